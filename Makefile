@@ -1,0 +1,44 @@
+# The only commands a fresh checkout needs: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
+WORKERS ?= 2
+
+.PHONY: install demo test test-all test-nightly lint bench wheel clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpregress needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+demo: install
+	$(BIN)/dpregress experiment rand-health --out demo-out --overwrite
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not nightly'
+
+test-all: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not nightly'
+
+test-nightly: lint
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+bench: install
+	$(BIN)/python -m benchmarks.one_shot
+	$(BIN)/python -m benchmarks.utility
+
+wheel: install
+	$(BIN)/python -m build --outdir dist .
+
+clean:
+	rm -rf $(VENV) dist demo-out .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,67 @@
+"""Differentially private regression: release noisy moments once, everything after is post-processing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpregress.accounting import (
+        GDP,
+        ZCDP,
+        ApproxDP,
+        MemoryLedger,
+        PrivacyStatement,
+        PureDP,
+        SQLiteLedger,
+    )
+    from dpregress.estimators import DPLinearRegression, DPRidge
+    from dpregress.public import Categorical, Numeric, PublicMoments, Schema
+
+__version__ = "0.1.0"
+
+#: Every public name and the package it lives in; imported on first use, so that `import dpregress` is quick.
+_EXPORTS = {
+    "GDP": "accounting",
+    "ZCDP": "accounting",
+    "ApproxDP": "accounting",
+    "Categorical": "public",
+    "DPLinearRegression": "estimators",
+    "DPRidge": "estimators",
+    "MemoryLedger": "accounting",
+    "Numeric": "public",
+    "PrivacyStatement": "accounting",
+    "PublicMoments": "public",
+    "PureDP": "accounting",
+    "SQLiteLedger": "accounting",
+    "Schema": "public",
+}
+
+__all__ = [
+    "GDP",
+    "ZCDP",
+    "ApproxDP",
+    "Categorical",
+    "DPLinearRegression",
+    "DPRidge",
+    "MemoryLedger",
+    "Numeric",
+    "PrivacyStatement",
+    "PublicMoments",
+    "PureDP",
+    "SQLiteLedger",
+    "Schema",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'dpregress' has no attribute {name!r}")
+    value = getattr(import_module(f"dpregress.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,28 @@
+"""Budgets, events and ledgers. Knows no data."""
+
+from dpregress.accounting.calibrate import gaussian_promise, split
+from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
+from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
+from dpregress.accounting.reservation import Reservation
+from dpregress.accounting.statement import PrivacyStatement
+
+__all__ = [
+    "GDP",
+    "ZCDP",
+    "Account",
+    "ApproxDP",
+    "Charge",
+    "Composed",
+    "Event",
+    "Ledger",
+    "MemoryLedger",
+    "PrivacyStatement",
+    "PureDP",
+    "Relation",
+    "Reservation",
+    "SQLiteLedger",
+    "decode",
+    "gaussian_promise",
+    "group",
+    "split",
+]

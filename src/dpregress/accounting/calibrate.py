@@ -1,0 +1,43 @@
+"""From a budget to the parameters of mechanisms: the only place where budgets are divided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dpregress.accounting.events import GDP, Event
+from dpregress.errors import InvalidInput
+
+
+def gaussian_promise(budget: Event) -> GDP:
+    """The whole budget as one GDP event: what a fit by Gaussian mechanisms reserves.
+
+    Raises
+    ------
+    InvalidInput
+        For a budget that no Gaussian mechanism keeps, such as pure epsilon-DP.
+    """
+    mu = budget.gaussian_mu
+    if mu <= 0:
+        raise InvalidInput("Gaussian noise cannot keep a pure epsilon budget: use ApproxDP(epsilon, delta)")
+    return GDP(mu)
+
+
+def split(budget: GDP, shares: Sequence[float]) -> tuple[GDP, ...]:
+    """Divide a GDP budget: share s gets ``mu_s = mu sqrt(s / sum)``, so that ``sum mu_s^2 = mu^2``.
+
+    Parameters
+    ----------
+    budget : GDP
+    shares : sequence of float
+        Positive, any scale: shares of mu squared.
+
+    Examples
+    --------
+    >>> [round(part.mu, 3) for part in split(GDP(1.0), [1, 3])]
+    [0.5, 0.866]
+    """
+    total = math.fsum(shares)
+    if not shares or min(shares) <= 0 or not math.isfinite(total):
+        raise InvalidInput("shares of a budget must be positive and finite")
+    return tuple(GDP(budget.mu * math.sqrt(share / total)) for share in shares)

@@ -1,0 +1,324 @@
+"""Ledgers: how much of a data set's budget is gone. Append-only, charged before any noise is drawn."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation, decode
+from dpregress.accounting.reservation import Reservation
+from dpregress.errors import BudgetExceeded, LedgerError
+
+_APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE dataset (
+    name TEXT PRIMARY KEY, budget TEXT NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, opened TEXT NOT NULL);
+CREATE TABLE charge (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset(name), event TEXT NOT NULL,
+    note TEXT NOT NULL, charged TEXT NOT NULL);
+CREATE TRIGGER charge_is_final BEFORE UPDATE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER charge_stays BEFORE DELETE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER budget_is_final BEFORE UPDATE ON dataset BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER budget_stays BEFORE DELETE ON dataset BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One line of a ledger: what was charged, for what, when (UTC, ISO 8601)."""
+
+    event: Event
+    note: str
+    charged: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set's budget and the terms it is counted in."""
+
+    dataset: str
+    budget: Event
+    relation: Relation
+    unit: str
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Ledger(ABC):
+    """The budget of one data set and everything charged to it.
+
+    A copy of a ledger is the same ledger: ``copy``, ``deepcopy`` and scikit-learn's ``clone`` share it,
+    so that k fits in a cross-validation are k charges.
+    """
+
+    @property
+    @abstractmethod
+    def account(self) -> Account:
+        """The data set's name, budget, neighbouring relation and unit."""
+
+    @property
+    @abstractmethod
+    def charges(self) -> tuple[Charge, ...]:
+        """Every charge so far, oldest first."""
+
+    @abstractmethod
+    def _append(self, event: Event, note: str) -> None:
+        """Check and append in one atomic step; raise :class:`BudgetExceeded` and leave no trace otherwise."""
+
+    @property
+    @abstractmethod
+    def location(self) -> str | None:
+        """Where charges are kept; None for a ledger that ends with the process."""
+
+    @property
+    def spent(self) -> Composed:
+        """The composition of every charge."""
+        return Composed.of(charge.event for charge in self.charges)
+
+    def reserve(self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, note: str = "") -> Reservation:
+        """Charge ``event`` now and hand out the right to draw it.
+
+        Raises
+        ------
+        BudgetExceeded
+            When what is left does not cover the event. Nothing is charged then.
+        LedgerError
+            When the event is about other neighbours than the ledger counts.
+        """
+        if relation is not self.account.relation:
+            raise LedgerError(
+                f"ledger for {self.account.dataset!r} counts {self.account.relation.value} neighbours, "
+                f"this release is about {relation.value}: open a budget of its own for it"
+            )
+        self._append(event, note)
+        return Reservation(event, relation, self.location)
+
+    def _refuse_if_over(self, spent: Composed, event: Event) -> None:
+        account = self.account
+        if not account.budget.covers(Composed.of((*spent.parts, event))):
+            already = describe_spent(spent, account.budget)
+            raise BudgetExceeded(
+                f"the budget of {account.dataset!r} is {describe(account.budget)}, {already} is spent; "
+                f"what is left does not cover {describe(event)}: ask for less"
+            )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class MemoryLedger(Ledger):
+    """A ledger that lives as long as the process; safe between threads. It does not pickle.
+
+    Parameters
+    ----------
+    budget : Event
+        ``GDP(mu)``, ``ApproxDP(epsilon, delta)`` or ``ZCDP(rho)``.
+    dataset : str
+    relation : Relation
+    unit : str
+        Whose data one neighbouring step changes.
+
+    Examples
+    --------
+    >>> from dpregress import GDP, MemoryLedger
+    >>> ledger = MemoryLedger(GDP(1.0))
+    >>> _ = ledger.reserve(GDP(0.6)), ledger.reserve(GDP(0.8))
+    >>> round(ledger.spent.mu, 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        budget: Event,
+        dataset: str = "data",
+        *,
+        relation: Relation = Relation.REPLACE_ONE,
+        unit: str = "record",
+    ) -> None:
+        self._account = Account(dataset, budget, relation, unit)
+        self._charges: list[Charge] = []
+        self._lock = threading.Lock()
+
+    @property
+    def account(self) -> Account:
+        return self._account
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        return tuple(self._charges)
+
+    @property
+    def location(self) -> str | None:
+        return None
+
+    def _append(self, event: Event, note: str) -> None:
+        with self._lock:
+            self._refuse_if_over(self.spent, event)
+            self._charges.append(Charge(event, note, _now()))
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a ledger in memory cannot be sent to another process, where its charges would be lost: use SQLiteLedger"
+        )
+
+
+class SQLiteLedger(Ledger):
+    """A ledger in a file, safe between processes. It pickles as its path.
+
+    A charge is checked, written and synced to disk in one transaction before any noise is drawn: a
+    crash can lose a result, never a charge.
+
+    Parameters
+    ----------
+    path : path-like
+        A file made by :meth:`create`.
+    dataset : str
+        Whose budget to charge.
+
+    Raises
+    ------
+    LedgerError
+        No such file, not a ledger, or no budget of that name in it.
+    """
+
+    def __init__(self, path: str | Path, dataset: str) -> None:
+        self.path = Path(path)
+        self.dataset = dataset
+        self._account = self._read_account()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        dataset: str,
+        budget: Event,
+        *,
+        relation: Relation = Relation.REPLACE_ONE,
+        unit: str = "record",
+    ) -> SQLiteLedger:
+        """Open a budget for ``dataset`` in the file at ``path``, which is made if it is not there.
+
+        Raises
+        ------
+        LedgerError
+            When the data set has a budget already: a budget is opened once and never changed.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise LedgerError(f"no folder {path.parent}: make it first")
+        with _transaction(path, create=True) as connection:
+            if not _is_ledger(connection):
+                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    raise LedgerError(f"{path} is a database of something else: choose another file")
+                for statement in _SCHEMA.split(";\n"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={_VERSION}")
+            if connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone():
+                raise LedgerError(f"{path} holds a budget for {dataset!r} already: a budget is opened once")
+            row = (dataset, json.dumps(budget.encode()), relation.value, unit, _now())
+            connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
+        return cls(path, dataset)
+
+    @staticmethod
+    def datasets(path: str | Path) -> tuple[str, ...]:
+        """The names of all data sets with a budget in the file."""
+        with _transaction(Path(path)) as connection:
+            return tuple(row[0] for row in connection.execute("SELECT name FROM dataset ORDER BY rowid"))
+
+    @property
+    def account(self) -> Account:
+        return self._account
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        with _transaction(self.path) as connection:
+            return self._read_charges(connection)
+
+    @property
+    def location(self) -> str | None:
+        return str(self.path)
+
+    def _append(self, event: Event, note: str) -> None:
+        with _transaction(self.path) as connection:
+            spent = Composed.of(charge.event for charge in self._read_charges(connection))
+            self._refuse_if_over(spent, event)
+            connection.execute(
+                "INSERT INTO charge (dataset, event, note, charged) VALUES (?, ?, ?, ?)",
+                (self.dataset, json.dumps(event.encode()), note, _now()),
+            )
+
+    def _read_account(self) -> Account:
+        query = "SELECT name, budget, relation, unit FROM dataset WHERE name = ?"
+        with _transaction(self.path) as connection:
+            row = connection.execute(query, (self.dataset,)).fetchone()
+        if row is None:
+            raise LedgerError(
+                f"{self.path} holds no budget for {self.dataset!r}: "
+                f"open one with `dpregress ledger new {self.path} --dataset {self.dataset} --epsilon .. --delta ..`"
+            )
+        return Account(row[0], decode(json.loads(row[1])), Relation(row[2]), row[3])
+
+    def _read_charges(self, connection: sqlite3.Connection) -> tuple[Charge, ...]:
+        rows = connection.execute(
+            "SELECT event, note, charged FROM charge WHERE dataset = ? ORDER BY id", (self.dataset,)
+        )
+        return tuple(Charge(decode(json.loads(event)), note, charged) for event, note, charged in rows)
+
+    def __reduce__(self) -> Any:
+        return (SQLiteLedger, (self.path, self.dataset))
+
+
+def _is_ledger(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID)
+
+
+@contextmanager
+def _transaction(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """An exclusive transaction, synced on commit; every failure becomes one :class:`LedgerError`."""
+    if not create and not path.is_file():
+        raise LedgerError(f"no ledger at {path}: make one with `dpregress ledger new {path} --dataset NAME ..`")
+    try:
+        connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            if not create and not _is_ledger(connection):
+                raise LedgerError(f"{path} is not a dpregress ledger")
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # an open transaction is rolled back
+    except sqlite3.Error as error:
+        raise LedgerError(f"cannot use {path} as a ledger: {error}") from error
+
+
+def describe(event: Event) -> str:
+    """An event in the words of its own parameters: ``epsilon = 1, delta = 1e-06``."""
+    if isinstance(event, Composed):
+        return " + ".join(describe(part) for part in event.parts) or "nothing"
+    return ", ".join(f"{name} = {value:g}" for name, value in event.parameters().items())
+
+
+def describe_spent(spent: Composed, budget: Event) -> str:
+    """What is spent, in the currency of the budget."""
+    if not spent.parts:
+        return "nothing"
+    if isinstance(budget, ApproxDP):
+        return f"epsilon = {spent.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
+    return f"mu = {spent.mu:.4g}" if isinstance(budget, GDP) else f"rho = {spent.rho:.4g}"

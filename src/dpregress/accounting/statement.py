@@ -1,0 +1,73 @@
+"""What one fit promises, in a form that people and programs can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpregress.accounting.events import Composed, Event, Relation, group
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """The guarantee of one fit: its unit, its neighbours, its events, and what was taken as public.
+
+    Attributes
+    ----------
+    budget : Event
+        What the caller allowed.
+    promise : Event
+        What was charged before the first draw.
+    events : Composed
+        What was drawn: one event a release.
+    relation : Relation
+    unit : str
+        Whose contribution the guarantee hides.
+    assumed_public : tuple of str
+        Everything the method used without paying for it.
+    seeded : bool
+        True when the noise came from a seed: then there is no privacy against whoever knows the seed.
+    recorded : str or None
+        The ledger file that holds the charge, or None.
+    """
+
+    budget: Event
+    promise: Event
+    events: Composed
+    relation: Relation
+    unit: str
+    assumed_public: tuple[str, ...]
+    seeded: bool
+    recorded: str | None
+
+    @property
+    def mu(self) -> float:
+        """Total mu of the fit (Gaussian differential privacy)."""
+        return self.promise.mu
+
+    def epsilon(self, delta: float) -> float:
+        """Total epsilon at ``delta``."""
+        return self.promise.epsilon(delta)
+
+    def for_rows(self, rows: int) -> Event:
+        """The guarantee for a person with ``rows`` rows: k mu."""
+        return group(self.promise, rows)
+
+    def describe(self) -> str:
+        """The guarantee in one sentence."""
+        parameters = ", ".join(f"{name} = {value:g}" for name, value in self.budget.parameters().items())
+        seeded = " (seeded noise: no protection)" if self.seeded else ""
+        return f"{parameters} for {self.relation.value} {self.unit}, mu = {self.mu:.4g} in all{seeded}"
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "unit": self.unit,
+            "relation": self.relation.value,
+            "budget": self.budget.encode(),
+            "promise": self.promise.encode(),
+            "events": [event.encode() for event in self.events.parts],
+            "assumed_public": list(self.assumed_public),
+            "seeded": self.seeded,
+            "recorded": self.recorded,
+        }

@@ -1,0 +1,56 @@
+"""The errors a caller can meet.
+
+::
+
+    DPRegressError
+    ├── InvalidInput (ValueError)     a public fact is wrong: the call, a file's shape, the public table
+    │   ├── UnboundedData             a bound that must be public is missing
+    │   └── SchemaError               the schema contradicts itself or the table's columns
+    ├── PrivacyError                  the answer would break the promise
+    │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
+    │   ├── NotAnswered               this trust model cannot answer that query
+    │   └── UnsafeNoise               a noise scale at which the sampler would return the data itself
+    └── LedgerError                   no such ledger or budget, or a file that is not one
+
+None of them ever depends on the value of a private cell: an error is an output too.
+"""
+
+
+class DPRegressError(Exception):
+    """Base of every error raised on purpose by dpregress."""
+
+
+class InvalidInput(DPRegressError, ValueError):
+    """A public fact is wrong: an argument, a file's shape, the public table."""
+
+
+class UnboundedData(InvalidInput):
+    """A bound that must come from public facts is missing; the library never reads it from private rows."""
+
+
+class SchemaError(InvalidInput):
+    """The schema contradicts itself or the columns of the table."""
+
+
+class PrivacyError(DPRegressError):
+    """Answering would break the promise that was made."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The ledger, or the reservation drawn from it, does not hold enough budget."""
+
+
+class NotAnswered(PrivacyError):
+    """The trust model in use cannot answer this query; nothing was charged."""
+
+
+class UnsafeNoise(PrivacyError):
+    """A noise scale at which a sampler would hand back the data itself."""
+
+
+class LedgerError(DPRegressError):
+    """A ledger or a budget that does not exist, exists already, or a file that is not a ledger."""
+
+
+class SeededNoiseWarning(UserWarning):
+    """The noise came from a seed: whoever knows it can subtract the noise. For tests and simulations only."""

@@ -1,0 +1,140 @@
+"""The spine of every central estimator: public facts, charge, ask, solve."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
+from dpregress.errors import InvalidInput
+from dpregress.estimators._data import design, matrix, training_source
+from dpregress.mechanisms import noise_source
+from dpregress.public import PublicMoments, Schema
+from dpregress.public.facts import Facts
+from dpregress.public.whitening import start
+from dpregress.releases import Coefficients, Vector
+from dpregress.rows import PrivateRows, ThreadedEngine
+from dpregress.rows.engines import Progress
+from dpregress.rows.files import is_table
+from dpregress.solvers import Solution, Solver
+from dpregress.trust import Central, Door
+
+
+class PrivateLinearModel(BaseEstimator):
+    """What linear estimators share. Subclasses choose the solver.
+
+    The order is fixed: everything public is checked, the whole budget is charged, and only then are
+    rows read. A fit that fails after the charge stays charged.
+    """
+
+    privacy: Event | None
+    public: PublicMoments | None
+    schema: Schema | None
+    row_bound: float | None
+    fit_intercept: bool
+    ledger: Ledger | None
+    random_state: Any
+
+    @abstractmethod
+    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+        """The method, from public facts and the budget."""
+
+    @abstractmethod
+    def _coefficients(self, solution: Solution, facts: Facts) -> Coefficients:
+        """Coefficients in original units with their uncertainty."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
+        """Fit within the budget of ``privacy``.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, d)
+            NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
+        y : array-like of shape (n,)
+            Private. A row without a finite response gets weight 0.
+        progress : callable, optional
+            Called with (rows done, rows in all) in every pass.
+
+        Raises
+        ------
+        InvalidInput
+            For public facts that do not fit together; nothing is charged then.
+        BudgetExceeded
+            When the ledger does not hold enough; nothing is charged or read then.
+        """
+        if self.privacy is None:
+            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        target = str(getattr(y, "name", None) or "y")
+        source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = _width(X)
+        public = None if self.public is None else self.public.select(features)
+        facts = Facts(
+            n=source.n,
+            target=target,
+            start=start(
+                features,
+                intercept=self.fit_intercept,
+                public=public,
+                schema=self.schema,
+                row_bound=self.row_bound,
+            ),
+            public=public,
+            schema=self.schema,
+        )
+        promise = gaussian_promise(self.privacy)
+        solver = self._solver(facts, promise)
+        trust = Central()
+        trust.accept(solver.rounds)
+        noise = noise_source(self.random_state)
+        ledger = MemoryLedger(promise) if self.ledger is None else self.ledger
+        reservation = ledger.reserve(promise, note=f"{type(self).__name__} of {target}")
+        rows = PrivateRows(source, ThreadedEngine(progress=progress))
+        solution = solver.solve(Door(trust, rows, noise, reservation))
+
+        result = self._coefficients(solution, facts)
+        self.coefficients_ = result
+        self.coef_: Vector = result.coef
+        self.intercept_: float = result.intercept
+        self.moments_ = solution.moments
+        self.privacy_ = PrivacyStatement(
+            budget=self.privacy,
+            promise=promise,
+            events=reservation.drawn,
+            relation=reservation.relation,
+            unit=ledger.account.unit,
+            assumed_public=facts.assumed_public(),
+            seeded=noise.seeded,
+            recorded=reservation.recorded,
+        )
+        self._fill = solution.frame.fill
+        return self
+
+    def _linear_predictor(self, X: ArrayLike) -> Vector:
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if not is_table(X):
+            matrix(X)  # its shape is judged before its width is compared
+        x = design(X, schema=self.schema, features=self.coefficients_.features)
+        if x.shape[1] != len(self.coefficients_.features):
+            raise InvalidInput(
+                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{len(self.coefficients_.features)} features as input"
+            )
+        return self.coefficients_.predict(np.where(np.isfinite(x), x, self._fill))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _width(X: Any) -> int:
+    return int(np.shape(X)[1])

@@ -1,0 +1,212 @@
+"""Linear regression and ridge."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+
+from dpregress.accounting import GDP, Event, Ledger
+from dpregress.errors import InvalidInput
+from dpregress.estimators._fit import PrivateLinearModel
+from dpregress.estimators._summary import summary_of
+from dpregress.inference import in_original_units, privacy_covariance, sampling_covariance
+from dpregress.papers.cao2026 import PublishedRidge, published_frame
+from dpregress.public import PublicMoments, Schema
+from dpregress.public.facts import Facts
+from dpregress.releases import Coefficients, Vector
+from dpregress.solvers import OneShot, Solution, Solver
+
+Recipe = Literal["one-shot", "paper"]
+#: The eta of the paper's simulations, used by ``recipe="paper"``.
+_PAPER_ETA = 0.05
+
+
+class DPRidge(RegressorMixin, PrivateLinearModel):
+    r"""Ridge regression under differential privacy.
+
+    Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from one noisy release of moments; the penalty is
+    scikit-learn's, and noise to zero gives scikit-learn's coefficients.
+
+    Parameters
+    ----------
+    privacy : GDP, ApproxDP or ZCDP
+        The whole budget of a fit, for replacing one record.
+    public : PublicMoments, optional
+        Moments of public rows with the same columns; labelled ones also scale the response.
+    schema : Schema, optional
+        Bounds and levels. Bounds of y are looked up under the name of y (a Series' name, else "y").
+    row_bound : float, optional
+        A public bound on the norm of a row, where there is neither a public table nor a schema.
+    alpha : float, default=1.0
+        Not negative.
+    fit_intercept : bool, default=True
+    recipe : {"one-shot", "paper"}, default="one-shot"
+        The library's own, or Algorithm 2 of Cao, Bi and Zhang (2026) with its constants (labelled public rows).
+    ledger : Ledger, optional
+        Charged with the whole budget before any row is read. Without one the spending is not recorded.
+    random_state : None, int or numpy Generator
+        None draws from the operating system. A seed is for tests and simulations, and warns.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+    intercept_ : float
+    privacy_ : PrivacyStatement
+        What this fit promises and what it drew.
+    coefficients_ : Coefficients
+        The same coefficients with names and standard errors.
+    moments_ : Moments or None
+        The noisy moments; anything computed from them is free.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X had names.
+
+    References
+    ----------
+    Cao, Bi, Zhang (2026), Algorithms 1 and 2; docs/methods/one-shot.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import ApproxDP, DPRidge, PublicMoments
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 3)); y = X @ [1.0, 2.0, 3.0] + rng.normal(size=20_000)
+    >>> public = PublicMoments.from_rows(X[:200], y[:200])
+    >>> model = DPRidge(ApproxDP(1.0, 1e-6), public=public).fit(X[200:], y[200:])
+    >>> bool(np.abs(model.coef_ - [1, 2, 3]).max() < 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        privacy: Event | None = None,
+        *,
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        recipe: Recipe = "one-shot",
+        ledger: Ledger | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.privacy = privacy
+        self.public = public
+        self.schema = schema
+        self.row_bound = row_bound
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.recipe = recipe
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def predict(self, X: ArrayLike) -> Vector:
+        """``X coef + intercept``, of shape (m,); a missing cell counts as the public mean."""
+        return self._linear_predictor(X)
+
+    def summary(self) -> str:
+        """Coefficients, their standard errors and the guarantee, as text."""
+        return summary_of(self.coefficients_, self.privacy_)
+
+    def _penalty(self) -> float:
+        return self.alpha
+
+    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+        alpha = self._penalty()
+        if not (math.isfinite(alpha) and alpha >= 0):
+            raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
+        if self.recipe == "one-shot":
+            return OneShot(facts, budget, alpha)
+        if self.recipe == "paper":
+            if facts.public is None:
+                raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
+            frame = published_frame(facts.public, facts.n, _PAPER_ETA, intercept=self.fit_intercept)
+            return PublishedRidge(frame, budget, alpha / facts.n)
+        raise InvalidInput(f'recipe must be "one-shot" or "paper", not {self.recipe!r}')
+
+    def _coefficients(self, solution: Solution, facts: Facts) -> Coefficients:
+        frame, moments = solution.frame, solution.moments
+        coef, intercept = frame.pull_back(solution.whitened)
+        if moments is None:
+            privacy_error = standard_error = np.full(len(coef), np.nan)
+        else:
+            noise = privacy_covariance(moments, solution.whitened, solution.system)
+            sampling = sampling_covariance(moments, solution.whitened, solution.system)
+            privacy_error = in_original_units(noise, frame)
+            standard_error = in_original_units(noise + sampling, frame)
+        return Coefficients(
+            features=frame.features,
+            coef=coef,
+            intercept=intercept,
+            target=facts.target,
+            n=facts.n,
+            privacy_error=privacy_error,
+            standard_error=standard_error,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        return tags
+
+
+class DPLinearRegression(DPRidge):
+    r"""Ordinary least squares under differential privacy.
+
+    Minimises ``||y - Xb - b0||^2`` from one noisy release of moments: :class:`DPRidge` without a penalty.
+
+    Parameters
+    ----------
+    privacy, public, schema, row_bound, fit_intercept, recipe, ledger, random_state
+        As in :class:`DPRidge`.
+
+    Attributes
+    ----------
+    coef_, intercept_, privacy_, coefficients_, moments_, n_features_in_, feature_names_in_
+        As in :class:`DPRidge`.
+
+    References
+    ----------
+    Cao, Bi, Zhang (2026), Algorithms 1 and 2; docs/methods/one-shot.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import DPLinearRegression, GDP, Numeric, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1, size=(20_000, 2)); y = X @ [1.0, 2.0]
+    >>> schema = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1), "y": Numeric(0, 3)})
+    >>> model = DPLinearRegression(GDP(1.0), schema=schema).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1, 2]).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        privacy: Event | None = None,
+        *,
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        fit_intercept: bool = True,
+        recipe: Recipe = "one-shot",
+        ledger: Ledger | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        super().__init__(
+            privacy,
+            public=public,
+            schema=schema,
+            row_bound=row_bound,
+            fit_intercept=fit_intercept,
+            recipe=recipe,
+            ledger=ledger,
+            random_state=random_state,
+        )
+
+    def _penalty(self) -> float:
+        return 0.0

@@ -1,0 +1,5 @@
+"""Uncertainty of released estimates, with the privacy noise counted."""
+
+from dpregress.inference.linear import in_original_units, privacy_covariance, sampling_covariance
+
+__all__ = ["in_original_units", "privacy_covariance", "sampling_covariance"]

@@ -1,0 +1,50 @@
+r"""Standard errors of linear coefficients that count the privacy noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpregress.releases import Frame, Isotropic, Matrix, Moments, Vector
+
+
+def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
+    r"""Covariance that the noise of the moments gives whitened coefficients, to first order.
+
+    The noise of ``c - H b`` is ``N g`` with N the joint noise matrix and ``g = (b, -1/u)``. Isotropic noise
+    on svec makes N a Gaussian orthogonal ensemble, so ``Cov(N g) = sigma^2 / 2 (|g|^2 I + b b')``, and the
+    coefficients' covariance is ``A^{-1} Cov A^{-1} / n^2`` with A the solved system.
+
+    Parameters
+    ----------
+    moments : Moments
+        With isotropic noise and a response.
+    coef : ndarray of shape (p,)
+    system : ndarray of shape (p, p)
+
+    Source: first-order propagation; docs/inference.md derives it.
+    """
+    assert isinstance(moments.noise, Isotropic)
+    assert moments.frame.response is not None
+    size = float(coef @ coef) + moments.frame.response.cross ** (-2.0)
+    scale = (moments.noise.sigma / moments.n) ** 2 / 2
+    noise = scale * (size * np.eye(len(coef)) + np.outer(coef, coef))
+    return _sandwich(system, noise)
+
+
+def sampling_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
+    """Covariance of whitened least squares from sampling: ``s^2 A^{-1} H A^{-1} / n``, homoscedastic."""
+    gram = moments.gram
+    residual = max(moments.response_second - 2 * coef @ moments.cross + coef @ gram @ coef, 0.0)
+    return residual / moments.n * _sandwich(system, system)
+
+
+def in_original_units(covariance: Matrix, frame: Frame) -> Vector:
+    """Standard deviations of the d slopes in original units, from a covariance of whitened coefficients."""
+    scale = frame.response.scale if frame.response is not None else 1.0
+    variance = np.einsum("ki,kl,li->i", frame.slopes, covariance, frame.slopes)
+    return np.asarray(scale * np.sqrt(np.maximum(variance, 0)))
+
+
+def _sandwich(system: Matrix, meat: Matrix) -> Matrix:
+    half = np.linalg.solve(system, meat)
+    return np.asarray(np.linalg.solve(system, half.T))

@@ -1,0 +1,48 @@
+"""Mechanisms: how a query's answer is made private."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from dpregress.accounting import Event, Relation
+from dpregress.errors import NotAnswered
+from dpregress.mechanisms.randomness import NoiseSource
+from dpregress.queries.base import Query, R
+from dpregress.releases import Vector
+from dpregress.rows import BoundedRows, PrivateRows, RawRows, WhitenedRows
+
+
+class Mechanism(ABC):
+    """Releases a query at a cost that is known before the data."""
+
+    @abstractmethod
+    def event(self) -> Event:
+        """What one release costs."""
+
+    @abstractmethod
+    def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
+        """Answer the query."""
+
+
+def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
+    """The un-noised sum. It never leaves the mechanism that called."""
+    row_map = WhitenedRows(query.frame)
+
+    def value(chunk: RawRows) -> Vector:
+        bounded: BoundedRows = row_map(chunk)
+        return query.value(bounded)
+
+    return rows.engine.total(rows.source, value)
+
+
+def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) -> float:
+    """The sensitivity of the sum as computed: the exact one plus what rounding can move two sums apart.
+
+    Raises
+    ------
+    NotAnswered
+        For add-or-remove neighbours: the bound on rounding needs n, which is then private.
+    """
+    if relation is not Relation.REPLACE_ONE:
+        raise NotAnswered("noise for add-or-remove neighbours would depend on n: use replace-one neighbours")
+    return query.sensitivity(relation) + 2 * rows.rounding * rows.n * query.contribution()

@@ -1,0 +1,46 @@
+"""The Gaussian mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpregress.accounting import GDP, Relation
+from dpregress.mechanisms.base import Mechanism, exact_total, float_sensitivity
+from dpregress.mechanisms.randomness import GRID_BITS, NoiseSource
+from dpregress.queries.base import Query, R
+from dpregress.releases import Isotropic
+from dpregress.rows import PrivateRows
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    r"""``q(D) + N(0, (Delta / mu)^2 I)``, which is mu-GDP for an L2 sensitivity Delta.
+
+    Delta includes the rounding of the float sum, and the sampler's grid takes a 2^-40 part of sigma
+    (docs/privacy/floating-point.md), so sigma solves ``mu sigma = Delta + 2^-40 sigma``.
+
+    Parameters
+    ----------
+    spend : GDP
+        What one release costs.
+    contributors : int
+        How many independent draws add up in the released total: 1 for a curator, n where each of n
+        users adds noise to their own row (the sum of n draws is one draw of sqrt(n) sigma).
+
+    References
+    ----------
+    Dong, Roth, Su (2022), Theorem 1; Balle, Wang (2018) for (epsilon, delta).
+    """
+
+    spend: GDP
+    contributors: int = 1
+
+    def event(self) -> GDP:
+        return self.spend
+
+    def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
+        sigma = float_sensitivity(query, rows, relation) / (self.spend.mu - 2.0**-GRID_BITS)
+        sigma *= math.sqrt(self.contributors)
+        noisy = source.add_gaussian(exact_total(query, rows), sigma)
+        return query.read(noisy, n=rows.n, noise=Isotropic(sigma), events=(self.spend,))

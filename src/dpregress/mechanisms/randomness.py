@@ -1,0 +1,120 @@
+"""Noise sources: the one place where a random generator is made.
+
+The secure source is OpenDP's sampler of the discrete Gaussian on a grid far below the noise, fed by
+the operating system; see docs/privacy/floating-point.md for why that keeps the Gaussian guarantee in
+floating point. The seeded source is for tests and simulations.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpregress.errors import SeededNoiseWarning, UnsafeNoise
+from dpregress.releases import Vector
+
+#: The sampler's grid lies this many bits below sigma / sqrt(length).
+GRID_BITS = 40
+#: Values are clamped to this many sigmas: beyond it the noise would fall under the value's own rounding.
+_LARGEST_VALUE = 2.0**50
+_SMALLEST_SIGMA, _LARGEST_SIGMA = 2.0**-900, 2.0**900
+
+
+class NoiseSource(ABC):
+    """Adds normal noise to a vector of totals."""
+
+    seeded: ClassVar[bool]
+
+    def add_gaussian(self, value: Vector, sigma: float) -> Vector:
+        """``value + N(0, sigma^2 I)``.
+
+        A value that is not a number counts as 0 and a value beyond 2^50 sigma as that; both are maps
+        that no neighbour can stretch, and neither raises.
+
+        Parameters
+        ----------
+        value : ndarray of shape (k,)
+        sigma : float
+            A public number.
+
+        Raises
+        ------
+        UnsafeNoise
+            For a scale that is zero, negative, not finite, or outside the sampler's range.
+        """
+        if not _SMALLEST_SIGMA <= sigma <= _LARGEST_SIGMA:
+            raise UnsafeNoise(f"no noise of scale {sigma} can be drawn safely: use a larger or smaller budget")
+        limit = min(sigma * _LARGEST_VALUE, np.finfo(float).max)
+        safe = np.clip(np.nan_to_num(value, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
+        noisy = self._draw(np.ascontiguousarray(safe, dtype=np.float64), float(sigma))
+        if noisy.shape != value.shape:
+            raise UnsafeNoise("the sampler answered with another length")
+        return noisy
+
+    @abstractmethod
+    def _draw(self, value: Vector, sigma: float) -> Vector:
+        """Add the noise to a finite vector."""
+
+
+class SecureSource(NoiseSource):
+    """OpenDP's float-safe Gaussian sampler, from the operating system's randomness."""
+
+    seeded: ClassVar[bool] = False
+
+    def _draw(self, value: Vector, sigma: float) -> Vector:
+        grid = math.floor(math.log2(sigma) - GRID_BITS - math.log2(len(value)) / 2)
+        return np.array(_measurement(len(value), sigma, grid)(value.tolist()), dtype=np.float64)
+
+
+class SeededSource(NoiseSource):
+    """A NumPy generator: reproducible, and no protection against whoever knows the seed.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    """
+
+    seeded: ClassVar[bool] = True
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.generator = generator
+
+    def _draw(self, value: Vector, sigma: float) -> Vector:
+        return np.asarray(value + self.generator.normal(0.0, sigma, size=value.shape))
+
+
+def noise_source(random_state: int | np.random.Generator | np.random.RandomState | None) -> NoiseSource:
+    """The source for a fit: the operating system for None, otherwise a seed, with a warning.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+    """
+    if random_state is None:
+        return SecureSource()
+    warnings.warn(
+        "the noise comes from a seed: whoever knows it can take it off; for publication leave random_state=None",
+        SeededNoiseWarning,
+        stacklevel=3,
+    )
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    return SeededSource(np.random.default_rng(random_state))
+
+
+@lru_cache(maxsize=32)
+def _measurement(length: int, sigma: float, grid: int) -> Any:
+    # the submodules, not opendp.prelude, which takes seconds to import
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T=float, nan=False), size=length)
+    return make_gaussian(domain, l2_distance(T=float), scale=sigma, k=grid)

@@ -1,0 +1,51 @@
+"""Everything a solver may know before it asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpregress.public.moments import PublicMoments
+from dpregress.public.schema import Schema
+from dpregress.public.whitening import Start
+from dpregress.releases import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The public side of one fit.
+
+    Parameters
+    ----------
+    n : int
+        Private rows, public under replace-one neighbours.
+    target : str
+        Name of the response.
+    start : Start
+        The first frame and whether to refine it.
+    public : PublicMoments or None
+        Of the design columns, in their order.
+    schema : Schema or None
+    """
+
+    n: int
+    target: str
+    start: Start
+    public: PublicMoments | None
+    schema: Schema | None
+
+    @property
+    def labels(self) -> Vector | None:
+        """Public responses, where there are any."""
+        return None if self.public is None else self.public.labels
+
+    def assumed_public(self) -> tuple[str, ...]:
+        """What the guarantee takes as known to everybody, in words."""
+        public = ["the number of private records", "the names and types of the columns"]
+        if self.public is not None:
+            labels = " with their responses" if self.public.labelled else ""
+            public.append(f"the moments of {self.public.n} public rows{labels}")
+        if self.schema is not None:
+            public.append("the bounds and levels of the schema")
+        if self.public is None and self.schema is None:
+            public.append("the bound on the norm of a row")
+        return tuple(public)

@@ -1,0 +1,213 @@
+"""Public moments: what public rows, or a published matrix, say of the scale of the private ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpregress.errors import InvalidInput
+from dpregress.releases import Matrix, Vector
+
+_FORMAT = "dpregress.public-moments/1"
+
+
+@dataclass(frozen=True, eq=False)
+class PublicMoments:
+    r"""Count, means and raw second moment of public rows, ``S = (1/m) sum v v'``.
+
+    Nothing here is protected: use rows that are public already, or a matrix that somebody published.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Columns, in the order of the private table's design columns.
+    n : int
+        Number of public rows m.
+    second : ndarray of shape (d, d)
+    mean : ndarray of shape (d,) or None
+    rows : ndarray of shape (m, d) or None
+        Kept in memory for leave-one-out norms; never written to files.
+    labels : ndarray of shape (m,) or None
+        Responses of the public rows, where they are public too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import PublicMoments
+    >>> PublicMoments.from_rows(np.eye(3) * 2).second[0, 0].round(3)
+    np.float64(1.333)
+    """
+
+    names: tuple[str, ...]
+    n: int
+    second: Matrix
+    mean: Vector | None = None
+    rows: Matrix | None = None
+    labels: Vector | None = None
+
+    def __post_init__(self) -> None:
+        order = len(self.names)
+        if self.second.shape != (order, order) or (self.mean is not None and self.mean.shape != (order,)):
+            raise InvalidInput(f"public moments of {order} columns need a matrix of shape {(order, order)}")
+        if self.n < 1:
+            raise InvalidInput("public moments need at least one row")
+        if not np.isfinite(self.second).all() or (self.mean is not None and not np.isfinite(self.mean).all()):
+            raise InvalidInput("public moments must be finite: drop or mend missing public cells first")
+        if len(set(self.names)) != order:
+            raise InvalidInput("names of public columns must differ")
+
+    @classmethod
+    def from_rows(
+        cls, V: ArrayLike, y: ArrayLike | None = None, *, names: Sequence[str] | None = None
+    ) -> PublicMoments:
+        """Moments of public rows, labelled or not.
+
+        Parameters
+        ----------
+        V : array-like of shape (m, d)
+            Finite numbers; a data frame's column names are kept.
+        y : array-like of shape (m,), optional
+            Public responses.
+        names : sequence of str, optional
+
+        Raises
+        ------
+        InvalidInput
+            For missing or non-finite cells, an empty table, or labels of another length.
+        """
+        columns = getattr(V, "columns", None)
+        if names is None and columns is not None:
+            names = [str(name) for name in columns]
+        rows = _matrix(V)
+        if names is None:
+            names = [f"x{i}" for i in range(rows.shape[1])]
+        labels = None if y is None else _labels(y, len(rows))
+        second = rows.T @ rows / len(rows)
+        return cls(tuple(names), len(rows), (second + second.T) / 2, rows.mean(axis=0), rows, labels)
+
+    @classmethod
+    def from_matrix(
+        cls, S: ArrayLike, *, n: int, mean: ArrayLike | None = None, names: Sequence[str] | None = None
+    ) -> PublicMoments:
+        """Moments from a published raw second moment.
+
+        Parameters
+        ----------
+        S : array-like of shape (d, d)
+            Symmetric, ``(1/n) sum v v'`` (not centred).
+        n : int
+            How many rows it rests on.
+        mean : array-like of shape (d,), optional
+            Column means; with an intercept they are needed.
+        names : sequence of str, optional
+        """
+        second = np.asarray(S, dtype=np.float64)
+        if second.ndim != 2 or second.shape[0] != second.shape[1] or not np.allclose(second, second.T):
+            raise InvalidInput("a second moment is a symmetric square matrix")
+        if names is None:
+            names = [f"x{i}" for i in range(len(second))]
+        return cls(tuple(names), int(n), second, None if mean is None else np.asarray(mean, dtype=np.float64))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether public responses are known."""
+        return self.labels is not None
+
+    def unlabelled(self) -> PublicMoments:
+        """The same moments without the responses."""
+        return PublicMoments(self.names, self.n, self.second, self.mean, self.rows)
+
+    def select(self, names: Sequence[str]) -> PublicMoments:
+        """The same moments with the columns in this order.
+
+        Raises
+        ------
+        InvalidInput
+            When a name is not among the public columns.
+        """
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            raise InvalidInput(f"the public rows have no column {absent[0]!r}; they have {', '.join(self.names[:12])}")
+        at = [self.names.index(name) for name in names]
+        return PublicMoments(
+            tuple(names),
+            self.n,
+            self.second[np.ix_(at, at)],
+            None if self.mean is None else self.mean[at],
+            None if self.rows is None else self.rows[:, at],
+            self.labels,
+        )
+
+    def augmented(self, intercept: bool) -> Matrix:
+        """Second moment of ``(1, x)`` with an intercept, of x without.
+
+        Raises
+        ------
+        InvalidInput
+            With an intercept when the means are not known.
+        """
+        if not intercept:
+            return self.second
+        if self.mean is None:
+            raise InvalidInput("an intercept needs the public means: give mean=, or fit_intercept=False")
+        return np.block([[np.ones((1, 1)), self.mean[None, :]], [self.mean[:, None], self.second]])
+
+    def save(self, path: str | Path) -> None:
+        """Write counts, names, means and second moment as JSON; rows and labels stay out."""
+        record = {
+            "format": _FORMAT,
+            "n": self.n,
+            "names": list(self.names),
+            "mean": None if self.mean is None else self.mean.tolist(),
+            "second_moment": self.second.tolist(),
+        }
+        Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> PublicMoments:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            For a file that is not one.
+        """
+        try:
+            record: Mapping[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+            if record["format"] != _FORMAT:
+                raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
+            return cls.from_matrix(record["second_moment"], n=record["n"], mean=record["mean"], names=record["names"])
+        except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"{path} is not a file of public moments: {error}") from error
+
+
+def _matrix(V: ArrayLike) -> Matrix:
+    try:
+        rows = np.ascontiguousarray(V, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"public rows must be numbers: {error}") from error
+    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
+        raise InvalidInput("public rows must be a table with at least one row and one column")
+    if not np.isfinite(rows).all():
+        raise InvalidInput("public rows hold missing or non-finite cells: drop or mend them first")
+    return rows
+
+
+def _labels(y: ArrayLike, rows: int) -> Vector:
+    try:
+        labels = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"public labels must be numbers: {error}") from error
+    if labels.shape != (rows,):
+        raise InvalidInput(f"{rows} public rows need {rows} labels, not {labels.size}")
+    if not np.isfinite(labels).all():
+        raise InvalidInput("public labels hold missing or non-finite values: drop those rows first")
+    return labels

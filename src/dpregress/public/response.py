@@ -1,0 +1,85 @@
+r"""The scale and bound of the response, from public facts alone.
+
+The moments hold ``y~ = clip(s (y - centre) / scale, +-C)``. A wider clip biases less and drowns more:
+the noise of the joint release grows with C, so C is chosen on public labels to minimise predicted noise
+plus squared clipping bias. Without labels C is 3 scales, the bound measured in METHODS 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dpregress.public.schema import Numeric, Schema
+from dpregress.releases import Frame, ResponseScale, Vector
+
+#: Clip in scales of the response where its distribution is not known (METHODS 5, step 3).
+DEFAULT_CLIP = 3.0
+
+
+def cross_weight(radius: float, bound: float) -> float:
+    r"""The weight u of the response in a joint row ``(x, u y)`` that loses least.
+
+    With ``t = w^2 C^2 / R^2`` and ``u = w / sqrt 2`` the release has sensitivity ``sqrt 2 R^2 (1 + t/2)``;
+    the error of the coefficients is about ``(1 + t/2)^2 (1/w^2 + 1/2)`` for a response of unit scale.
+    Its minimum is at ``w^2 = (sqrt(1 + 8 / q) - 1) / 2``, ``q = C^2 / R^2``; t is then below 2.
+    """
+    ratio = (bound / radius) ** 2
+    return math.sqrt((math.sqrt(1 + 8 / ratio) - 1) / 4)
+
+
+def noise_of_clip(frame: Frame, bound: float, *, n: int, mu: float) -> float:
+    """Predicted squared error of whitened coefficients from the noise alone, response of unit scale."""
+    cross = cross_weight(frame.radius, bound)
+    sensitivity = math.sqrt(2) * (frame.radius**2 + (cross * bound) ** 2)
+    return frame.order * (sensitivity / (mu * n)) ** 2 * (1 / (2 * cross**2) + 0.5)
+
+
+def from_labels(name: str, labels: Vector, frame: Frame, *, n: int, mu: float) -> ResponseScale:
+    """Scale by the public labels; the clip minimises predicted noise plus squared bias on them.
+
+    Parameters
+    ----------
+    name : str
+    labels : ndarray of shape (m,)
+        Public responses.
+    frame : Frame
+        Where the moments will be released; with an intercept the response is centred.
+    n : int
+        Private rows.
+    mu : float
+        Budget of the joint release.
+    """
+    centre = float(np.mean(labels)) if frame.intercept else 0.0
+    centred = labels - centre
+    scale = float(np.sqrt(np.mean(centred**2)))
+    if scale == 0:
+        return scaled(ResponseScale(name, centre, max(abs(centre), 1.0)), frame, DEFAULT_CLIP)
+    sizes = np.abs(centred) / scale
+    candidates = np.maximum(np.quantile(sizes, np.linspace(0.8, 1.0, 41)), 1.0)
+
+    def loss(bound: float) -> float:
+        bias = float(np.mean(centred / scale - np.clip(centred / scale, -bound, bound)))
+        lost = float(np.mean(np.maximum(sizes - bound, 0)))
+        return noise_of_clip(frame, bound, n=n, mu=mu) + bias**2 + lost**2
+
+    best = min(candidates, key=lambda bound: loss(float(bound)))
+    return scaled(ResponseScale(name, centre, scale), frame, float(best))
+
+
+def from_bounds(name: str, schema: Schema | None, frame: Frame) -> ResponseScale | None:
+    """Scale by declared bounds, which then are the clip; None where the schema has none."""
+    column = None if schema is None else schema.column(name)
+    if not isinstance(column, Numeric) or column.bounds is None:
+        return None
+    lower, upper = column.bounds
+    centre = (lower + upper) / 2 if frame.intercept else 0.0
+    reach = max(upper - centre, centre - lower)
+    return scaled(ResponseScale(name, centre, reach / DEFAULT_CLIP), frame, DEFAULT_CLIP)
+
+
+def scaled(response: ResponseScale, frame: Frame, bound: float) -> ResponseScale:
+    """The response with its clip and the best weight for it in this frame."""
+    return replace(response, bound=bound, cross=cross_weight(frame.radius, bound))

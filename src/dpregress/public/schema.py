@@ -1,0 +1,139 @@
+"""What is known of a table without looking at it: types, bounds and levels of its columns."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpregress.errors import SchemaError, UnboundedData
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number, with public bounds where they are known.
+
+    Parameters
+    ----------
+    lower, upper : float or None
+        Both or neither. They come from a dictionary or the law, never from the private rows.
+    unit : str
+        For people: "years", "USD".
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.lower is None) != (self.upper is None):
+            raise SchemaError("give both bounds of a column, or neither")
+        if self.lower is not None and self.upper is not None:
+            finite = math.isfinite(self.lower) and math.isfinite(self.upper)
+            if not (finite and self.lower < self.upper):
+                raise SchemaError(f"bounds {self.lower}, {self.upper} are not an interval: give lower < upper, finite")
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """``(lower, upper)``, or None."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of a declared list of levels; the first is the reference.
+
+    A cell that is missing or holds an undeclared level counts as the reference level.
+
+    Parameters
+    ----------
+    levels : tuple of str
+        At least two, all different.
+    """
+
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
+            raise SchemaError("a categorical column needs at least two different levels")
+
+
+Column = Numeric | Categorical
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Public knowledge of a table's columns.
+
+    Parameters
+    ----------
+    columns : mapping of str to Numeric or Categorical
+
+    Examples
+    --------
+    >>> from dpregress import Numeric, Schema
+    >>> Schema({"age": Numeric(0, 110, "years")}).columns["age"].bounds
+    (0, 110)
+    """
+
+    columns: Mapping[str, Column]
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Schema:
+        """Read a schema file: one table per column, ``lower`` and ``upper``, or ``levels``.
+
+        Raises
+        ------
+        SchemaError
+            For a file that is not TOML, or a column that is neither.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                tables = tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise SchemaError(f"cannot read {path} as a schema: {error}") from error
+        return cls({name: _column(name, table) for name, table in tables.items()})
+
+    def column(self, name: str) -> Column | None:
+        """What is declared of a column, or None."""
+        return self.columns.get(name)
+
+    def bounds_of(self, name: str) -> tuple[float, float]:
+        """The declared bounds of a numeric column.
+
+        Raises
+        ------
+        UnboundedData
+            When there are none.
+        """
+        column = self.columns.get(name)
+        if not isinstance(column, Numeric) or column.bounds is None:
+            raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
+        return column.bounds
+
+    def require(self, names: Iterable[str]) -> None:
+        """Refuse names that the schema does not declare."""
+        unknown = [name for name in names if name not in self.columns]
+        if unknown:
+            raise SchemaError(f"the schema does not declare {', '.join(map(repr, unknown))}: add them")
+
+
+def _column(name: str, table: Any) -> Column:
+    if not isinstance(table, dict):
+        raise SchemaError(f"schema entry {name!r} is not a table: write [{name}] with lower, upper or levels")
+    unknown = set(table) - {"lower", "upper", "unit", "levels"}
+    if unknown or ("levels" in table and len(table) > 1):
+        raise SchemaError(f"schema column {name!r} takes lower, upper and unit, or levels")
+    if "levels" in table:
+        levels = table["levels"]
+        if not isinstance(levels, list):
+            raise SchemaError(f"levels of {name!r} must be a list")
+        return Categorical(tuple(str(level) for level in levels))
+    try:
+        lower, upper = (None if table.get(key) is None else float(table[key]) for key in ("lower", "upper"))
+        return Numeric(lower, upper, str(table.get("unit", "")))
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"schema column {name!r}: {error}") from error

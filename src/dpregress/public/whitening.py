@@ -1,0 +1,182 @@
+r"""Where a fit starts: coordinates and a radius from public facts alone.
+
+Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
+norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages (METHODS: measured best;
+no shrinkage, small eigenvalues are what must be whitened). Directions in which S is zero take the
+scale of the schema. Without public moments the schema's bounds, or a plain bound on the row norm, give
+a first frame that the recipe refines with a private second moment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.public.moments import PublicMoments
+from dpregress.public.schema import Schema
+from dpregress.releases import Frame, Matrix, Vector
+
+#: Eigenvalues of the scaled moment below this share of the largest count as zero.
+_RANK_TOLERANCE = 1e-11
+#: With fewer public rows than this many per column, a private second moment is worth its cost.
+_ROWS_PER_COLUMN = 5
+
+
+@dataclass(frozen=True)
+class Start:
+    """A first frame, and whether it describes the rows well enough to be used as it is."""
+
+    frame: Frame
+    refine: bool
+
+
+def start(
+    features: Sequence[str],
+    *,
+    intercept: bool,
+    public: PublicMoments | None,
+    schema: Schema | None,
+    row_bound: float | None,
+) -> Start:
+    """Choose the first frame from what is public.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Design columns.
+    intercept : bool
+    public : PublicMoments or None
+    schema : Schema or None
+        Bounds; categorical columns are bounded by themselves.
+    row_bound : float or None
+        A public bound on the norm of x.
+
+    Raises
+    ------
+    UnboundedData
+        When none of the three bounds the rows.
+    InvalidInput
+        When the public moment is singular and no schema scales its null directions.
+    """
+    names = tuple(features)
+    if public is not None:
+        if public.names != names:
+            raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
+        scale = None if schema is None else _schema_scale(names, schema)[1]
+        frame = from_public(public, intercept=intercept, null_scale=scale)
+        return Start(frame, refine=public.n < _ROWS_PER_COLUMN * len(names))
+    if schema is not None and all(schema.column(_base(name)) is not None for name in names):
+        centre, scale = _schema_scale(names, schema)
+        return Start(_boxed(names, centre, scale, intercept), refine=True)
+    if row_bound is not None:
+        if not (math.isfinite(row_bound) and row_bound > 0):
+            raise InvalidInput(f"row_bound must be positive and finite, not {row_bound}")
+        return Start(_balled(names, row_bound, intercept), refine=True)
+    raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
+
+
+def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | None = None) -> Frame:
+    """The frame whitened by a public second moment.
+
+    Parameters
+    ----------
+    public : PublicMoments
+    intercept : bool
+        Whiten ``(1, x)``: the constant comes first, x is centred by the public mean.
+    null_scale : ndarray of shape (d,), optional
+        Scale of each column, used in directions where the moment is zero.
+
+    Raises
+    ------
+    InvalidInput
+        When the moment is singular and ``null_scale`` is not given.
+    """
+    if intercept:
+        mean = public.augmented(True)[0, 1:]
+        root = _inverse_root(public.second - np.outer(mean, mean), null_scale)
+        whitening = np.block([[np.ones((1, 1)), np.zeros((1, len(root)))], [-(root @ mean)[:, None], root]])
+    else:
+        mean = np.zeros(len(public.names)) if public.mean is None else public.mean
+        whitening = _inverse_root(public.second, null_scale)
+    frame = Frame(public.names, whitening, 1.0, mean, intercept)
+    return frame.rewhitened(np.eye(frame.order), public_radius(public, frame))
+
+
+def public_radius(public: PublicMoments, frame: Frame) -> float:
+    """The median norm that a new row has in a frame whitened by these public rows.
+
+    From the rows where they are at hand (leave-one-out leverages), else from the chi-square law with
+    the expected inflation ``m / (m - d - 1)``.
+    """
+    if public.rows is None or public.n <= frame.order + 1:
+        inflation = public.n / max(public.n - frame.order - 1, 1)
+        return chi_radius(frame) * math.sqrt(min(inflation, float(public.n)))
+    whitened = public.rows @ frame.slopes.T + (0.0 if frame.shift is None else frame.shift)
+    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / public.n, 1 - 1e-9)
+    return float(np.sqrt(np.median((public.n - 1) * leverage / (1 - leverage))))
+
+
+def chi_radius(frame: Frame) -> float:
+    """The median norm of a whitened normal row: ``sqrt(median chi2_d)``, plus the constant's 1."""
+    degrees = len(frame.features)
+    return math.sqrt(float(chi2.median(degrees)) + frame.intercept)
+
+
+def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
+    """``S^{-1/2}``; directions of zero variance get ``1 / null_scale`` instead."""
+    unit = np.sqrt(np.maximum(np.diag(second), 0))
+    unit = np.where(unit > 0, unit, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(second / np.outer(unit, unit))
+    null = eigenvalues <= _RANK_TOLERANCE * max(eigenvalues[-1], 1.0)
+    if not null.any():
+        values, vectors = np.linalg.eigh(second)
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+    if null_scale is None:
+        raise InvalidInput(
+            f"the public second moment is singular (rank {int((~null).sum())} of {len(null)}): "
+            "give a schema with bounds, more public rows, or leave out constant or repeated columns"
+        )
+    scaled = second / np.outer(null_scale, null_scale)
+    eigenvalues, vectors = np.linalg.eigh(scaled)
+    null = eigenvalues <= _RANK_TOLERANCE * max(eigenvalues[-1], 1e-3)
+    root = np.where(null, 1.0, 1 / np.sqrt(np.where(null, 1.0, eigenvalues)))
+    return np.asarray((vectors * root) @ vectors.T / null_scale)
+
+
+def _schema_scale(names: tuple[str, ...], schema: Schema) -> tuple[Vector, Vector]:
+    """Centre and half-range of each design column; an indicator of a level lies in [0, 1]."""
+    bounds = [(0.0, 1.0) if "=" in name else schema.bounds_of(name) for name in names]
+    lower, upper = np.array(bounds).T
+    return (lower + upper) / 2, (upper - lower) / 2
+
+
+def _boxed(names: tuple[str, ...], centre: Vector, scale: Vector, intercept: bool) -> Frame:
+    """Columns mapped into [-1, 1] by their bounds."""
+    if not intercept:
+        scale = scale + np.abs(centre)
+        return Frame(names, np.diag(1 / scale), math.sqrt(len(names)), centre)
+    whitening = np.diag(np.concatenate([[1.0], 1 / scale]))
+    whitening[1:, 0] = -centre / scale
+    return Frame(names, whitening, math.sqrt(1 + len(names)), centre, intercept)
+
+
+def _balled(names: tuple[str, ...], row_bound: float, intercept: bool) -> Frame:
+    """Columns scaled so that a row of norm ``row_bound`` has norm sqrt(d)."""
+    order = len(names) + intercept
+    whitening = np.eye(order) * math.sqrt(len(names)) / row_bound
+    if intercept:
+        whitening[0, 0] = 1.0
+    return Frame(names, whitening, math.sqrt(order), np.zeros(len(names)), intercept)
+
+
+def _base(name: str) -> str:
+    return name.split("=", 1)[0]
+
+
+def _short(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:6]) + (f", .. ({len(names)} in all)" if len(names) > 6 else "")

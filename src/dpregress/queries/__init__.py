@@ -1,0 +1,21 @@
+"""What can be asked of private rows, each with its sensitivity."""
+
+from dpregress.queries.base import Ask, Query
+from dpregress.queries.families import Binomial, Family, Gaussian
+from dpregress.queries.histogram import ResponseHistogram
+from dpregress.queries.newton_moment import PublishedHessian
+from dpregress.queries.score import ClippedGradient, ClippedScore
+from dpregress.queries.second_moment import SecondMoment
+
+__all__ = [
+    "Ask",
+    "Binomial",
+    "ClippedGradient",
+    "ClippedScore",
+    "Family",
+    "Gaussian",
+    "PublishedHessian",
+    "Query",
+    "ResponseHistogram",
+    "SecondMoment",
+]

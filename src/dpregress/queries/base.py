@@ -1,0 +1,60 @@
+"""Queries: what is asked of private rows, with its sensitivity next to its formula."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from dpregress.accounting import Event, Relation
+from dpregress.releases import Frame, NoiseLaw, Release, Vector
+from dpregress.rows.bounded import BoundedRows
+
+R = TypeVar("R", bound=Release)
+
+
+class Query(ABC, Generic[R]):
+    """A vector that is additive over disjoint chunks of bounded rows.
+
+    Attributes
+    ----------
+    frame : Frame
+        The coordinates and the ball that the row map makes true.
+    tight : bool
+        Whether some pair of neighbours reaches the sensitivity (to 1%).
+    """
+
+    tight: ClassVar[bool]
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Length of the vector."""
+
+    @abstractmethod
+    def value(self, rows: BoundedRows) -> Vector:
+        """The sum over the rows of a chunk, of shape (size,)."""
+
+    @abstractmethod
+    def contribution(self) -> float:
+        """The largest norm of one row's value: the sensitivity to adding or removing it."""
+
+    @abstractmethod
+    def replacement(self) -> float:
+        """The largest norm of the difference between two rows' values: the sensitivity to replacing one."""
+
+    @abstractmethod
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> R:
+        """Wrap the noisy total as a release."""
+
+    def sensitivity(self, relation: Relation) -> float:
+        """The sensitivity of the exact sum for neighbours of this kind."""
+        return self.replacement() if relation is Relation.REPLACE_ONE else self.contribution()
+
+
+class Ask(Protocol):
+    """The only door through the privacy barrier: a release of ``query`` at the cost of ``spend``."""
+
+    def __call__(self, query: Query[R], spend: Event) -> R: ...

@@ -1,0 +1,58 @@
+r"""A histogram on public bins: how private scales and quantiles are found."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.errors import InvalidInput
+from dpregress.queries.base import Query
+from dpregress.releases import Frame, Histogram, NoiseLaw, Vector
+from dpregress.rows.bounded import BoundedRows
+
+
+class ResponseHistogram(Query[Histogram]):
+    r"""Counts of ``|y|`` in public bins.
+
+    A row lies in one bin: adding or removing it moves one count by 1, replacing it two counts by 1
+    each, so the sensitivities are 1 and ``sqrt 2``.
+
+    Parameters
+    ----------
+    frame : Frame
+        With a response; y is centred, scaled and weighted as the frame says.
+    edges : ndarray of shape (bins + 1,)
+        Increasing; the outer bins hold everything beyond the inner edges.
+
+    References
+    ----------
+    METHODS 5, steps 3 and 4.
+    """
+
+    tight: ClassVar[bool] = True
+
+    def __init__(self, frame: Frame, edges: Vector) -> None:
+        super().__init__(frame)
+        if len(edges) < 3 or not (np.diff(edges) > 0).all():
+            raise InvalidInput("a histogram needs at least two bins with increasing edges")
+        self.edges = edges
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    def value(self, rows: BoundedRows) -> Vector:
+        bins = np.searchsorted(self.edges[1:-1], np.abs(rows.y), side="right")
+        return np.bincount(bins, minlength=self.size).astype(np.float64)
+
+    def contribution(self) -> float:
+        return 1.0
+
+    def replacement(self) -> float:
+        return math.sqrt(2)
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Histogram:
+        return Histogram(total, n, noise, events, self.frame, self.edges)

@@ -1,0 +1,56 @@
+r"""The weighted second moment of a Newton step."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dpregress.accounting import Event
+from dpregress.queries.base import Query
+from dpregress.queries.families import Family
+from dpregress.queries.score import linear_predictor
+from dpregress.releases import Frame, Moments, NoiseLaw, Vector, svec
+from dpregress.rows.bounded import BoundedRows
+
+
+class PublishedHessian(Query[Moments]):
+    r"""``sum b''(x'beta) x x'`` on and above the diagonal, with the published sensitivity.
+
+    With ``||x|| <= R`` and ``M2 = max b''``: ``2 R^2 M2`` for replacing a row (loose: sqrt 2 R^2 M2 bounds
+    the Frobenius norm, which in turn bounds the upper triangle's), ``R^2 M2`` for adding or removing one.
+
+    Parameters
+    ----------
+    frame : Frame
+        Without a response.
+    family : Family
+    coef : ndarray of shape (p,)
+        Whitened coefficients, public or released.
+
+    References
+    ----------
+    Cao, Bi, Zhang (2026), Theorem 4 and Algorithm 3.
+    """
+
+    tight: ClassVar[bool] = False
+
+    def __init__(self, frame: Frame, family: Family, coef: Vector) -> None:
+        super().__init__(frame.with_response(None))
+        self.family = family
+        self.coef = coef
+
+    @property
+    def size(self) -> int:
+        return svec.length(self.frame.order)
+
+    def value(self, rows: BoundedRows) -> Vector:
+        curvature = self.family.variance(linear_predictor(rows, self.coef))
+        return svec.upper(rows.x.T @ (rows.x * curvature[:, None]))
+
+    def contribution(self) -> float:
+        return self.frame.radius**2 * self.family.largest_variance
+
+    def replacement(self) -> float:
+        return 2 * self.frame.radius**2 * self.family.largest_variance
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
+        return Moments(svec.un_upper(total, self.frame.order), n, noise, events, self.frame)

@@ -1,0 +1,55 @@
+r"""The second moment of joint rows, the query that linear regression rests on."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.queries.base import Query
+from dpregress.releases import Moments, NoiseLaw, Vector, svec
+from dpregress.rows.bounded import BoundedRows
+
+
+class SecondMoment(Query[Moments]):
+    r"""``svec(sum v v')`` over joint rows ``v = (x, u y)``, or over x where the frame has no response.
+
+    With ``||x|| <= R``, ``|y| <= C`` the joint radius is ``Rv = sqrt(R^2 + u^2 C^2)``, and
+
+    * adding or removing a row: ``||v v'||_F = ||v||^2 <= Rv^2``;
+    * replacing one: ``||v v' - z z'||_F^2 = ||v||^4 + ||z||^4 - 2 (v'z)^2 <= 2 Rv^4``, since both are
+      positive semi-definite. Orthogonal rows on the sphere reach it: they exist when ``u C <= R``.
+
+    Source: METHODS 0 and 5; the published bound is 2 R^2 (Cao, Bi, Zhang 2026, Theorem 4).
+    """
+
+    tight: ClassVar[bool] = True
+
+    @property
+    def order(self) -> int:
+        """Number of joint columns."""
+        return self.frame.order + (self.frame.response is not None)
+
+    @property
+    def size(self) -> int:
+        return svec.length(self.order)
+
+    def value(self, rows: BoundedRows) -> Vector:
+        if self.frame.response is None:
+            return svec.svec(rows.x.T @ rows.x)
+        joint = np.empty((self.order, self.order))
+        joint[:-1, :-1] = rows.x.T @ rows.x
+        joint[:-1, -1] = joint[-1, :-1] = self.frame.response.cross * (rows.y @ rows.x)
+        joint[-1, -1] = self.frame.response.cross**2 * (rows.y @ rows.y)
+        return svec.svec(joint)
+
+    def contribution(self) -> float:
+        return self.frame.joint_radius**2
+
+    def replacement(self) -> float:
+        return math.sqrt(2) * self.frame.joint_radius**2
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
+        return Moments(svec.unsvec(total, self.order), n, noise, events, self.frame)

@@ -1,0 +1,154 @@
+"""Frames: the public coordinates in which rows are bounded and moments are released."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from dpregress.errors import InvalidInput
+from dpregress.releases.svec import Matrix, Vector
+
+
+class Weighting(StrEnum):
+    """What shrinks when a row lies outside the ball."""
+
+    ROW = "row"  # features and response alike (Mallows): the regression stays consistent
+    FEATURES = "features"  # the features only, as published: biased once the radius is small
+
+
+@dataclass(frozen=True)
+class ResponseScale:
+    """How the response is centred, scaled and bounded: ``clip((y - centre) / scale, +-bound)``.
+
+    Parameters
+    ----------
+    name : str
+    centre, scale : float
+        In the units of y. A centre other than 0 needs an intercept to be taken back.
+    bound : float
+        Largest magnitude after scaling; infinite when the query itself clips.
+    cross : float
+        Weight of the response in a joint row ``(x, cross * y)``; see :class:`~dpregress.queries.SecondMoment`.
+    """
+
+    name: str
+    centre: float = 0.0
+    scale: float = 1.0
+    bound: float = math.inf
+    cross: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A linear map into coordinates where every row lies in a ball. Public facts only.
+
+    A row x becomes ``W (1, x)`` with an intercept, ``W x`` without; it is then shrunk into the ball of
+    ``radius`` by the row map.
+
+    Parameters
+    ----------
+    features : tuple of str
+        Names of the d columns of x.
+    whitening : ndarray of shape (p, p)
+        The invertible W; p = d, plus one with an intercept.
+    radius : float
+        May be infinite for queries that bound each row's answer themselves.
+    fill : ndarray of shape (d,)
+        What stands in for a missing or non-finite cell.
+    intercept : bool
+    response : ResponseScale or None
+    weighting : Weighting
+    """
+
+    features: tuple[str, ...]
+    whitening: Matrix
+    radius: float
+    fill: Vector
+    intercept: bool = False
+    response: ResponseScale | None = None
+    weighting: Weighting = Weighting.ROW
+
+    def __post_init__(self) -> None:
+        order = len(self.features) + self.intercept
+        if self.whitening.shape != (order, order) or self.fill.shape != (len(self.features),):
+            raise InvalidInput(f"a frame of {order} columns needs a whitening of shape {(order, order)}")
+        if not (self.radius > 0 and np.isfinite(self.whitening).all() and np.isfinite(self.fill).all()):
+            raise InvalidInput("a frame needs a positive radius and finite public moments")
+
+    @property
+    def order(self) -> int:
+        """Number of whitened coordinates."""
+        return len(self.whitening)
+
+    @property
+    def slopes(self) -> Matrix:
+        """The columns of W that multiply x, of shape (p, d)."""
+        return self.whitening[:, 1:] if self.intercept else self.whitening
+
+    @property
+    def shift(self) -> Vector | None:
+        """The column of W that multiplies the constant, or None."""
+        return self.whitening[:, 0] if self.intercept else None
+
+    @property
+    def joint_radius(self) -> float:
+        """Radius of the joint rows ``(x, cross * y)``; of x alone without a response."""
+        if self.response is None:
+            return self.radius
+        return math.hypot(self.radius, self.response.cross * self.response.bound)
+
+    def with_response(self, response: ResponseScale | None) -> Frame:
+        """The same coordinates with another response."""
+        return replace(self, response=response)
+
+    def rewhitened(self, matrix: Matrix, radius: float) -> Frame:
+        """Coordinates ``matrix @ x~`` with a new radius."""
+        return replace(self, whitening=matrix @ self.whitening, radius=radius)
+
+    def pull_back(self, whitened: Vector) -> tuple[Vector, float]:
+        """Coefficients and intercept in the original units.
+
+        ``y = centre + scale (W (1, x))' b~`` gives ``b = scale W' b~``.
+
+        Parameters
+        ----------
+        whitened : ndarray of shape (p,)
+
+        Returns
+        -------
+        coef : ndarray of shape (d,)
+        intercept : float
+        """
+        response = self.response or ResponseScale("")
+        original = response.scale * (self.whitening.T @ whitened)
+        if self.intercept:
+            return original[1:], float(original[0]) + response.centre
+        return original, 0.0
+
+    def same_as(self, other: Frame) -> bool:
+        """Whether totals in the two frames may be added."""
+        return (
+            (self.features, self.radius, self.intercept, self.response, self.weighting)
+            == (other.features, other.radius, other.intercept, other.response, other.weighting)
+            and np.array_equal(self.whitening, other.whitening)
+            and np.array_equal(self.fill, other.fill)
+        )
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        response = None if self.response is None else dict(vars(self.response))
+        if response is not None and math.isinf(response["bound"]):
+            response["bound"] = None
+        return {
+            "features": list(self.features),
+            "whitening": self.whitening.tolist(),
+            "radius": self.radius if math.isfinite(self.radius) else None,
+            "fill": self.fill.tolist(),
+            "intercept": self.intercept,
+            "response": response,
+            "weighting": self.weighting.value,
+        }

@@ -1,0 +1,140 @@
+"""What comes through the barrier: values that are safe to keep, share and compute with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.errors import InvalidInput
+from dpregress.releases.frame import Frame
+from dpregress.releases.noise import NoiseLaw
+from dpregress.releases.svec import Matrix, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy totals over n rows; anything done to them is free.
+
+    Parameters
+    ----------
+    total : ndarray
+        Sum over rows of the query's value, plus noise.
+    n : int
+        Number of rows, public under replace-one neighbours.
+    noise : NoiseLaw
+        Of the vector in which the noise was added (for matrices: of their svec).
+    events : tuple of Event
+        What it cost.
+    frame : Frame
+        The public coordinates.
+    """
+
+    total: Vector
+    n: int
+    noise: NoiseLaw
+    events: tuple[Event, ...]
+    frame: Frame
+
+    def __add__(self, other: Self) -> Self:
+        """The release over both sources together, which must be disjoint.
+
+        Raises
+        ------
+        InvalidInput
+            For another kind of release, or another frame.
+        """
+        if type(other) is not type(self) or not self.frame.same_as(other.frame):
+            raise InvalidInput("only releases of one kind in one frame can be added")
+        return replace(
+            self,
+            total=self.total + other.total,
+            n=self.n + other.n,
+            noise=self.noise + other.noise,
+            events=self.events + other.events,
+        )
+
+    @property
+    def mean(self) -> Vector:
+        """The total over n."""
+        return np.asarray(self.total / self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Release):
+    """A noisy second moment of joint rows ``(x~, cross * y~)``, or of x~ alone."""
+
+    @property
+    def gram(self) -> Matrix:
+        """``mean x~ x~'``, of shape (p, p)."""
+        return self.mean[: self.frame.order, : self.frame.order]
+
+    @property
+    def cross(self) -> Vector:
+        """``mean x~ y~``, of shape (p,)."""
+        return np.asarray(self.mean[:-1, -1] / self._response_weight)
+
+    @property
+    def response_second(self) -> float:
+        """``mean y~^2``."""
+        return float(self.mean[-1, -1]) / self._response_weight**2
+
+    @property
+    def _response_weight(self) -> float:
+        if self.frame.response is None:
+            raise InvalidInput("these moments hold no response")
+        return self.frame.response.cross
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Release):
+    """A noisy sum of ``x~`` times a bounded residual, at given coefficients."""
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Release):
+    """Noisy counts; bin i holds values in ``[edges[i], edges[i + 1])``, the outer bins everything beyond."""
+
+    edges: Vector
+
+    def quantile(self, level: float) -> float:
+        """The right edge of the first bin at which the noisy cumulated count reaches ``level``.
+
+        Cumulated counts are made monotone first (free post-processing); the last inner edge is the
+        largest answer.
+        """
+        below = np.maximum.accumulate(np.cumsum(self.total))
+        bin_ = int(np.searchsorted(below, level * self.n))
+        return float(self.edges[min(max(bin_, 1), len(self.edges) - 2)])
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Fitted coefficients in the original units, with what they rest on.
+
+    Parameters
+    ----------
+    features : tuple of str
+    coef : ndarray of shape (d,)
+    intercept : float
+    target : str
+    n : int
+    privacy_error : ndarray of shape (d,)
+        Standard deviation that the privacy noise gives each coefficient, to first order.
+    standard_error : ndarray of shape (d,)
+        The same with sampling added.
+    """
+
+    features: tuple[str, ...]
+    coef: Vector
+    intercept: float
+    target: str
+    n: int
+    privacy_error: Vector
+    standard_error: Vector
+
+    def predict(self, x: Matrix) -> Vector:
+        """``x @ coef + intercept``, of shape (m,)."""
+        return np.asarray(x @ self.coef + self.intercept)

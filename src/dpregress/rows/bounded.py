@@ -1,0 +1,128 @@
+r"""The one place where a norm bound is made true.
+
+Rows come in as they are and leave whitened, inside the ball of the frame, whatever was fed in:
+
+* a feature cell that is missing or not finite is replaced by the frame's public fill value;
+* a row whose response is missing or not finite gets weight 0 (it still counts in n);
+* ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
+* the response becomes ``clip(s (y - centre) / scale, +-C)``.
+
+No rule raises, and none depends on another row.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.releases import Frame, Matrix, Vector, Weighting
+
+#: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
+_ULPS = 8
+#: Largest norm of a row whose own norm overflows and whose frame has no finite radius.
+_LARGEST = 1e75
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row."""
+
+    x: Matrix
+    y: Vector | None
+    first_row: int = 0
+
+
+@dataclass(frozen=True)
+class BoundedRows:
+    """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row."""
+
+    x: Matrix
+    y: Vector
+    weight: Vector
+    first_row: int
+
+
+class RowMap(ABC):
+    """Bounds rows; the norm of every row it returns is at most ``radius``."""
+
+    @property
+    @abstractmethod
+    def radius(self) -> float:
+        """The bound on the norm of x."""
+
+    @abstractmethod
+    def __call__(self, rows: RawRows) -> BoundedRows:
+        """Map one chunk; rows do not depend on each other."""
+
+    @abstractmethod
+    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
+        """Coefficients and intercept in the original units."""
+
+
+@dataclass(frozen=True)
+class WhitenedRows(RowMap):
+    """Public-moment-guided truncation: the row map of a :class:`~dpregress.releases.Frame`.
+
+    References
+    ----------
+    Cao, Bi, Zhang (2026), Algorithm 1; with :attr:`Weighting.ROW` the shrinkage acts on the response too.
+    """
+
+    frame: Frame
+
+    @property
+    def radius(self) -> float:
+        return self.frame.radius
+
+    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
+        return self.frame.pull_back(coef)
+
+    def __call__(self, rows: RawRows) -> BoundedRows:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            x = self._whiten(rows.x)
+            squared = np.einsum("ij,ij->i", x, x)
+            broken = ~np.isfinite(squared)
+            if broken.any():
+                x[broken], squared[broken], repaired = self._mend(rows.x[broken])
+            limit = self.radius * (1 - _ULPS * (self.frame.order + 4) * np.finfo(float).eps)
+            weight = np.minimum(1.0, limit / np.sqrt(np.maximum(squared, np.finfo(float).tiny)))
+            x *= weight[:, None]
+            if self.frame.weighting is Weighting.FEATURES:
+                weight = np.ones(len(x))
+            elif broken.any():
+                weight[broken] *= repaired
+            y = self._respond(rows.y, x, weight)
+        return BoundedRows(x, y, weight, rows.first_row)
+
+    def _whiten(self, x: Matrix) -> Matrix:
+        whitened: Matrix = x @ self.frame.slopes.T
+        if self.frame.shift is not None:
+            whitened += self.frame.shift
+        return whitened
+
+    def _mend(self, x: Matrix) -> tuple[Matrix, Vector, Vector]:
+        """Whitened rows for cells that are missing or huge, their squared norms, and what they were scaled by."""
+        x = np.where(np.isfinite(x), x, self.frame.fill)
+        size = np.maximum(1.0, np.abs(x).max(axis=1, initial=0.0) / _LARGEST)
+        whitened = (x / size[:, None]) @ self.frame.slopes.T
+        if self.frame.shift is not None:
+            whitened += self.frame.shift / size[:, None]
+        norm = np.maximum(1.0, np.abs(whitened).max(axis=1) / _LARGEST)
+        whitened /= norm[:, None]
+        return whitened, np.einsum("ij,ij->i", whitened, whitened), 1 / (size * norm)
+
+    def _respond(self, y: Vector | None, x: Matrix, weight: Vector) -> Vector:
+        response = self.frame.response
+        if y is None or response is None:
+            return np.zeros(len(x))
+        known = np.isfinite(y)
+        scaled = (np.where(known, y, response.centre) - response.centre) / response.scale
+        scaled *= weight
+        if not known.all():
+            x[~known] = 0.0
+            weight[~known] = 0.0
+        largest = response.bound if math.isfinite(response.bound) else _LARGEST
+        return np.clip(scaled, -largest, largest)

@@ -1,0 +1,153 @@
+"""From the columns of a table to numbers, by public knowledge of each column alone.
+
+A numeric column is cast; text in it is read as a number where it is one, and counts as missing where
+it is not. A categorical column becomes one indicator for each declared level but the first; a missing or
+undeclared level is the first. Nothing here raises because of a cell's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpregress.errors import InvalidInput
+from dpregress.public import Categorical, Numeric, Schema
+from dpregress.releases import Matrix, Vector
+
+_NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turns batches of a table into design columns.
+
+    Parameters
+    ----------
+    columns : tuple of (str, Numeric or Categorical)
+        Source columns in order.
+    target : str or None
+        A numeric response column.
+    """
+
+    columns: tuple[tuple[str, Numeric | Categorical], ...]
+    target: str | None = None
+
+    @classmethod
+    def of(cls, names: Sequence[str], target: str | None, schema: Schema | None) -> Encoder:
+        """Columns typed by the schema, numeric where it is silent."""
+        columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
+        if target is not None and schema is not None and isinstance(schema.column(target), Categorical):
+            raise InvalidInput(f"target {target!r} is categorical: a linear model needs a numeric response")
+        return cls(columns, target)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the design columns: ``name``, or ``name=level`` for indicators."""
+        names: list[str] = []
+        for name, column in self.columns:
+            if isinstance(column, Categorical):
+                names.extend(f"{name}={level}" for level in column.levels[1:])
+            else:
+                names.append(name)
+        return tuple(names)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns of the table that are read."""
+        return (*(name for name, _ in self.columns), *(() if self.target is None else (self.target,)))
+
+    def x(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
+        """Design matrix of shape (m, d); missing cells are NaN."""
+        blocks = [_encode(batch.column(name), column) for name, column in self.columns]
+        return np.ascontiguousarray(np.column_stack(blocks)) if blocks else np.empty((batch.num_rows, 0))
+
+    def y(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
+        """Response of shape (m,); missing cells are NaN."""
+        return None if self.target is None else to_numbers(batch.column(self.target))
+
+    def check_types(self, schema: pa.Schema) -> None:
+        """Refuse missing columns and types that can be neither number nor level; types are public, cells are not."""
+        for name in self.needed:
+            found = schema.get_all_field_indices(name)
+            if len(found) != 1:
+                problem = "no column" if not found else "several columns"
+                raise InvalidInput(f"{problem} {name!r} in the table; it has {_listed(schema.names)}")
+            if not _readable(schema.field(found[0]).type):
+                raise InvalidInput(
+                    f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
+                )
+
+
+def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
+    """A numeric column as float64; what cannot be read as a number is NaN."""
+    column = _plain(column)
+    if _is_text(column.type):
+        column = _as_text(column)
+        column = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
+        column = pc.ascii_trim_whitespace(pc.cast(column, pa.large_string()))
+        column = pc.if_else(pc.starts_with(column, "+"), pc.utf8_slice_codeunits(column, 1), column)
+    elif pa.types.is_boolean(column.type):
+        column = pc.cast(column, pa.int8())
+    numbers = pc.fill_null(pc.cast(column, pa.float64(), safe=False), float("nan"))
+    return np.asarray(numbers, dtype=np.float64)
+
+
+def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Positions in ``levels``; 0 for a missing or undeclared level."""
+    column = _plain(column)
+    if _is_text(column.type):
+        column = pc.cast(_as_text(column), pa.large_binary())
+    else:
+        column = pc.cast(pc.cast(column, pa.large_string()), pa.large_binary())
+    declared = pa.array([level.encode() for level in levels], pa.large_binary())
+    return np.asarray(pc.fill_null(pc.index_in(column, declared), 0), dtype=np.int64)
+
+
+def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical) -> Matrix:
+    if isinstance(declared, Categorical):
+        codes = to_levels(column, declared.levels)
+        return np.asarray(codes[:, None] == np.arange(1, len(declared.levels)), dtype=np.float64)
+    return to_numbers(column)[:, None]
+
+
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        return pc.cast(column, column.type.value_type)
+    return column
+
+
+def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Bytes, not checked text: a cell that is not UTF-8 must not raise."""
+    return pc.cast(column, pa.large_binary())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def _readable(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        _is_text(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f", .. ({len(names)} in all)" if len(names) > 12 else "")

@@ -1,0 +1,131 @@
+r"""Engines: how a sum over private rows is computed.
+
+The sum is deterministic: chunks have a size fixed by the number of columns, and their values are added
+in a fixed binary tree, whatever the number of threads. Its rounding error is bounded by public numbers
+(:meth:`Engine.rounding`), which the mechanisms add to the sensitivity.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from dpregress.releases import Vector
+from dpregress.rows.bounded import RawRows
+from dpregress.rows.sources import Source
+
+_CHUNK_BYTES = 1 << 20  # a chunk and its whitened copy stay in the second-level cache
+_UNIT = np.finfo(float).eps / 2
+
+Progress = Callable[[int, int], None]
+
+
+class Engine(ABC):
+    """Sums a function of chunks over a source."""
+
+    @abstractmethod
+    def total(self, source: Source, value: Callable[[RawRows], Vector]) -> Vector:
+        """The sum of ``value`` over all chunks, in float64."""
+
+    @staticmethod
+    def chunk_rows(width: int) -> int:
+        """Rows a chunk holds, a function of the number of columns alone."""
+        return max(256, _CHUNK_BYTES // (8 * max(width, 1)))
+
+    @classmethod
+    def rounding(cls, n: int, width: int) -> float:
+        """Relative rounding error of a sum: ``|computed - exact| <= rounding * sum |terms|``.
+
+        Inside a chunk at most ``gamma_m`` for any order of additions, between chunks the depth of the
+        tree (Higham 2002, section 4.2); four more operations form and scale each term.
+        """
+        rows = min(n, cls.chunk_rows(width))
+        depth = max(n // max(rows, 1), 1).bit_length()
+        return (rows + depth + 4) * _UNIT
+
+
+@dataclass(frozen=True)
+class ThreadedEngine(Engine):
+    """Chunks on a pool of threads, one BLAS thread each.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Default: the processors this process may use.
+    progress : callable, optional
+        Called with (rows done, rows in all).
+    """
+
+    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    progress: Progress | None = None
+
+    def total(self, source: Source, value: Callable[[RawRows], Vector]) -> Vector:
+        chunks = source.chunks(self.chunk_rows(source.width))
+        tree = _TreeSum()
+        done = 0
+        for rows, part in self._map(chunks, value, source.n):
+            tree.add(part)
+            done += rows
+            if self.progress is not None:
+                self.progress(done, source.n)
+        return tree.result()
+
+    def _map(
+        self, chunks: Iterator[RawRows], value: Callable[[RawRows], Vector], n: int
+    ) -> Iterator[tuple[int, Vector]]:
+        """Values in the order of the chunks, with a few in flight."""
+        first = next(chunks, None)
+        if first is None or len(first.x) == n or self.workers == 1:
+            for chunk in [first] if first is not None else []:
+                yield len(chunk.x), value(chunk)
+            for chunk in chunks:
+                yield len(chunk.x), value(chunk)
+            return
+        pending: deque[tuple[int, Future[Vector]]] = deque()
+        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
+            pending.append((len(first.x), pool.submit(value, first)))
+            for chunk in chunks:
+                pending.append((len(chunk.x), pool.submit(value, chunk)))
+                if len(pending) > 2 * self.workers:
+                    rows, future = pending.popleft()
+                    yield rows, future.result()
+            while pending:
+                rows, future = pending.popleft()
+                yield rows, future.result()
+
+
+class _TreeSum:
+    """Adds vectors in a binary tree of fixed shape: error grows with the depth, not the number."""
+
+    def __init__(self) -> None:
+        self._levels: list[Vector | None] = []
+
+    def add(self, vector: Vector) -> None:
+        for level, held in enumerate(self._levels):
+            if held is None:
+                self._levels[level] = vector
+                return
+            vector = held + vector
+            self._levels[level] = None
+        self._levels.append(vector)
+
+    def result(self) -> Vector:
+        held = [vector for vector in self._levels if vector is not None]
+        total = held[0]
+        for vector in held[1:]:
+            total = total + vector
+        return total
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes milliseconds, so it is done once."""
+    return ThreadpoolController()

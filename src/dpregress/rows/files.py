@@ -1,0 +1,182 @@
+"""Tables in files and in memory, as Arrow tables whose private cells have not been judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from dpregress.errors import InvalidInput
+
+#: What an empty cell may be called in a CSV file.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Anything with the Arrow PyCapsule stream interface: pandas, Polars, Arrow, DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def names_of(path: str | Path) -> list[str]:
+    """Column names of a CSV or Parquet file, in order."""
+    path = _existing(path)
+    if _is_parquet(path):
+        return list(_parquet(path).schema_arrow.names)
+    return _header(path)
+
+
+def read(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a CSV or Parquet file; CSV cells stay text until a schema gives them a type.
+
+    A CSV line with too few or too many cells counts as a row in which every cell is missing.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not there, is not readable as its kind, lacks a column, or holds no rows.
+    """
+    path = _existing(path)
+    table = _read_parquet(path, columns) if _is_parquet(path) else _read_csv(path, columns)
+    if table.num_rows == 0:
+        raise InvalidInput(f"{path} holds no rows")
+    return table
+
+
+def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table in memory as Arrow, without copying where the formats agree.
+
+    Parameters
+    ----------
+    data : pandas, Polars or Arrow table, or any object with the Arrow stream interface
+    columns : sequence of str, optional
+        Only these.
+    """
+    if isinstance(data, pa.Table):
+        table = data
+    elif _is_pandas(data):
+        table = _from_pandas(data, columns)
+    elif is_table(data):
+        table = pa.table(data)
+    else:
+        raise InvalidInput(f"{type(data).__name__} is not a table: pandas, Polars and Arrow tables are")
+    return table if columns is None else table.select(_present(columns, table.schema.names))
+
+
+def is_table(data: Any) -> bool:
+    """Whether this is a table with named columns that :func:`to_table` takes."""
+    return isinstance(data, ArrowStream)
+
+
+def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
+    """Column by column, so that a column of mixed objects becomes text instead of an error."""
+    names = [str(name) for name in data.columns]
+    arrays = {}
+    for position, name in enumerate(names):
+        if columns is not None and name not in columns:
+            continue
+        series = data.iloc[:, position]
+        try:
+            arrays[name] = pa.array(series, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            missing = series.isna()
+            arrays[name] = pa.array([None if gone else str(cell) for cell, gone in zip(series, missing, strict=True)])
+    return pa.table(arrays)
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".", 1)[0] == "pandas" and type(data).__name__ == "DataFrame"
+
+
+def _existing(path: str | Path) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"no file {path}: check the path")
+    return path
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1" or path.suffix.lower() in {".parquet", ".pq"}
+
+
+def _present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    absent = [name for name in columns if name not in names]
+    if absent:
+        raise InvalidInput(f"no column {absent[0]!r} in the table; it has {', '.join(names[:12])}")
+    return list(columns)
+
+
+def _parquet(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path} is not a readable Parquet file: {_first_line(error)}") from error
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    file = _parquet(path)
+    wanted = None if columns is None else _present(columns, file.schema_arrow.names)
+    try:
+        return file.read(columns=wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path} is a damaged Parquet file: write it anew") from error
+
+
+def _header(path: Path) -> list[str]:
+    """The first line of a CSV file: names, which are public."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline().decode("utf-8-sig").rstrip("\r\n")
+        table = pacsv.read_csv(
+            pa.BufferReader((line + "\n").encode()),
+            parse_options=pacsv.ParseOptions(delimiter=_delimiter(line)),
+        )
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} does not begin with a line of column names") from error
+    return list(table.schema.names)
+
+
+def _delimiter(header: str) -> str:
+    return max((",", ";", "\t"), key=header.count)
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    names = _header(path)
+    if len(set(names)) != len(names):
+        raise InvalidInput(f"{path} has columns of the same name: rename them")
+    wanted = names if columns is None else _present(columns, names)
+    with path.open("rb") as file:
+        header = file.readline().decode("utf-8-sig")
+    malformed: list[None] = []
+
+    def skip(_: Any) -> str:
+        malformed.append(None)
+        return "skip"
+
+    try:
+        table = pacsv.read_csv(
+            path,
+            read_options=pacsv.ReadOptions(column_names=names, skip_rows=1),
+            parse_options=pacsv.ParseOptions(delimiter=_delimiter(header), invalid_row_handler=skip),
+            convert_options=pacsv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, pa.binary()),
+                null_values=list(MISSING),
+                strings_can_be_null=True,
+                check_utf8=False,
+            ),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path} is not a readable CSV file") from error
+    empty = pa.nulls(len(malformed), pa.binary())
+    return pa.concat_tables([table, pa.table(dict.fromkeys(wanted, empty), schema=table.schema)])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

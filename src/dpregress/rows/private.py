@@ -1,0 +1,32 @@
+"""Private rows as mechanisms see them: a number of rows, and sums of queries over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dpregress.rows.engines import Engine, ThreadedEngine
+from dpregress.rows.sources import Source
+
+
+@dataclass(frozen=True)
+class PrivateRows:
+    """A source with the engine that walks through it.
+
+    Parameters
+    ----------
+    source : Source
+    engine : Engine
+    """
+
+    source: Source
+    engine: Engine = field(default_factory=ThreadedEngine)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.source.n
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of sums over these rows; see :meth:`Engine.rounding`."""
+        return self.engine.rounding(self.n, self.source.width + 1)

@@ -1,0 +1,43 @@
+"""Solvers: from releases to coefficients. They see releases and public facts, never rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from dpregress.queries import Ask
+from dpregress.releases import Frame, Matrix, Moments, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver hands on.
+
+    Attributes
+    ----------
+    whitened : ndarray of shape (p,)
+        Coefficients in the frame's coordinates.
+    system : ndarray of shape (p, p)
+        The matrix that was inverted to get them.
+    frame : Frame
+    moments : Moments or None
+        The joint release they rest on, where there is one: what inference reads.
+    """
+
+    whitened: Vector
+    system: Matrix
+    frame: Frame
+    moments: Moments | None
+
+
+class Solver(ABC):
+    """A method that asks at most ``rounds`` times and post-processes what it gets."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """How often it asks: known before the data, so that a trust model can refuse in time."""
+
+    @abstractmethod
+    def solve(self, ask: Ask) -> Solution:
+        """Ask within the budget given at construction, and solve."""

@@ -1,0 +1,127 @@
+r"""The one-shot recipe: one joint release of whitened, row-weighted, bounded moments.
+
+Steps (METHODS 5, steps 1-3), every choice a function of public facts:
+
+1. coordinates and radius from the public moment; with fewer than 5 public rows a column, or none,
+   10% of mu^2 buys a private second moment by which they are whitened again;
+2. the response's scale from public labels, else from the schema's bounds, else from a private
+   histogram of log2|y| for 1.4% of mu^2, more where n mu is small;
+3. everything else: the joint second moment of ``(s x~, u clip(s y~, +-C))``, solved with an eigenvalue floor.
+
+Row weights and the clip change what is estimated when the linear model is wrong: a weighted projection,
+in which far rows and large responses count less.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpregress.accounting import GDP, split
+from dpregress.errors import UnboundedData
+from dpregress.public import response
+from dpregress.public.facts import Facts
+from dpregress.public.whitening import chi_radius
+from dpregress.queries import Ask, ResponseHistogram, SecondMoment
+from dpregress.releases import Frame, Histogram, Isotropic, ResponseScale
+from dpregress.solvers.base import Solution, Solver
+from dpregress.solvers.least_squares import solve_moments
+from dpregress.solvers.repair import floored, gram_floor
+
+_REFINE_SHARE = 0.10
+_SCALE_SHARE = 0.014
+_LARGEST_SCALE_SHARE = 0.20
+#: A histogram of scales is reliable from about this n mu (METHODS 7).
+_RELIABLE = 200.0
+_EDGES = 2.0 ** np.arange(-40, 40.5, 0.5)
+
+
+class OneShot(Solver):
+    """One joint release, after at most two small ones that find the scales.
+
+    Parameters
+    ----------
+    facts : Facts
+    budget : GDP
+        All of it is drawn.
+    alpha : float
+        Ridge penalty, as in scikit-learn.
+
+    Raises
+    ------
+    UnboundedData
+        When nothing public bounds the response and n mu is too small to find its scale privately.
+    """
+
+    def __init__(self, facts: Facts, budget: GDP, alpha: float) -> None:
+        self.facts = facts
+        self.alpha = alpha
+        self._seeks_scale = (
+            facts.labels is None and response.from_bounds(facts.target, facts.schema, facts.start.frame) is None
+        )
+        shares = [
+            _REFINE_SHARE if facts.start.refine else 0.0,
+            self._scale_share(budget) if self._seeks_scale else 0.0,
+        ]
+        shares.append(1 - sum(shares))
+        parts = iter(split(budget, [share for share in shares if share > 0]))
+        self.refine, self.scale, self.joint = (next(parts) if share > 0 else None for share in shares)
+
+    @property
+    def rounds(self) -> int:
+        return sum(part is not None for part in (self.refine, self.scale, self.joint))
+
+    def solve(self, ask: Ask) -> Solution:
+        frame = self.facts.start.frame
+        if self.refine is not None:
+            frame = self._refined(ask, frame, self.refine)
+        assert self.joint is not None
+        frame = frame.with_response(self._response(ask, frame, self.joint))
+        moments = ask(SecondMoment(frame), self.joint)
+        coef, system = solve_moments(moments, alpha=self.alpha)
+        return Solution(coef, system, frame, moments)
+
+    def _scale_share(self, budget: GDP) -> float:
+        share = max(_SCALE_SHARE, (_RELIABLE / (self.facts.n * budget.mu)) ** 2)
+        if share > _LARGEST_SCALE_SHARE:
+            raise UnboundedData(
+                f"n mu = {self.facts.n * budget.mu:.3g} is too small to find the scale of {self.facts.target!r} "
+                "privately: declare its bounds in the schema, give public labels, or spend more"
+            )
+        return share
+
+    def _refined(self, ask: Ask, frame: Frame, spend: GDP) -> Frame:
+        """``W <- A^{-1/2} W`` with A a private second moment in the first frame."""
+        second = ask(SecondMoment(frame.with_response(None)), spend)
+        values, vectors = np.linalg.eigh(floored(second.gram, gram_floor(second)))
+        root = (vectors / np.sqrt(values)) @ vectors.T
+        refined = frame.rewhitened(np.asarray(root), 1.0)
+        return refined.rewhitened(np.eye(refined.order), chi_radius(refined))
+
+    def _response(self, ask: Ask, frame: Frame, joint: GDP) -> ResponseScale:
+        facts = self.facts
+        if facts.labels is not None:
+            return response.from_labels(facts.target, facts.labels, frame, n=facts.n, mu=joint.mu)
+        if self.scale is None:
+            declared = response.from_bounds(facts.target, facts.schema, frame)
+            assert declared is not None
+            return declared
+        unscaled = frame.with_response(ResponseScale(facts.target))
+        found = scale_of(ask(ResponseHistogram(unscaled, _EDGES), self.scale))
+        return response.scaled(ResponseScale(facts.target, 0.0, found), frame, response.DEFAULT_CLIP)
+
+
+def scale_of(histogram: Histogram) -> float:
+    """Root mean square of the values, from bins that stand out of the noise.
+
+    A bin counts when it exceeds the largest of as many pure noises, ``sigma sqrt(2 log bins)``; its values
+    are taken at its geometric middle.
+    """
+    assert isinstance(histogram.noise, Isotropic)
+    threshold = histogram.noise.sigma * math.sqrt(2 * math.log(len(histogram.total)))
+    counts = np.where(histogram.total > threshold, histogram.total, 0.0)
+    if not counts.any():
+        counts[int(np.argmax(histogram.total))] = 1.0
+    middles = np.sqrt(histogram.edges[:-1] * histogram.edges[1:])
+    return float(np.sqrt(counts @ middles**2 / counts.sum()))

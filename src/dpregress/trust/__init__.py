@@ -1,0 +1,7 @@
+"""Who adds the noise, and where. Left of the privacy barrier ends here."""
+
+from dpregress.trust.base import Door, TrustModel
+from dpregress.trust.central import Central
+from dpregress.trust.local import Local
+
+__all__ = ["Central", "Door", "Local", "TrustModel"]

@@ -1,0 +1,69 @@
+"""Trust models: who holds the rows, who adds the noise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpregress.accounting import Event, Reservation
+from dpregress.errors import NotAnswered
+from dpregress.mechanisms import Mechanism, NoiseSource
+from dpregress.queries.base import Query, R
+from dpregress.rows import PrivateRows
+
+
+class TrustModel(ABC):
+    """Answers queries within a reservation. The order refuse, draw, release is written here, once."""
+
+    #: How often it can be asked in one run; None for any number.
+    rounds: ClassVar[int | None]
+
+    def accept(self, rounds: int) -> None:
+        """Refuse a solver that asks more often than this model can be asked; called before any charge.
+
+        Raises
+        ------
+        NotAnswered
+        """
+        if self.rounds is not None and rounds > self.rounds:
+            raise NotAnswered(f"{type(self).__name__} answers {self.rounds} time(s), this method asks {rounds} times")
+
+    @abstractmethod
+    def mechanism(self, spend: Event, rows: PrivateRows) -> Mechanism:
+        """The mechanism that spends this event under this model; NotAnswered where there is none."""
+
+    def release(
+        self,
+        rows: PrivateRows,
+        query: Query[R],
+        spend: Event,
+        *,
+        source: NoiseSource,
+        reservation: Reservation,
+    ) -> R:
+        """Answer one query: refuse what cannot be answered, draw from the reservation, then add noise.
+
+        Raises
+        ------
+        NotAnswered
+            Nothing was drawn.
+        BudgetExceeded
+            The reservation does not cover it; nothing was read.
+        """
+        mechanism = self.mechanism(spend, rows)
+        reservation.draw(mechanism.event())
+        return mechanism.release(query, rows, source, reservation.relation)
+
+
+@dataclass(frozen=True)
+class Door:
+    """A trust model bound to its rows, its noise and its reservation: the ``ask`` of one fit."""
+
+    trust: TrustModel
+    rows: PrivateRows
+    source: NoiseSource
+    reservation: Reservation
+
+    def __call__(self, query: Query[R], spend: Event) -> R:
+        return self.trust.release(self.rows, query, spend, source=self.source, reservation=self.reservation)
