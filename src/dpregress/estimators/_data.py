@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, column_or_1d
 
@@ -13,7 +14,7 @@ from dpregress.errors import InvalidInput
 from dpregress.public import PublicMoments, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, Encoder, Source, TableSource
-from dpregress.rows.files import is_table, to_table
+from dpregress.rows.files import is_table, names_of, read, to_table
 
 
 def training_source(
@@ -46,6 +47,22 @@ def training_source(
     if not features:
         raise InvalidInput("X has 0 feature(s), while a minimum of 1 is required")
     return source, features
+
+
+def training_table(
+    source: Any, target: str, features: Sequence[str] | None, schema: Schema | None
+) -> tuple[pa.Table, Encoder]:
+    """The needed columns of a file or table, and their encoder."""
+    in_memory = is_table(source)
+    names = to_table(source).schema.names if in_memory else names_of(source)
+    if features is None:
+        features = [name for name in names if name != target]
+    if target in features:
+        raise InvalidInput(f"target {target!r} is among the features: leave it out")
+    encoder = Encoder.of(features, target, schema)
+    table = to_table(source, encoder.needed) if in_memory else read(source, encoder.needed)
+    encoder.check_types(table.schema)
+    return table, encoder
 
 
 def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import design, matrix, training_source
+from dpregress.estimators._data import design, matrix, training_source, training_table
 from dpregress.mechanisms import noise_source
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Vector
-from dpregress.rows import PrivateRows, ThreadedEngine
+from dpregress.rows import PrivateRows, Source, TableSource, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
 from dpregress.solvers import Solution, Solver
@@ -67,12 +68,39 @@ class PrivateLinearModel(BaseEstimator):
         BudgetExceeded
             When the ledger does not hold enough; nothing is charged or read then.
         """
-        if self.privacy is None:
-            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
         target = str(getattr(y, "name", None) or "y")
         source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
         validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = _width(X)
+        return self._fit_source(source, features, target, progress)
+
+    def fit_table(
+        self, source: Any, target: str, features: Sequence[str] | None = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Fit a column of a table on its others, as :meth:`fit` does.
+
+        Parameters
+        ----------
+        source : path or table
+            A CSV or Parquet file, or a pandas, Polars or Arrow table. Private.
+        target : str
+            The response's column.
+        features : sequence of str, optional
+            Columns to regress on; default: all others.
+        progress : callable, optional
+
+        Raises
+        ------
+        InvalidInput
+            For a file or column that is not there, and all that :meth:`fit` refuses.
+        """
+        table, encoder = training_table(source, target, features, self.schema)
+        self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
+        self.n_features_in_ = len(encoder.columns)
+        return self._fit_source(TableSource(table, encoder), encoder.features, target, progress)
+
+    def _fit_source(self, source: Source, features: tuple[str, ...], target: str, progress: Progress | None) -> Self:
+        if self.privacy is None:
+            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
         public = None if self.public is None else self.public.select(features)
         facts = Facts(
             n=source.n,
@@ -134,7 +162,3 @@ class PrivateLinearModel(BaseEstimator):
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _width(X: Any) -> int:
-    return int(np.shape(X)[1])

@@ -158,8 +158,8 @@ class PublicMoments:
             raise InvalidInput("an intercept needs the public means: give mean=, or fit_intercept=False")
         return np.block([[np.ones((1, 1)), self.mean[None, :]], [self.mean[:, None], self.second]])
 
-    def save(self, path: str | Path) -> None:
-        """Write counts, names, means and second moment as JSON; rows and labels stay out."""
+    def text(self) -> str:
+        """Counts, names, means and second moment as JSON text; rows and labels stay out."""
         record = {
             "format": _FORMAT,
             "n": self.n,
@@ -167,7 +167,11 @@ class PublicMoments:
             "mean": None if self.mean is None else self.mean.tolist(),
             "second_moment": self.second.tolist(),
         }
-        Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        return json.dumps(record, indent=1) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write :meth:`text` to a file."""
+        Path(path).write_text(self.text(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> PublicMoments:

@@ -86,7 +86,7 @@ class Encoder:
 def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
     """A numeric column as float64; what cannot be read as a number is NaN."""
     column = _plain(column)
-    if _is_text(column.type):
+    if is_text(column.type):
         column = _as_text(column)
         column = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
         column = pc.ascii_trim_whitespace(pc.cast(column, pa.large_string()))
@@ -100,7 +100,7 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
 def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Positions in ``levels``; 0 for a missing or undeclared level."""
     column = _plain(column)
-    if _is_text(column.type):
+    if is_text(column.type):
         column = pc.cast(_as_text(column), pa.large_binary())
     else:
         column = pc.cast(pc.cast(column, pa.large_string()), pa.large_binary())
@@ -126,7 +126,7 @@ def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return pc.cast(column, pa.large_binary())
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -140,7 +140,7 @@ def _readable(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(
-        _is_text(kind)
+        is_text(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_boolean(kind)

@@ -1,0 +1,128 @@
+"""``dpregress fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpregress.errors import InvalidInput, LedgerError
+
+_FILES = ("model.json", "report.html")
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("data", type=_PATH)
+@click.option("--target", required=True, help="Response column.")
+@click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@click.option("--public", "public_rows", type=_PATH, help="Public rows (CSV, Parquet) or moments (JSON).")
+@click.option("--ignore-public-labels", is_flag=True, help="Do not use the target column of PUBLIC.")
+@click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
+@click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
+@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
+@click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
+@click.option("--recipe", type=click.Choice(["one-shot", "paper"]), default="one-shot", show_default=True)
+@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
+@click.option("--dataset", help="Whose budget in the ledger.")
+@click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
+@click.option("--overwrite", is_flag=True, help="Replace results that are there.")
+@click.option("--seed", type=int, help="Seed the noise. For tests only: a seed protects nobody.")
+def fit(
+    data: Path,
+    target: str,
+    features: str | None,
+    public_rows: Path | None,
+    ignore_public_labels: bool,
+    schema_file: Path | None,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    no_intercept: bool,
+    recipe: str,
+    ledger_file: Path | None,
+    dataset: str | None,
+    out: Path,
+    overwrite: bool,
+    seed: int | None,
+) -> None:
+    """Fit a private linear regression to DATA (CSV or Parquet).
+
+    PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
+    the target, its labels scale the response too. Everything public is checked first, then the ledger
+    is charged, and only then are private rows read. Writes model.json and report.html.
+
+    A private cell that is missing, not finite or not a number counts as the public mean of its column; a
+    row without a usable response gets weight 0; neither is ever reported.
+
+    \b
+    Example:
+      dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
+    """
+    from dpregress import ApproxDP, DPRidge
+    from dpregress.cli.output import check_out, progress_bar, write_all
+    from dpregress.cli.tables import choose_features, load_public, load_schema, split_names
+
+    budget = ApproxDP(epsilon, delta)
+    schema = load_schema(schema_file)
+    if public_rows is None and schema is None:
+        raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
+    columns = choose_features(data, target, split_names(features), public_rows, schema)
+    public, left_out = None, 0
+    if public_rows is not None:
+        public, left_out = load_public(public_rows, columns, None if ignore_public_labels else target, schema)
+    check_out(out, _FILES, overwrite=overwrite)
+
+    model = DPRidge(
+        budget,
+        public=public,
+        schema=schema,
+        alpha=alpha,
+        fit_intercept=not no_intercept,
+        recipe=recipe,  # type: ignore[arg-type]  # click has checked the choice
+        ledger=_ledger(ledger_file, dataset),
+        random_state=seed,
+    )
+    with progress_bar("reading private rows") as progress:
+        model.fit_table(data, target, columns, progress=progress)
+    write_all(out, _texts(model, data, target))
+    _print(model, target, left_out, out)
+
+
+def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
+    from dpregress import SQLiteLedger
+
+    if (path is None) != (dataset is None):
+        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
+    return None if path is None or dataset is None else SQLiteLedger(path, dataset)
+
+
+def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
+    from dpregress import __version__
+    from dpregress.releases.files import model_text
+    from dpregress.reports import fit_page
+
+    software = f"dpregress {__version__}"
+    page = fit_page(f"{target} in {data.name}", model.coefficients_, model.privacy_, software=software)
+    text = model_text(model.coefficients_, model.privacy_, model.moments_, software=software)
+    return {"model.json": text, "report.html": page}
+
+
+def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
+    from dpregress.cli.output import number, print_table
+    from dpregress.reports import words
+
+    found = model.coefficients_
+    rows = [["(intercept)", number(found.intercept), "", ""]]
+    for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
+        rows.append([name, *(number(value) for value in values)])
+    print_table(f"{target}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
+    click.echo(f"Spent: {words.total(model.privacy_)}.")
+    if model.privacy_.recorded is None:
+        click.echo("The spending is not recorded: without --ledger nothing adds up the fits on these people.")
+    else:
+        click.echo(f"Recorded in {model.privacy_.recorded}.")
+    if left_out:
+        click.echo(f"{left_out} public row(s) with missing cells were left out.")
+    click.echo(f"Wrote {out / 'model.json'} and {out / 'report.html'}.")

@@ -1,0 +1,69 @@
+"""``dpregress ledger``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group()
+def ledger() -> None:
+    """Open budgets and see what is spent.
+
+    \b
+    Example:
+      dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
+      dpregress ledger show budget.db
+    """
+
+
+@ledger.command("new")
+@click.argument("file", type=_PATH)
+@click.option("--dataset", required=True, help="Name of the data set.")
+@click.option("--epsilon", type=float, required=True, help="All that may ever be spent on it.")
+@click.option("--delta", type=float, required=True)
+@click.option("--unit", default="record", show_default=True, help="Whose data the budget protects, in a word.")
+def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str) -> None:
+    """Open a budget for a data set in FILE (made if it is not there). It can never be changed.
+
+    \b
+    Example:
+      dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
+    """
+    from dpregress import ApproxDP, SQLiteLedger
+
+    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), unit=unit)
+    account = opened.account
+    click.echo(
+        f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "
+        f"for {account.relation.value} {account.unit}."
+    )
+
+
+@ledger.command("show")
+@click.argument("file", type=_PATH)
+@click.option("--dataset", help="Only this one.")
+def show(file: Path, dataset: str | None) -> None:
+    """Show every budget in FILE, what is spent of it, and each charge.
+
+    \b
+    Example:
+      dpregress ledger show budget.db --dataset claims
+    """
+    from dpregress import SQLiteLedger
+    from dpregress.accounting.ledger import describe, describe_spent
+    from dpregress.cli.output import print_table
+
+    for name in [dataset] if dataset is not None else SQLiteLedger.datasets(file):
+        opened = SQLiteLedger(file, name)
+        account = opened.account
+        charges = opened.charges
+        title = (
+            f"{name}: {describe(account.budget)} for {account.relation.value} {account.unit}; "
+            f"{describe_spent(opened.spent, account.budget)} spent"
+        )
+        rows = [[charge.charged, charge.note, describe(charge.event)] for charge in charges]
+        print_table(title, ["charged (UTC)", "for", "event"], rows)

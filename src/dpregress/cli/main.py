@@ -1,0 +1,55 @@
+"""The ``dpregress`` command and its groups."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dpregress import __version__
+from dpregress.cli.check import check
+from dpregress.cli.experiment import experiment
+from dpregress.cli.fit import fit
+from dpregress.cli.ledger import ledger
+from dpregress.cli.public import public
+from dpregress.errors import DPRegressError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpregress")
+def cli() -> None:
+    """Differentially private regression on CSV and Parquet tables.
+
+    \b
+    A first session:
+      dpregress check claims.parquet --target cost          what would be mapped (curator only)
+      dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
+      dpregress fit claims.parquet --target cost --public public.csv \\
+          --epsilon 1 --delta 1e-6 --ledger budget.db --dataset claims --out cost-model
+      dpregress ledger show budget.db
+    """
+
+
+for command in (fit, public, check, ledger, experiment):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command; every refusal is one line on standard error and exit code 2."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        click.echo("error: interrupted; a budget that was charged before stays charged", err=True)
+        sys.exit(130)
+    except click.ClickException as refusal:
+        click.echo(f"error: {_one_line(refusal.format_message())}", err=True)
+        sys.exit(2)
+    except DPRegressError as refusal:
+        click.echo(f"error: {_one_line(str(refusal))}", err=True)
+        sys.exit(2)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,97 @@
+"""What commands share: tables on the terminal, delayed progress, files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpregress.errors import InvalidInput
+from dpregress.rows.engines import Progress
+
+_PATIENCE = 2.0  # seconds before a progress bar appears
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table with its first column left-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for position, name in enumerate(header):
+        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+
+
+def number(value: float) -> str:
+    """Four significant digits."""
+    return f"{value:.4g}"
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress]:
+    """A callback that draws a bar once a pass has taken two seconds."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    started = time.monotonic()
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(what)
+
+    def report(done: int, rows: int) -> None:
+        if time.monotonic() - started > _PATIENCE:
+            bar.start()
+            bar.update(task, completed=done, total=rows)
+
+    try:
+        yield report
+    finally:
+        bar.stop()
+
+
+def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:
+    """Refuse, before anything is charged, a folder that cannot be written to or whose files would be lost."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"--out {folder} is a file: name a folder")
+    present = [name for name in names if (folder / name).exists()]
+    if present and not overwrite:
+        raise InvalidInput(f"{folder / present[0]} is there already: choose another --out, or add --overwrite")
+    parent = folder
+    while not parent.exists():
+        parent = parent.parent
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InvalidInput(f"cannot write to {parent}: choose another --out")
+
+
+def write_all(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write every file beside its place first, then move all into place."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".dpregress-", dir=folder))
+        try:
+            for name, text in texts.items():
+                (staging / name).write_text(text, encoding="utf-8")
+            for name in texts:
+                (staging / name).replace(folder / name)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot write to {folder}: {error.strerror}; what the fit was charged stays charged"
+        ) from error

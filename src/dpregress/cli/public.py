@@ -1,0 +1,46 @@
+"""``dpregress public``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpregress.errors import InvalidInput
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("rows", type=_PATH)
+@click.option("-o", "--out", type=_PATH, required=True, help="File to write (JSON).")
+@click.option("--features", help="Columns, separated by commas [default: all].")
+@click.option("--schema", "schema_file", type=_PATH, help="Levels of categorical columns (TOML).")
+@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+def public(rows: Path, out: Path, features: str | None, schema_file: Path | None, overwrite: bool) -> None:
+    """Write the moments of public ROWS: count, names, means, second moment.
+
+    The file can be handed to `dpregress fit --public` in place of the rows. It holds no row, but it is
+    not protected either: use it for rows that are public.
+
+    \b
+    Example:
+      dpregress public pilot.csv -o moments.json
+    """
+    from dpregress.cli.output import number, print_table, write_all
+    from dpregress.cli.tables import load_public, load_schema, split_names
+    from dpregress.rows.files import names_of
+
+    if out.exists() and not overwrite:
+        raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
+    moments, left_out = load_public(rows, split_names(features) or names_of(rows), None, load_schema(schema_file))
+    write_all(out.parent, {out.name: moments.text()})
+    assert moments.mean is not None
+    table = [
+        [name, number(mean), number(max(second - mean**2, 0) ** 0.5)]
+        for name, mean, second in zip(moments.names, moments.mean, moments.second.diagonal(), strict=True)
+    ]
+    print_table(f"{moments.n:,} public rows", ["column", "mean", "std. deviation"], table)
+    if left_out:
+        click.echo(f"{left_out} row(s) with missing cells were left out.")
+    click.echo(f"Wrote {out}.")

@@ -1,0 +1,1 @@
+"""Experiments: one file a figure or table, run by ``dpregress experiment NAME``."""

@@ -1,0 +1,89 @@
+"""Released values as versioned JSON. Files decode into a fixed table of types; nothing is executed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpregress.accounting import PrivacyStatement
+from dpregress.errors import InvalidInput
+from dpregress.releases.noise import Isotropic
+from dpregress.releases.release import Coefficients, Moments
+from dpregress.releases.svec import Vector
+
+_FORMAT = "dpregress.model/1"
+
+
+def model_text(coefficients: Coefficients, privacy: PrivacyStatement, moments: Moments | None, *, software: str) -> str:
+    """A fitted model as JSON text: coefficients, guarantee, and the noisy moments they came from.
+
+    Parameters
+    ----------
+    coefficients : Coefficients
+    privacy : PrivacyStatement
+    moments : Moments or None
+    software : str
+        Name and version of what wrote it.
+    """
+    record = {
+        "format": _FORMAT,
+        "software": software,
+        "target": coefficients.target,
+        "n": coefficients.n,
+        "intercept": coefficients.intercept,
+        "features": list(coefficients.features),
+        "coef": coefficients.coef.tolist(),
+        "standard_error": _finite(coefficients.standard_error),
+        "privacy_error": _finite(coefficients.privacy_error),
+        "privacy": privacy.encode(),
+        "moments": None if moments is None else _moments(moments),
+    }
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def load_model(path: str | Path) -> Coefficients:
+    """Read the coefficients of a model file.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not one, or of another version.
+    """
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        if record["format"] != _FORMAT:
+            raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
+        features = tuple(str(name) for name in record["features"])
+        vectors = {
+            key: np.array([np.nan if value is None else value for value in record[key]], dtype=np.float64)
+            for key in ("coef", "standard_error", "privacy_error")
+        }
+        if any(vector.shape != (len(features),) for vector in vectors.values()):
+            raise InvalidInput(f"{path} has {len(features)} features but another number of coefficients")
+        return Coefficients(
+            features=features,
+            intercept=float(record["intercept"]),
+            target=str(record["target"]),
+            n=int(record["n"]),
+            **vectors,
+        )
+    except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{path} is not a model file: {error}") from error
+
+
+def _finite(values: Vector) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _moments(moments: Moments) -> dict[str, Any]:
+    return {
+        "frame": moments.frame.encode(),
+        "n": moments.n,
+        "total": moments.total.tolist(),
+        "sigma": moments.noise.sigma if isinstance(moments.noise, Isotropic) else None,
+    }

@@ -1,0 +1,143 @@
+"""A self-contained HTML page about one fit: no script, no font, no picture from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from dpregress.accounting import PrivacyStatement
+from dpregress.releases import Coefficients, Vector
+from dpregress.reports import words
+from dpregress.reports.plots import coefficient_plot
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #e3e3e3; }
+th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 2px solid #888; }
+.lead { color: #555; margin-top: 0; } .note { color: #555; font-size: .9rem; }
+.warn { background: #fff3e6; border-left: 4px solid #c8641c; padding: .5rem 1rem; }
+svg { max-width: 100%; height: auto; }
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A non-private answer to set beside the private one, in demonstrations only.
+
+    Parameters
+    ----------
+    name : str
+    coef : ndarray of shape (d,)
+    intercept : float
+    errors : sequence of (str, float, float)
+        Predictor, held-out mean squared error, mean prediction.
+    truth : float
+        The held-out mean of the response.
+    """
+
+    name: str
+    coef: Vector
+    intercept: float
+    errors: Sequence[tuple[str, float, float]]
+    truth: float
+
+
+def fit_page(
+    title: str,
+    coefficients: Coefficients,
+    privacy: PrivacyStatement,
+    *,
+    software: str,
+    comparison: Comparison | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """The whole page as text.
+
+    Parameters
+    ----------
+    title : str
+    coefficients : Coefficients
+    privacy : PrivacyStatement
+    software : str
+    comparison : Comparison, optional
+    notes : sequence of str
+        Sentences about the data, shown under the title.
+    """
+    plot = coefficient_plot(
+        coefficients.features,
+        coefficients.coef,
+        coefficients.standard_error,
+        other=None if comparison is None else comparison.coef,
+        other_name="" if comparison is None else comparison.name,
+    )
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="lead">{coefficients.n:,} private records; {escape(privacy.describe())}</p>',
+        *(f"<p>{escape(note)}</p>" for note in notes),
+        *([] if comparison is None else [_NOT_PRIVATE]),
+        "<h2>Coefficients</h2>",
+        plot,
+        _coefficient_table(coefficients, comparison),
+        '<p class="note">Standard errors are first-order and homoscedastic: privacy noise and sampling together; '
+        "they do not include the bias of row weights and clipping.</p>",
+        *([] if comparison is None else ["<h2>Held-out error</h2>", _error_table(comparison)]),
+        "<h2>What is promised</h2>",
+        *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
+        _group_table(privacy),
+        f'<p class="note">Written by {escape(software)}.</p>',
+    ]
+    head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    return f"{head}{viewport}<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+
+
+_NOT_PRIVATE = (
+    '<p class="warn">This page shows non-private numbers beside private ones, for demonstration. '
+    "Never publish it about data that must be protected.</p>"
+)
+
+
+def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None) -> str:
+    header = ["", "private", "std. error", "of it privacy"]
+    rows = [["(intercept)", _number(coefficients.intercept), "", ""]]
+    for name, *values in zip(
+        coefficients.features,
+        coefficients.coef,
+        coefficients.standard_error,
+        coefficients.privacy_error,
+        strict=True,
+    ):
+        rows.append([name, *map(_number, values)])
+    if comparison is not None:
+        header.append(comparison.name)
+        for row, value in zip(rows, [comparison.intercept, *comparison.coef], strict=True):
+            row.append(_number(float(value)))
+    return _table(header, rows)
+
+
+def _error_table(comparison: Comparison) -> str:
+    header = ["predictor", "mean squared error", "mean prediction"]
+    rows = [[name, _number(error), _number(mean)] for name, error, mean in comparison.errors]
+    return _table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
+
+
+def _group_table(privacy: PrivacyStatement) -> str:
+    rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
+    return _table(["records of one person", "mu", "epsilon"], rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "not known"

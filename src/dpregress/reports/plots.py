@@ -1,0 +1,61 @@
+"""Plots as SVG text, so that a page needs nothing beside itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpregress.releases import Vector
+
+_INK, _PRIVATE, _OTHER = "#222222", "#1f5fa8", "#c8641c"
+
+
+def coefficient_plot(
+    names: Sequence[str], estimate: Vector, error: Vector, *, other: Vector | None, other_name: str
+) -> str:
+    """Coefficients with bars of two standard errors, each in units of its own standard error's scale.
+
+    Coefficients of columns in different units do not share an axis well, so each row is divided by the
+    largest of |estimate| + 2 errors (and |other|) in that row; the labels carry the values.
+
+    Parameters
+    ----------
+    names : sequence of str
+    estimate, error : ndarray of shape (d,)
+    other : ndarray of shape (d,) or None
+        A second estimate to set beside the first.
+    other_name : str
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    bars = np.where(np.isfinite(error), 2 * error, 0.0)
+    reach = np.abs(estimate) + bars
+    if other is not None:
+        reach = np.maximum(reach, np.abs(other))
+    reach = np.where(reach > 0, reach, 1.0)
+    at = np.arange(len(names))[::-1]
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "dpregress", "font.size": 9}):
+        figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(names)), layout="constrained")
+        axes = figure.subplots()
+        axes.axvline(0, color=_INK, linewidth=0.8)
+        axes.errorbar(
+            estimate / reach, at + 0.1, xerr=bars / reach, fmt="o", color=_PRIVATE, capsize=3, label="private, ± 2 s.e."
+        )
+        if other is not None:
+            axes.plot(other / reach, at - 0.18, "D", color=_OTHER, markersize=5, label=other_name)
+        axes.set_yticks(at, [f"{name}  {value:.3g}" for name, value in zip(names, estimate, strict=True)])
+        axes.set_xticks([0], ["0"])
+        axes.set_xlim(-1.1, 1.1)
+        axes.set_ylim(-0.7, len(names) - 0.3)
+        axes.set_xlabel("coefficient, each row on its own scale")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.grid(axis="y", color="#eeeeee")
+        axes.set_axisbelow(True)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False, borderaxespad=-1.8)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]

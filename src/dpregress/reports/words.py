@@ -1,0 +1,59 @@
+"""The guarantee in words that a data-protection officer understands."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtr
+
+from dpregress.accounting import PrivacyStatement
+from dpregress.accounting.events import ApproxDP
+
+
+def guarantee(privacy: PrivacyStatement) -> list[str]:
+    """Sentences that say what is promised, to whom, and on what it rests."""
+    unit = privacy.unit
+    sentences = [
+        f"What is published here would look almost the same if any one {unit} had been replaced by any other.",
+        attacker(privacy.mu),
+        f"In the usual terms: {total(privacy)}.",
+        f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before any row was read; "
+        "everything after them is post-processing and costs nothing.",
+    ]
+    if unit == "record":
+        sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")
+    sentences.append("Taken as public, and not protected: " + "; ".join(privacy.assumed_public) + ".")
+    if privacy.recorded is None:
+        sentences.append("The spending is not recorded in a ledger: further fits on the same people add to it.")
+    if privacy.seeded:
+        sentences.append("THE NOISE CAME FROM A SEED: whoever knows it can take it off. This is a simulation.")
+    return sentences
+
+
+def attacker(mu: float) -> str:
+    """What the strongest test can do: its power at 5% false alarms, ``Phi(Phi^{-1}(.05) + mu)``."""
+    power = float(ndtr(mu - 1.6448536269514722))
+    return (
+        "Somebody who knows every other record, tests whether one particular record was used and accepts "
+        f"5% false alarms, notices it at most {100 * power:.1f}% of the time; a blind guess would do so 5%."
+    )
+
+
+def total(privacy: PrivacyStatement) -> str:
+    """The total in (epsilon, delta) and in mu."""
+    delta = privacy.budget.delta0 if isinstance(privacy.budget, ApproxDP) else 1e-6
+    return (
+        f"epsilon = {privacy.epsilon(delta):.4g} at delta = {delta:g}, "
+        f"or mu = {privacy.mu:.4g} of Gaussian differential privacy, for {privacy.relation.value} neighbours"
+    )
+
+
+def group_rows(privacy: PrivacyStatement) -> list[tuple[int, float, float]]:
+    """(k, k mu, epsilon at the budget's delta) for people with k records."""
+    delta = privacy.budget.delta0 if isinstance(privacy.budget, ApproxDP) else 1e-6
+    rows = []
+    for k in (1, 2, 3, 5):
+        event = privacy.for_rows(k)
+        rows.append((k, event.mu, event.epsilon(delta)))
+    assert all(math.isfinite(epsilon) for _, _, epsilon in rows)
+    return rows

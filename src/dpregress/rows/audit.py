@@ -1,0 +1,58 @@
+"""What the curator may look at before a fit. Nothing here is private; nothing here is used by a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpregress.public import Categorical, Numeric, Schema
+from dpregress.rows.encoding import is_text, to_levels, to_numbers
+
+
+@dataclass(frozen=True)
+class ColumnCheck:
+    """How many cells of one column a fit would map.
+
+    Attributes
+    ----------
+    name, kind : str
+    missing, not_a_number, not_finite, undeclared, out_of_bounds : int
+    """
+
+    name: str
+    kind: str
+    missing: int
+    not_a_number: int = 0
+    not_finite: int = 0
+    undeclared: int = 0
+    out_of_bounds: int = 0
+
+    @property
+    def counts(self) -> tuple[int, int, int, int, int]:
+        """The five counts in order."""
+        return self.missing, self.not_a_number, self.not_finite, self.undeclared, self.out_of_bounds
+
+
+def inspect(table: pa.Table, schema: Schema | None) -> list[ColumnCheck]:
+    """Count, column by column, the cells that cannot be used as they are."""
+    return [_inspect(name, table[name], schema.column(name) if schema else None) for name in table.schema.names]
+
+
+def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical | None) -> ColumnCheck:
+    missing = int(column.null_count)
+    if isinstance(declared, Categorical):
+        known = to_levels(column, declared.levels) > 0
+        first = to_levels(column, ("", declared.levels[0])) > 0
+        return ColumnCheck(name, "level", missing, undeclared=int((~(known | first)).sum()) - missing)
+    values = to_numbers(column)
+    valid = np.asarray(pc.is_valid(column))
+    not_a_number = int((valid & np.isnan(values)).sum()) if is_text(column.type) else 0
+    not_finite = int((valid & ~np.isfinite(values)).sum()) - not_a_number
+    outside = 0
+    if declared is not None and declared.bounds is not None:
+        lower, upper = declared.bounds
+        outside = int(((values < lower) | (values > upper)).sum())
+    return ColumnCheck(name, "number", missing, not_a_number, not_finite, out_of_bounds=outside)
