@@ -9,7 +9,7 @@ from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import NoiseSource
 from dpregress.queries.base import Query, R
 from dpregress.releases import Vector
-from dpregress.rows import BoundedRows, PrivateRows, RawRows, WhitenedRows
+from dpregress.rows import PrivateRows, RawRows, ResponseRows, RowMap, WhitenedRows
 
 
 class Mechanism(ABC):
@@ -24,13 +24,17 @@ class Mechanism(ABC):
         """Answer the query."""
 
 
+def row_map_of(query: Query[R]) -> RowMap:
+    """The row map that makes the query's bounds true."""
+    return WhitenedRows(query.frame) if query.reads_features else ResponseRows(query.frame)
+
+
 def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
     """The un-noised sum. It never leaves the mechanism that called."""
-    row_map = WhitenedRows(query.frame)
+    row_map = row_map_of(query)
 
     def value(chunk: RawRows) -> Vector:
-        bounded: BoundedRows = row_map(chunk)
-        return query.value(bounded)
+        return query.value(row_map(chunk))
 
     return rows.engine.total(rows.source, value)
 

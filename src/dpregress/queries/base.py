@@ -21,9 +21,12 @@ class Query(ABC, Generic[R]):
         The coordinates and the ball that the row map makes true.
     tight : bool
         Whether some pair of neighbours reaches the sensitivity (to 1%).
+    reads_features : bool
+        False for a query of the response alone, whose rows are then not whitened.
     """
 
     tight: ClassVar[bool]
+    reads_features: ClassVar[bool] = True
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame

@@ -23,7 +23,7 @@ class ResponseHistogram(Query[Histogram]):
     Parameters
     ----------
     frame : Frame
-        With a response; y is centred, scaled and weighted as the frame says.
+        With a response; y is centred and scaled as the frame says, and not weighted.
     edges : ndarray of shape (bins + 1,)
         Increasing; the outer bins hold everything beyond the inner edges.
 
@@ -33,6 +33,7 @@ class ResponseHistogram(Query[Histogram]):
     """
 
     tight: ClassVar[bool] = True
+    reads_features: ClassVar[bool] = False
 
     def __init__(self, frame: Frame, edges: Vector) -> None:
         super().__init__(frame)

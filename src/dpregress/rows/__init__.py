@@ -1,6 +1,6 @@
 """Private rows: where they come from, how they are bounded, how sums over them are computed."""
 
-from dpregress.rows.bounded import BoundedRows, RawRows, RowMap, WhitenedRows
+from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.private import PrivateRows
@@ -13,6 +13,7 @@ __all__ = [
     "Engine",
     "PrivateRows",
     "RawRows",
+    "ResponseRows",
     "RowMap",
     "Source",
     "TableSource",

@@ -17,8 +17,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpregress.releases import Frame, Matrix, Vector, Weighting
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 
 #: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
 _ULPS = 8
@@ -115,14 +116,45 @@ class WhitenedRows(RowMap):
         return whitened, np.einsum("ij,ij->i", whitened, whitened), 1 / (size * norm)
 
     def _respond(self, y: Vector | None, x: Matrix, weight: Vector) -> Vector:
-        response = self.frame.response
-        if y is None or response is None:
+        if y is None or self.frame.response is None:
             return np.zeros(len(x))
         known = np.isfinite(y)
-        scaled = (np.where(known, y, response.centre) - response.centre) / response.scale
-        scaled *= weight
         if not known.all():
             x[~known] = 0.0
             weight[~known] = 0.0
-        largest = response.bound if math.isfinite(response.bound) else _LARGEST
-        return np.clip(scaled, -largest, largest)
+        return _bounded_response(y, known, weight, self.frame.response)
+
+
+@dataclass(frozen=True)
+class ResponseRows(RowMap):
+    """The response alone, for queries that read no features: x has no columns, every weight is 1 (0 without y)."""
+
+    frame: Frame
+
+    @property
+    def radius(self) -> float:
+        return 0.0
+
+    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
+        return self.frame.pull_back(coef)
+
+    def __call__(self, rows: RawRows) -> BoundedRows:
+        empty = np.empty((len(rows.x), 0))
+        if rows.y is None or self.frame.response is None:
+            nothing = np.zeros(len(rows.x))
+            return BoundedRows(empty, nothing, nothing, rows.first_row)
+        known = np.isfinite(rows.y)
+        weight = known.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = _bounded_response(rows.y, known, weight, self.frame.response)
+        return BoundedRows(empty, y, weight, rows.first_row)
+
+
+def _bounded_response(y: Vector, known: NDArray[np.bool_], weight: Vector, response: ResponseScale) -> Vector:
+    """``clip(weight (y - centre) / scale, +-C)``; 0 where y is not known."""
+    scaled = np.where(known, y, response.centre)
+    scaled -= response.centre
+    scaled /= response.scale
+    scaled *= weight
+    largest = response.bound if math.isfinite(response.bound) else _LARGEST
+    return np.clip(scaled, -largest, largest, out=scaled)

@@ -8,8 +8,10 @@ import numpy as np
 
 from dpregress.releases import Isotropic, Matrix, Moments
 
-#: Smallest eigenvalue of a whitened Gram matrix that is believed.
-_SMALLEST = 0.05
+#: A whitened Gram matrix has eigenvalues near 1; below this share only the noise makes them.
+_SMALLEST = 0.2
+#: An eigenvalue of this many noises is believed: the floor then vanishes with the noise.
+_NOISES = 8.0
 
 
 def noise_norm(moments: Moments) -> float:
@@ -29,5 +31,9 @@ def floored(gram: Matrix, floor: float) -> Matrix:
 
 
 def gram_floor(moments: Moments) -> float:
-    """The floor for a whitened Gram matrix: the noise's own size, and never below 0.05."""
-    return max(_SMALLEST, noise_norm(moments))
+    """The floor for a whitened Gram matrix: eight noises, at most 0.2, and never below the noise itself.
+
+    Rare indicators have small eigenvalues that are real, so the floor has to go to zero with the noise.
+    """
+    noise = noise_norm(moments)
+    return max(noise, min(_SMALLEST, _NOISES * noise))
