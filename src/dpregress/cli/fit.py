@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import click
 
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 
 _FILES = ("model.json", "report.html")
 _PATH = click.Path(path_type=Path)
@@ -84,7 +85,8 @@ def fit(
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
-    with progress_bar("reading private rows") as progress:
+    with progress_bar("reading private rows") as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
         model.fit_table(data, target, columns, progress=progress)
     write_all(out, _texts(model, data, target))
     _print(model, target, left_out, out)
@@ -110,6 +112,7 @@ def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no
 
 
 def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
+    from dpregress import ApproxDP
     from dpregress.cli.output import number, print_table
     from dpregress.reports import words
 
@@ -123,6 +126,10 @@ def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignor
         click.echo("The spending is not recorded: without --ledger nothing adds up the fits on these people.")
     else:
         click.echo(f"Recorded in {model.privacy_.recorded}.")
+    if model.privacy_.seeded:
+        click.echo("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
+    if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
+        click.echo(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
     if left_out:
         click.echo(f"{left_out} public row(s) with missing cells were left out.")
     click.echo(f"Wrote {out / 'model.json'} and {out / 'report.html'}.")

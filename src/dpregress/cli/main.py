@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -22,7 +23,7 @@ def cli() -> None:
 
     \b
     A first session:
-      dpregress check claims.parquet --target cost          what would be mapped (curator only)
+      dpregress check claims.parquet          what would be mapped (for the curator only)
       dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
       dpregress fit claims.parquet --target cost --public public.csv \\
           --epsilon 1 --delta 1e-6 --ledger budget.db --dataset claims --out cost-model
@@ -34,10 +35,10 @@ for command in (fit, public, check, ledger, experiment):
     cli.add_command(command)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; every refusal is one line on standard error and exit code 2."""
     try:
-        cli.main(standalone_mode=False)
+        cli.main(arguments, prog_name="dpregress", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:

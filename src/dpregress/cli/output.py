@@ -62,7 +62,8 @@ def progress_bar(what: str) -> Iterator[Progress]:
     try:
         yield report
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()
 
 
 def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:

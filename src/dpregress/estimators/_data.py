@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 
 from dpregress.errors import InvalidInput
@@ -88,7 +89,7 @@ def array_names(width: int, public: PublicMoments | None) -> tuple[str, ...]:
 
 def matrix(X: ArrayLike) -> Matrix:
     """A float64 matrix; a cell of an object array that is not a number becomes NaN."""
-    values = np.asarray(X) if not hasattr(X, "tocsr") else X
+    values = _array(X)
     if isinstance(values, np.ndarray) and values.dtype.kind in "OUS":
         values = numbers_of_objects(values)
     return np.asarray(check_array(values, dtype=np.float64, ensure_all_finite=False))
@@ -96,10 +97,17 @@ def matrix(X: ArrayLike) -> Matrix:
 
 def numbers(y: Any) -> Vector:
     """A float64 vector; cells that are not numbers become NaN."""
-    values = np.asarray(y)
+    values = _array(y)
     if values.dtype.kind in "OUS":
         values = numbers_of_objects(values)
     return np.asarray(column_or_1d(values, dtype=np.float64, warn=True))
+
+
+def _array(values: Any) -> Any:
+    """An array; lists become arrays of objects, so that no cell decides how another is read. Sparse stays sparse."""
+    if issparse(values):
+        return values
+    return np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
 
 
 def numbers_of_objects(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -54,5 +54,5 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
     outside = 0
     if declared is not None and declared.bounds is not None:
         lower, upper = declared.bounds
-        outside = int(((values < lower) | (values > upper)).sum())
+        outside = int((np.isfinite(values) & ((values < lower) | (values > upper))).sum())
     return ColumnCheck(name, "number", missing, not_a_number, not_finite, out_of_bounds=outside)

@@ -1,7 +1,7 @@
 """From the columns of a table to numbers, by public knowledge of each column alone.
 
-A numeric column is cast; text in it is read as a number where it is one, and counts as missing where
-it is not. A categorical column becomes one indicator for each declared level but the first; a missing or
+A numeric column is cast; text in it is read as a number where it is one ("true" and "false" are 1 and
+0), and counts as missing where it is not. A categorical column becomes one indicator for each declared level but the first; a missing or
 undeclared level is the first. Nothing here raises because of a cell's value.
 """
 
@@ -20,6 +20,8 @@ from dpregress.public import Categorical, Numeric, Schema
 from dpregress.releases import Matrix, Vector
 
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
+_TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
+_FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
     column = _plain(column)
     if is_text(column.type):
         column = _as_text(column)
+        for word, digit in ((_TRUE, b"1"), (_FALSE, b"0")):
+            column = pc.if_else(pc.is_in(column, value_set=word), digit, column)
         column = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
         column = pc.ascii_trim_whitespace(pc.cast(column, pa.large_string()))
         column = pc.if_else(pc.starts_with(column, "+"), pc.utf8_slice_codeunits(column, 1), column)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -74,19 +75,29 @@ def is_table(data: Any) -> bool:
 
 
 def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
-    """Column by column, so that a column of mixed objects becomes text instead of an error."""
-    names = [str(name) for name in data.columns]
+    """Typed columns as they are; a column of objects cell by cell, so that no cell decides how another is read."""
     arrays = {}
-    for position, name in enumerate(names):
-        if columns is not None and name not in columns:
-            continue
-        series = data.iloc[:, position]
-        try:
-            arrays[name] = pa.array(series, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            missing = series.isna()
-            arrays[name] = pa.array([None if gone else str(cell) for cell, gone in zip(series, missing, strict=True)])
+    for position, label in enumerate(data.columns):
+        name = str(label)
+        if columns is None or name in columns:
+            series = data.iloc[:, position]
+            if series.dtype == object:
+                arrays[name] = pa.array([_text_of(cell) for cell in series], pa.large_string())
+            else:
+                arrays[name] = pa.array(series, from_pandas=True)
     return pa.table(arrays)
+
+
+def _text_of(cell: Any) -> str | None:
+    """A cell of an object column as text, or None where it holds nothing that could be read."""
+    if isinstance(cell, str):
+        return cell.encode("utf-8", "replace").decode()
+    if isinstance(cell, bool | int | np.bool_ | np.integer):
+        return str(cell)
+    try:
+        return repr(float(cell))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_pandas(data: Any) -> bool:

@@ -1,0 +1,187 @@
+"""Ledgers in files: append-only, one error of one line for every file that is not one."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpregress.accounting import GDP, ApproxDP, Relation, SQLiteLedger
+from dpregress.errors import LedgerError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.db"
+    SQLiteLedger.create(path, "people", GDP(1.0), unit="person").reserve(GDP(0.1), note="first")
+    return path
+
+
+@pytest.fixture
+def raw(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+
+
+def refusal(call: Any, *arguments: Any) -> str:
+    """The text of the LedgerError that a call raises: one line, with the file's name in it."""
+    with pytest.raises(LedgerError) as caught:
+        call(*arguments)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE charge SET event = '{}'",
+        "DELETE FROM charge",
+        "UPDATE dataset SET budget = '{}'",
+        "DELETE FROM dataset",
+    ],
+)
+def test_nothing_written_is_changed_or_taken_out(path: Path, raw: sqlite3.Connection, statement: str) -> None:
+    with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+        raw.execute(statement)
+    raw.rollback()
+    ledger = SQLiteLedger(path, "people")
+    assert ledger.account.budget == GDP(1.0)
+    assert [charge.event for charge in ledger.charges] == [GDP(0.1)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT OR REPLACE INTO dataset SELECT name, 'more', relation, unit, opened FROM dataset",
+        "INSERT OR REPLACE INTO charge SELECT id, dataset, 'less', note, charged FROM charge",
+    ],
+)
+def test_nothing_written_is_replaced(raw: sqlite3.Connection, statement: str) -> None:
+    """SQLite does not count a replaced row as deleted: the triggers on DELETE are not asked."""
+    with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+        raw.execute(statement)
+
+
+def test_a_file_keeps_its_terms(path: Path) -> None:
+    account = SQLiteLedger(path, "people").account
+    assert (account.dataset, account.budget, account.relation, account.unit) == (
+        "people",
+        GDP(1.0),
+        Relation.REPLACE_ONE,
+        "person",
+    )
+
+
+def test_a_budget_is_opened_once(path: Path) -> None:
+    assert "already" in refusal(SQLiteLedger.create, path, "people", GDP(9.0))
+    assert SQLiteLedger(path, "people").account.budget == GDP(1.0)
+
+
+def test_many_data_sets_share_a_file(path: Path) -> None:
+    other = SQLiteLedger.create(path, "visits", ApproxDP(1.0, 1e-6), relation=Relation.ADD_REMOVE)
+    other.reserve(GDP(0.2), relation=Relation.ADD_REMOVE)
+    assert SQLiteLedger.datasets(path) == ("people", "visits")
+    assert [charge.event for charge in other.charges] == [GDP(0.2)]
+    assert [charge.event for charge in SQLiteLedger(path, "people").charges] == [GDP(0.1)]
+
+
+def test_another_opening_is_the_same_ledger(path: Path) -> None:
+    SQLiteLedger(path, "people").reserve(GDP(0.2))
+    pickle.loads(pickle.dumps(SQLiteLedger(path, "people"))).reserve(GDP(0.3))
+    assert [charge.event.mu for charge in SQLiteLedger(path, "people").charges] == [0.1, 0.2, 0.3]
+
+
+def test_a_missing_budget_is_refused(path: Path) -> None:
+    assert "holds no budget for 'visits'" in refusal(SQLiteLedger, path, "visits")
+
+
+def test_a_missing_file_is_refused_and_not_made(tmp_path: Path) -> None:
+    missing = tmp_path / "none.db"
+    assert "no ledger at" in refusal(SQLiteLedger, missing, "people")
+    assert "no ledger at" in refusal(SQLiteLedger.datasets, missing)
+    assert not missing.exists()
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    assert "no folder" in refusal(SQLiteLedger.create, tmp_path / "none" / "ledger.db", "people", GDP(1.0))
+
+
+def test_a_folder_is_not_a_ledger(tmp_path: Path) -> None:
+    refusal(SQLiteLedger, tmp_path, "people")
+    refusal(SQLiteLedger.create, tmp_path, "people", GDP(1.0))
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n" * 400, b"SQLite format 3\0" + bytes(100)])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    assert str(path) in refusal(SQLiteLedger, path, "people")
+    assert path.read_bytes() == content
+
+
+def test_a_text_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes\n" * 100)
+    refusal(SQLiteLedger.create, path, "people", GDP(1.0))
+    assert path.read_text() == "my notes\n" * 100
+
+
+def test_an_empty_file_becomes_a_ledger_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    assert SQLiteLedger.create(path, "people", GDP(1.0)).charges == ()
+
+
+def test_another_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+        connection.commit()
+    assert "not a dpregress ledger" in refusal(SQLiteLedger, path, "people")
+    assert "something else" in refusal(SQLiteLedger.create, path, "people", GDP(1.0))
+
+
+def test_a_file_that_vanished_is_refused(path: Path) -> None:
+    ledger = SQLiteLedger(path, "people")
+    path.unlink()
+    assert "no ledger at" in refusal(ledger.reserve, GDP(0.1))
+    assert not path.exists()
+
+
+def test_a_read_only_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opened through SQLite's own read-only mode, since permissions do not bind every user."""
+    ledger = SQLiteLedger(path, "people")
+    connect = sqlite3.connect
+
+    def read_only(file: Path, **options: Any) -> sqlite3.Connection:
+        return connect(f"file:{file}?mode=ro", uri=True, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    assert "readonly" in refusal(ledger.reserve, GDP(0.1))
+    monkeypatch.undo()
+    assert len(ledger.charges) == 1
+
+
+def test_a_locked_file_is_refused_after_waiting(
+    path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = SQLiteLedger(path, "people")
+    raw.execute("BEGIN EXCLUSIVE")
+    connect = sqlite3.connect
+
+    def impatient(file: Path, *, timeout: float, **options: Any) -> sqlite3.Connection:
+        assert timeout >= 10  # patient with other processes
+        return connect(file, timeout=0.01, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", impatient)
+    assert "locked" in refusal(partial(ledger.reserve, GDP(0.1)))
+    raw.rollback()
+    ledger.reserve(GDP(0.1))
+    assert len(ledger.charges) == 2

@@ -1,0 +1,85 @@
+"""``dpregress public``, ``check``, ``ledger`` and the help texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from dpregress.cli.main import cli
+from tests.support import run
+
+
+def _commands(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for name, command in group.commands.items():
+        found.append((*prefix, name))
+        if isinstance(command, click.Group):
+            found.extend(_commands(command, (*prefix, name)))
+    return found
+
+
+@pytest.mark.parametrize("command", [(), *_commands(cli)], ids=" ".join)
+def test_every_help_teaches_by_example(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    shown = run(capsys, *command, "--help")
+    assert shown.code == 0
+    assert "dpregress " in shown.out.split("Options:")[0].split("\n", 1)[1]
+
+
+def test_version_and_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "0.1.0" in run(capsys, "--version").out
+    refused = run(capsys, "fti")
+    assert refused.code == 2
+    assert refused.err.startswith("error: No such command 'fti'")
+
+
+def test_check_counts_what_would_be_mapped(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tables / "dirty.csv").write_text("age,bmi,cost\n30,27,1\nold,,2\n-5,1e999,3\n1,2\n")
+    shown = run(capsys, "check", "dirty.csv", "--schema", "schema.toml")
+    assert shown.code == 0, shown.err
+    assert "DO NOT PUBLISH" in shown.out
+    rows = {line.split()[0]: line.split()[2:] for line in shown.out.splitlines() if " number " in line}
+    # missing, not a number, not finite, undeclared, out of bounds; the short line is a row of missing cells
+    assert rows["age"] == ["1", "1", "0", "0", "1"]
+    assert rows["bmi"] == ["2", "0", "1", "0", "0"]
+    assert "6 cell(s) would be mapped" in shown.out
+
+
+def test_check_of_a_clean_table(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "usable as it is" in run(capsys, "check", tables / "private.csv").out
+
+
+def test_public_refuses_text_and_existing_files(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tables / "text.csv").write_text("age,sex\n30,f\n40,m\n")
+    assert "declare its levels" in run(capsys, "public", "text.csv", "-o", "m.json").err
+    assert not (tables / "m.json").exists()
+    assert run(capsys, "public", "text.csv", "--features", "age", "-o", "m.json").code == 0
+    assert "--overwrite" in run(capsys, "public", "public.csv", "-o", "m.json").err
+
+
+def test_public_says_how_many_rows_had_gaps(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tables / "gaps.csv").write_text("age,bmi\n30,20\n40,\n50,30\n")
+    assert "1 row(s) with missing cells" in run(capsys, "public", "gaps.csv", "-o", "m.json").out
+
+
+def test_ledger_show_refuses_other_files(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("none.db", "private.csv"):
+        refused = run(capsys, "ledger", "show", tables / name)
+        assert refused.code == 2
+        assert refused.err.count("\n") == 1
+
+
+def test_progress_bar_appears_only_when_it_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpregress.cli import output
+
+    with output.progress_bar("reading") as report:
+        report(1, 10)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(output, "_PATIENCE", -1.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with output.progress_bar("reading") as report:
+        report(1, 10)
+    assert "reading" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""Watching a fit from outside: what it charges, draws, reads and adds, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from dpregress.accounting import Ledger, Reservation
+from dpregress.mechanisms import NoiseSource
+from dpregress.releases import Vector
+from dpregress.rows import Source
+
+CHARGE, DRAW, READ, NOISE = "charge", "draw", "read", "noise"
+
+
+class Silent(NoiseSource):
+    """A source that adds nothing: the exact answer, as a release carries it."""
+
+    seeded = True
+
+    def add_gaussian(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002 - silence has no scale
+        return value
+
+    def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002
+        return value
+
+
+@contextmanager
+def watched() -> Iterator[list[str]]:
+    """The steps taken inside the block. A charge or a draw counts once it has succeeded."""
+    steps: list[str] = []
+    with ExitStack() as patches:
+        watched_methods = [
+            *((cls, "_append", CHARGE) for cls in descendants(Ledger)),
+            (Reservation, "draw", DRAW),
+            *((cls, "chunks", READ) for cls in descendants(Source)),
+            *((cls, "add_gaussian", NOISE) for cls in (NoiseSource, *descendants(NoiseSource))),
+        ]
+        for cls, name, step in watched_methods:
+            if name in vars(cls):
+                patches.enter_context(patch.object(cls, name, _spied(vars(cls)[name], step, steps)))
+        yield steps
+
+
+def descendants(base: type) -> Iterator[type]:
+    """All classes below ``base``."""
+    for cls in base.__subclasses__():
+        yield cls
+        yield from descendants(cls)
+
+
+def _spied(method: Callable[..., Any], step: str, steps: list[str]) -> Callable[..., Any]:
+    def spy(self: Any, *args: Any, **parameters: Any) -> Any:
+        result = method(self, *args, **parameters)
+        steps.append(step)
+        return result
+
+    return spy

@@ -1,0 +1,284 @@
+"""Every fit pays, once, before it reads or draws; copies of a ledger are the ledger; what is refused leaves no trace."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, Relation, decode
+from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered
+from dpregress.mechanisms import SecureSource
+from tests import registry
+from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
+from tests.registry import ESTIMATORS, EVENTS, LEDGERS, QUERIES, TRUST, EstimatorEntry, LedgerEntry, TrustEntry
+
+#: Sums of squares of floats.
+CLOSE = 1e-9
+
+# ---------------------------------------------------------------- one fit
+
+
+def fitted(entry: EstimatorEntry, seed: int, **parameters: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    return entry.make(rng, **parameters).fit(*entry.data(rng))
+
+
+def check_promise(entry: EstimatorEntry, seed: int) -> None:
+    """What a fit draws is what it reserved, what it reserved is the budget, and the ledger holds just that."""
+    for budget in (GDP(0.9), ApproxDP(5.0, 1e-6)):
+        ledger = MemoryLedger(GDP(2.0))
+        statement = fitted(entry, seed, privacy=budget, ledger=ledger).privacy_
+        assert math.isclose(statement.events.mu, statement.promise.mu, rel_tol=CLOSE), "draws are not the promise"
+        assert math.isclose(statement.promise.mu, budget.gaussian_mu, rel_tol=CLOSE), "the promise is not the budget"
+        assert [charge.event for charge in ledger.charges] == [statement.promise]
+        assert statement.mu == ledger.spent.mu
+        assert statement.relation is ledger.account.relation
+        assert not statement.seeded
+
+
+def check_order(entry: EstimatorEntry, seed: int) -> None:
+    """One charge, first of all; then every pass over the rows and every noise is drawn from the reservation before."""
+    with watched() as steps:
+        fitted(entry, seed, privacy=GDP(0.9))
+    assert steps.count(CHARGE) == 1, f"charged {steps.count(CHARGE)} times: {steps}"
+    assert steps[0] == CHARGE, f"something came before the charge: {steps}"
+    assert steps.count(NOISE) == steps.count(DRAW) >= 1, f"draws and noises do not match: {steps}"
+    drawn = answered = 0
+    for step in steps[1:]:
+        drawn += step == DRAW
+        answered += step == NOISE
+        assert answered <= drawn, f"noise before its draw: {steps}"
+        assert step != READ or answered < drawn, f"rows read unpaid: {steps}"
+
+
+def check_wild_data(entry: EstimatorEntry, seed: int) -> None:
+    """No private cell raises or warns, however strange; the answer is finite. Warnings are errors in this suite."""
+    rng = np.random.default_rng(seed)
+    rows = registry.wild_rows(rng, 900)
+    for x, y in ((rows.x, rows.y), (_as_objects(rows.x, rng), _as_objects(rows.y, rng))):
+        model = entry.make(rng, privacy=GDP(0.9)).fit(x, y)
+        assert np.isfinite(model.coef_).all()
+        assert math.isfinite(model.intercept_)
+
+
+def _as_objects(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    cells = np.array(["", "NA", "1e400", "minus one", None, 10**400, " 3 ", b"4", "\ud800"], dtype=object)
+    mixed = values.astype(object)
+    hit = rng.random(values.shape) < 0.2
+    mixed[hit] = rng.choice(cells, hit.sum())
+    return mixed
+
+
+@pytest.mark.parametrize("entry", ESTIMATORS, ids=str)
+@pytest.mark.parametrize("law", [check_promise, check_order, check_wild_data], ids=lambda law: law.__name__)
+def test_fit(law: Callable[..., None], entry: EstimatorEntry, seed: int) -> None:
+    """Holds for any seed and any noise."""
+    law(entry, seed)
+
+
+# ---------------------------------------------------------------- many fits, one ledger
+
+
+def ledger_of(entry: LedgerEntry, folder: Path, budget: Event, of: Relation = Relation.REPLACE_ONE) -> Ledger:
+    return entry.open(folder, budget, of)
+
+
+def check_clones_share(entry: LedgerEntry, folder: Path, seed: int) -> None:
+    """k fits through ``clone`` and cross-validation are k charges on the one ledger."""
+    rng = np.random.default_rng(seed)
+    estimator = ESTIMATORS[0]
+    ledger = ledger_of(entry, folder, GDP(10.0))
+    model = estimator.make(rng, privacy=GDP(1.0), ledger=ledger)
+    x, y = estimator.data(rng)
+    for fits in (1, 2):
+        clone(model).fit(x, y)
+        assert len(ledger.charges) == fits, f"{fits} fits of clones left {len(ledger.charges)} charges"
+    cross_val_score(model, x, y, cv=4)
+    assert len(ledger.charges) == 2 + 4, f"2 + 4 fits left {len(ledger.charges)} charges"
+    assert math.isclose(ledger.spent.mu, math.sqrt(6.0), rel_tol=CLOSE)
+
+
+def check_travels(entry: LedgerEntry, folder: Path, seed: int) -> None:
+    """A ledger that reaches another process charges the same budget; one that could not, refuses to go."""
+    rng = np.random.default_rng(seed)
+    estimator = ESTIMATORS[0]
+    ledger = ledger_of(entry, folder, GDP(10.0))
+    model = estimator.make(rng, privacy=GDP(1.0), ledger=ledger)
+    if ledger.location is None:
+        with pytest.raises(TypeError, match="SQLiteLedger"):
+            pickle.dumps(model)
+        return
+    pickle.loads(pickle.dumps(model)).fit(*estimator.data(rng))
+    assert len(ledger.charges) == 1
+
+
+def check_refusal(entry: LedgerEntry, folder: Path, seed: int) -> None:
+    """A fit that is not covered leaves the ledger as it was, reads no row and adds no noise."""
+    rng = np.random.default_rng(seed)
+    estimator = ESTIMATORS[0]
+    ledger = ledger_of(entry, folder, GDP(1.0))
+    x, y = estimator.data(rng)
+    estimator.make(rng, privacy=GDP(0.8), ledger=ledger).fit(x, y)
+    before = ledger.charges
+    with watched() as steps:
+        try:
+            estimator.make(rng, privacy=GDP(0.61), ledger=ledger).fit(x, y)
+        except BudgetExceeded:
+            assert not steps, f"the refused fit did {steps}"
+        else:
+            raise AssertionError("mu = 0.8 and 0.61 went through a budget of mu = 1")
+    assert ledger.charges == before
+    estimator.make(rng, privacy=GDP(0.599), ledger=ledger).fit(x, y)
+    assert len(ledger.charges) == 2
+
+
+def check_other_neighbours(entry: LedgerEntry, folder: Path, seed: int) -> None:
+    """A ledger that counts other neighbours is not charged."""
+    rng = np.random.default_rng(seed)
+    estimator = ESTIMATORS[0]
+    ledger = ledger_of(entry, folder, GDP(1.0), Relation.ADD_REMOVE)
+    with watched() as steps, pytest.raises(LedgerError):
+        estimator.make(rng, privacy=GDP(0.5), ledger=ledger).fit(*estimator.data(rng))
+    assert not steps
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("entry", LEDGERS, ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [check_clones_share, check_travels, check_refusal, check_other_neighbours],
+    ids=lambda law: law.__name__,
+)
+def test_ledger(law: Callable[..., None], entry: LedgerEntry, tmp_path: Path, seed: int) -> None:
+    """Holds for any seed and any noise."""
+    law(entry, tmp_path, seed)
+
+
+# ---------------------------------------------------------------- reservations and trust models
+
+
+def check_no_overdraft() -> None:
+    """A reservation gives out its promise to the last digit and nothing beyond."""
+    reservation = MemoryLedger(GDP(1.0)).reserve(GDP(1.0))
+    parts = 7
+    for _ in range(parts):
+        reservation.draw(GDP(1 / math.sqrt(parts)))
+    assert math.isclose(reservation.drawn.mu, 1.0, rel_tol=CLOSE)
+    for further in (GDP(1.0), GDP(1e-3)):
+        try:
+            reservation.draw(further)
+        except BudgetExceeded:
+            continue
+        raise AssertionError(f"{further} was drawn from a reservation that was used up")
+    assert len(reservation.drawn.parts) == parts
+
+
+def check_paid_first(entry: TrustEntry, seed: int) -> None:
+    """A query beyond the reservation is not answered: nothing read, no noise."""
+    rng = np.random.default_rng(seed)
+    query = QUERIES[0].make(registry.FRAMES["plain"](rng), rng)
+    rows = registry.private(registry.tame_rows(rng, query.frame, 20))
+    reservation = MemoryLedger(GDP(1.0)).reserve(GDP(0.5))
+    with watched() as steps:
+        try:
+            entry.make().release(rows, query, GDP(0.51), source=SecureSource(), reservation=reservation)
+        except BudgetExceeded:
+            assert not steps, f"the refused query did {steps}"
+        else:
+            raise AssertionError("mu = 0.51 was answered from a reservation of mu = 0.5")
+    assert not reservation.drawn.parts
+
+
+def check_refusal_draws_nothing(entry: TrustEntry, seed: int) -> None:
+    """A query that cannot be answered (another event, other neighbours) takes nothing from the reservation."""
+    rng = np.random.default_rng(seed)
+    query = QUERIES[0].make(registry.FRAMES["plain"](rng), rng)
+    rows = registry.private(registry.tame_rows(rng, query.frame, 20))
+    ledger = MemoryLedger(GDP(1.0), relation=Relation.ADD_REMOVE)
+    for reservation, spend in (
+        (MemoryLedger(GDP(1.0)).reserve(GDP(1.0)), ApproxDP(0.1, 1e-6)),
+        (ledger.reserve(GDP(1.0), relation=Relation.ADD_REMOVE), GDP(0.5)),
+    ):
+        with watched() as steps, pytest.raises(NotAnswered):
+            entry.make().release(rows, query, spend, source=Silent(), reservation=reservation)
+        assert not steps, f"the refused query did {steps}"
+        assert not reservation.drawn.parts
+
+
+def check_rounds(entry: TrustEntry) -> None:
+    """A model that answers a stated number of times refuses, before any charge, a method that asks more often."""
+    model = entry.make()
+    if model.rounds is None:
+        model.accept(10**6)
+        return
+    model.accept(model.rounds)
+    with pytest.raises(NotAnswered):
+        model.accept(model.rounds + 1)
+
+
+def test_no_overdraft() -> None:
+    check_no_overdraft()
+
+
+@pytest.mark.parametrize("entry", TRUST, ids=str)
+@pytest.mark.parametrize("law", [check_paid_first, check_refusal_draws_nothing], ids=lambda law: law.__name__)
+def test_trust_model(law: Callable[..., None], entry: TrustEntry, seed: int) -> None:
+    """Holds for any seed and any noise."""
+    law(entry, seed)
+
+
+@pytest.mark.parametrize("entry", TRUST, ids=str)
+def test_rounds(entry: TrustEntry) -> None:
+    check_rounds(entry)
+
+
+# ---------------------------------------------------------------- events
+
+
+def check_composition(seed: int) -> None:
+    """mu composes as the root of a sum of squares, however the parts are grouped; k-fold is k times."""
+    rng = np.random.default_rng(seed)
+    mus = rng.uniform(0.01, 3.0, size=12)
+    expected = math.sqrt(math.fsum(mus**2))
+    flat = Composed.of(GDP(mu) for mu in mus)
+    nested = Composed.of([Composed.of(GDP(mu) for mu in mus[:5]), *(GDP(mu) for mu in mus[5:])])
+    for total in (flat, nested):
+        assert math.isclose(total.mu, expected, rel_tol=1e-12)
+        assert math.isclose(total.rho, expected**2 / 2, rel_tol=1e-12)
+        assert len(total.parts) == len(mus)
+    for delta in (1e-3, 1e-9):
+        assert math.isclose(flat.epsilon(delta), GDP(expected).epsilon(delta), rel_tol=CLOSE)
+    assert math.isclose((GDP(0.3) * 25).mu, 1.5, rel_tol=1e-12)
+
+
+def check_event(event: Event) -> None:
+    """An event covers itself and its Gaussian equivalent, no more; it survives a file; its curve decreases."""
+    assert event.covers(event)
+    assert not event.covers(event + event), "twice the event is within the event"
+    assert decode(event.encode()) == event
+    epsilons = [event.epsilon(delta) for delta in (1e-9, 1e-6, 1e-3, 0.1)]
+    deltas = [event.delta(epsilon) for epsilon in (0.0, 0.5, 1.0, 5.0)]
+    for curve in (epsilons, deltas):
+        assert all(high >= low >= 0 for high, low in zip(curve, curve[1:], strict=False))
+    if isinstance(event, Composed) or event.gaussian_mu == 0:
+        return
+    assert event.covers(GDP(event.gaussian_mu))
+    assert not event.covers(GDP(event.gaussian_mu * 1.001))
+
+
+def test_composition(seed: int) -> None:
+    """Deterministic up to rounding."""
+    check_composition(seed)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_event(event: Event) -> None:
+    check_event(event)

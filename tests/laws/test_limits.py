@@ -1,0 +1,164 @@
+"""Without noise and truncation the answer is scikit-learn's, whatever public matrix whitened the rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+
+from dpregress import PublicMoments
+from dpregress.accounting import GDP, MemoryLedger
+from dpregress.mechanisms import NoiseSource, SeededSource
+from dpregress.public.whitening import from_public
+from dpregress.queries import SecondMoment
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.rows import ArraySource, PrivateRows
+from dpregress.solvers import solve_moments
+from dpregress.trust import Central, Door
+from tests.laws.spies import Silent
+from tests.registry import SOLVERS, SolverEntry
+
+#: Relative error of a whole fit.
+CLOSE = 1e-8
+ROWS, COLUMNS = 400, 4
+#: No row and no response comes near these.
+RADIUS, BOUND = 1e6, 1e6
+#: At this mu the stated noise is far below rounding, so that no solver repairs what it sees.
+HUGE = GDP(1e30)
+
+Fit = tuple[Vector, float]
+
+
+def data(rng: np.random.Generator) -> tuple[Matrix, Vector]:
+    """Correlated columns of different scale away from zero, and a response that is not quite linear."""
+    mixing = np.diag(10.0 ** np.arange(-2, COLUMNS - 2)) @ (np.eye(COLUMNS) + 0.5 * rng.normal(size=(COLUMNS,) * 2))
+    x = rng.normal(size=(ROWS, COLUMNS)) @ mixing.T + rng.normal(size=COLUMNS)
+    return x, x @ rng.normal(size=COLUMNS) + 3.0 + rng.exponential(size=ROWS)
+
+
+def public_rows(x: Matrix, rng: np.random.Generator, ratio: float = 1.0) -> PublicMoments:
+    """Public rows like the private ones, but ``ratio`` times wider in some direction, with huge labels."""
+    mean = x.mean(axis=0)
+    root = np.linalg.cholesky(np.cov(x.T))
+    turn, _ = np.linalg.qr(rng.normal(size=(COLUMNS, COLUMNS)))
+    stretched = np.linalg.solve(root, (x - mean).T).T @ (turn * np.geomspace(1.0, ratio, COLUMNS)) @ turn.T
+    return PublicMoments.from_rows(stretched @ root.T + mean, np.tile([-BOUND, BOUND], len(x) // 2))
+
+
+def door(x: Matrix, y: Vector, source: NoiseSource | None = None) -> Door:
+    reservation = MemoryLedger(HUGE).reserve(HUGE)
+    return Door(Central(), PrivateRows(ArraySource(x, y)), source or Silent(), reservation)
+
+
+def wide(frame: Frame) -> Frame:
+    return frame.rewhitened(np.eye(frame.order), RADIUS)
+
+
+def expected(x: Matrix, y: Vector, alpha: float, intercept: bool) -> Fit:
+    model: Any = Ridge(alpha=alpha, fit_intercept=intercept, solver="svd") if alpha else None
+    model = (model or LinearRegression(fit_intercept=intercept)).fit(x, y)
+    return model.coef_, float(model.intercept_)
+
+
+def assert_close(found: Fit, right: Fit, x: Matrix) -> None:
+    """Coefficients in units of their columns, so that each counts alike."""
+    scale = x.std(axis=0)
+    size = np.linalg.norm(right[0] * scale)
+    assert np.linalg.norm((found[0] - right[0]) * scale) <= CLOSE * size, f"{found[0]} is not {right[0]}"
+    assert math.isclose(found[1], right[1], rel_tol=CLOSE, abs_tol=CLOSE * (size + np.abs(x.mean(axis=0) @ right[0])))
+
+
+def check_moments(alpha: float, intercept: bool, seed: int) -> None:
+    """One joint second moment, solved and pulled back."""
+    rng = np.random.default_rng(seed)
+    x, y = data(rng)
+    frame = wide(from_public(public_rows(x, rng), intercept=intercept))
+    frame = frame.with_response(ResponseScale("y", 2.0 * intercept, 7.0, BOUND, 0.3))
+    moments = door(x, y)(SecondMoment(frame), HUGE)
+    coef, _ = solve_moments(moments, alpha=alpha)
+    assert_close(frame.pull_back(coef), expected(x, y, alpha, intercept), x)
+
+
+def check_solver(entry: SolverEntry, alpha: float, intercept: bool, seed: int) -> None:
+    """Each solver in the limit."""
+    rng = np.random.default_rng(seed)
+    x, y = data(rng)
+    public = public_rows(x, rng)
+    solver = entry.make(public, wide(from_public(public, intercept=intercept)), ROWS, HUGE, alpha)
+    solution = solver.solve(door(x, y))
+    assert_close(solution.frame.pull_back(solution.whitened), expected(x, y, alpha, intercept), x)
+
+
+def check_public_matrix(entry: SolverEntry, ratio: float, seed: int) -> None:
+    """Two public matrices, one of them off by ``ratio`` in some direction, and one answer."""
+    rng = np.random.default_rng(seed)
+    x, y = data(rng)
+    fits = []
+    for factor in (1.0, ratio):
+        public = public_rows(x, rng, factor)
+        solver = entry.make(public, wide(from_public(public, intercept=True)), ROWS, HUGE, 0.7)
+        solution = solver.solve(door(x, y))
+        fits.append(solution.frame.pull_back(solution.whitened))
+    assert_close(fits[1], fits[0], x)
+
+
+def check_small_noise(intercept: bool, seed: int) -> None:
+    """Noise that is drawn, and too small to matter: no step of the way rounds or clamps the answer."""
+    rng = np.random.default_rng(seed)
+    x, y = data(rng)
+    frame = from_public(public_rows(x, rng), intercept=intercept).rewhitened(np.eye(COLUMNS + intercept), 100.0)
+    frame = frame.with_response(ResponseScale("y", 0.0, float(np.abs(y).max()), 1.0, 10.0))
+    budget = GDP(1e15)
+    reservation = MemoryLedger(budget).reserve(budget)
+    ask = Door(Central(), PrivateRows(ArraySource(x, y)), SeededSource(rng), reservation)
+    coef, _ = solve_moments(ask(SecondMoment(frame), budget), alpha=0.0)
+    assert_close(frame.pull_back(coef), expected(x, y, 0.0, intercept), x)
+
+
+def check_budget_of_solver(entry: SolverEntry, seed: int) -> None:
+    """A solver draws all of its budget in the number of rounds it announces."""
+    rng = np.random.default_rng(seed)
+    x, y = data(rng)
+    public = public_rows(x, rng)
+    solver = entry.make(public, wide(from_public(public, intercept=True)), ROWS, HUGE, 1.0)
+    ask = door(x, y)
+    solver.solve(ask)
+    assert len(ask.reservation.drawn.parts) == solver.rounds
+    assert math.isclose(ask.reservation.drawn.mu, HUGE.mu, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 300.0])
+def test_moments(alpha: float, intercept: bool, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    check_moments(alpha, intercept, seed)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 300.0])
+@pytest.mark.parametrize("entry", SOLVERS, ids=str)
+def test_solver(entry: SolverEntry, alpha: float, intercept: bool, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    check_solver(entry, alpha, intercept, seed)
+
+
+@pytest.mark.parametrize("ratio", [0.01, 3.0, 100.0])
+@pytest.mark.parametrize("entry", SOLVERS, ids=str)
+def test_public_matrix(entry: SolverEntry, ratio: float, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    check_public_matrix(entry, ratio, seed)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_small_noise(intercept: bool, seed: int) -> None:
+    """The noise is below 1e-9 of the totals by six standard deviations and more."""
+    check_small_noise(intercept, seed)
+
+
+@pytest.mark.parametrize("entry", SOLVERS, ids=str)
+def test_budget_of_solver(entry: SolverEntry, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    check_budget_of_solver(entry, seed)

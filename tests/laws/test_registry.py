@@ -1,0 +1,73 @@
+"""Whatever the package defines is in the registry, so that no law can miss it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import dpregress
+import dpregress.estimators
+from dpregress.accounting import Event, Ledger
+from dpregress.mechanisms import Mechanism
+from dpregress.queries import Query
+from dpregress.solvers import Solver
+from dpregress.trust import TrustModel
+from tests import registry
+
+
+def concrete(base: type) -> Iterator[type]:
+    """Every class of the package that can be made and descends from ``base``."""
+    for module in pkgutil.walk_packages(dpregress.__path__, "dpregress."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    open_ = [base]
+    while open_:
+        cls = open_.pop()
+        open_.extend(cls.__subclasses__())
+        if not inspect.isabstract(cls) and cls.__module__.startswith("dpregress."):
+            yield cls
+
+
+def registered() -> dict[type, Iterable[type]]:
+    rng = np.random.default_rng()
+    frame = registry.FRAMES["plain"](rng)
+    return {
+        Query: [type(entry.make(frame, rng)) for entry in registry.QUERIES],
+        Mechanism: [entry.kind for entry in registry.MECHANISMS],
+        TrustModel: [type(entry.make()) for entry in registry.TRUST],
+        Solver: [entry.kind for entry in registry.SOLVERS],
+        Ledger: [entry.kind for entry in registry.LEDGERS],
+        Event: [type(event) for event in registry.EVENTS],
+    }
+
+
+def check_registered(base: type) -> None:
+    missing = set(concrete(base)) - set(registered()[base])
+    assert not missing, f"add to tests/registry.py: {sorted(cls.__name__ for cls in missing)}"
+
+
+@pytest.mark.parametrize("base", [Query, Mechanism, TrustModel, Solver, Ledger, Event], ids=lambda cls: cls.__name__)
+def test_every_class_is_registered(base: type) -> None:
+    check_registered(base)
+
+
+def test_every_exported_estimator_is_registered() -> None:
+    exported = {getattr(module, name) for module in (dpregress, dpregress.estimators) for name in module.__all__}
+    estimators = {cls for cls in exported if isinstance(cls, type) and issubclass(cls, BaseEstimator)}
+    missing = estimators - {entry.kind for entry in registry.ESTIMATORS}
+    assert not missing, f"add to tests/registry.py: {sorted(cls.__name__ for cls in missing)}"
+
+
+def test_a_class_outside_the_registry_is_found() -> None:
+    """The law itself works: a new solver that nobody registered is refused."""
+    planted = type("Planted", (registry.OneShot,), {"__module__": "dpregress.solvers.planted"})
+    with pytest.raises(AssertionError, match="Planted"):
+        check_registered(Solver)
+    # classes live until they are collected; without its module the package no longer owns it
+    planted.__module__ = "tests.planted"

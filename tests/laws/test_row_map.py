@@ -1,0 +1,106 @@
+"""Whatever is fed in, bounded rows lie in the ball, one row at a time, and nothing is raised."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dpregress.releases import Frame, Weighting
+from dpregress.rows import BoundedRows, RawRows, WhitenedRows
+from tests import registry
+from tests.registry import FRAMES
+
+
+def raw_rows(frame: Frame, seed: int) -> RawRows:
+    rng = np.random.default_rng(seed)
+    wild, tame = registry.wild_rows(rng, 300), registry.tame_rows(rng, frame, 100)
+    return RawRows(np.concatenate([wild.x, tame.x]), np.concatenate([wild.y, tame.y]))
+
+
+def check_ball(frame: Frame, rows: RawRows) -> None:
+    """Norms, responses and weights are within their bounds, and everything is a number."""
+    bounded = WhitenedRows(frame)(rows)
+    for name, values in (("x", bounded.x), ("y", bounded.y), ("weight", bounded.weight)):
+        assert np.isfinite(values).all(), f"{name} holds something else than numbers"
+    norms = np.linalg.norm(bounded.x, axis=1)
+    assert norms.max() <= frame.radius, f"a row of norm {norms.max()} in a ball of {frame.radius}"
+    assert bounded.weight.min() >= 0
+    assert bounded.weight.max() <= 1
+    if frame.response is None:
+        assert not bounded.y.any()
+        return
+    assert np.abs(bounded.y).max() <= frame.response.bound
+    if math.isfinite(frame.radius):
+        assert np.hypot(norms, frame.response.cross * np.abs(bounded.y)).max() <= frame.joint_radius
+
+
+def check_rows_alone(frame: Frame, rows: RawRows) -> None:
+    """A row is mapped to the same place alone, in another order, and among other rows."""
+    row_map = WhitenedRows(frame)
+    together = row_map(rows)
+    order = np.random.default_rng(len(rows.x)).permutation(len(rows.x))
+    _assert_same(_taken(together, order), row_map(RawRows(rows.x[order], rows.y[order])), frame)
+    alone = [row_map(RawRows(rows.x[i : i + 1], rows.y[i : i + 1])) for i in range(len(rows.x))]
+    stacked = BoundedRows(*(np.concatenate([getattr(row, name) for row in alone]) for name in ("x", "y", "weight")), 0)
+    _assert_same(together, stacked, frame)
+
+
+def check_input_kept(frame: Frame, rows: RawRows) -> None:
+    """The private arrays themselves are never written to."""
+    before = rows.x.copy(), rows.y.copy()
+    WhitenedRows(frame)(rows)
+    np.testing.assert_array_equal(rows.x, before[0])
+    np.testing.assert_array_equal(rows.y, before[1])
+
+
+def check_weights(frame: Frame, rows: RawRows) -> None:
+    """A row without a finite response counts for nothing; one inside the ball is left as it is."""
+    bounded = WhitenedRows(frame)(rows)
+    lost = ~np.isfinite(rows.y)
+    assert lost.any()
+    assert not bounded.weight[lost].any()
+    assert not bounded.x[lost].any()
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(rows.x @ frame.slopes.T + (0 if frame.shift is None else frame.shift), axis=1)
+    inside = np.isfinite(rows.x).all(axis=1) & ~lost & (norms < 0.999 * frame.radius)
+    assert inside.any()
+    assert (bounded.weight[inside] == 1).all()
+
+
+def _taken(rows: BoundedRows, order: np.ndarray) -> BoundedRows:
+    return BoundedRows(rows.x[order], rows.y[order], rows.weight[order], 0)
+
+
+def _assert_same(one: BoundedRows, other: BoundedRows, frame: Frame) -> None:
+    """Up to the rounding of a matrix product, whose order of additions may depend on the number of rows."""
+    size = np.maximum(np.linalg.norm(one.x, axis=1, keepdims=True), min(frame.radius, 1.0))
+    assert (np.abs(one.x - other.x) <= 1e-12 * size).all()
+    np.testing.assert_allclose(one.y, other.y, rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(one.weight, other.weight, rtol=1e-11, atol=1e-300)
+
+
+VARIANTS = {
+    "": lambda frame: frame,
+    "without a response": lambda frame: frame.with_response(None),
+    "without a radius": lambda frame: dataclasses.replace(frame, radius=math.inf),
+    "features only": lambda frame: dataclasses.replace(frame, weighting=Weighting.FEATURES),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("kind", FRAMES)
+def test_ball(kind: str, variant: str, seed: int) -> None:
+    """Deterministic: no seed can break it. Warnings are errors here, so a row that warns fails too."""
+    frame = VARIANTS[variant](FRAMES[kind](np.random.default_rng(seed)))
+    check_ball(frame, raw_rows(frame, seed))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("law", [check_rows_alone, check_input_kept, check_weights], ids=lambda law: law.__name__)
+def test_rows(law, kind: str, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    frame = FRAMES[kind](np.random.default_rng(seed))
+    law(frame, raw_rows(frame, seed))

@@ -1,0 +1,100 @@
+"""No pair of neighbours moves a query further than its sensitivity, and tight queries are reached.
+
+Rows go in raw, through the row map and the sum that mechanisms use, so that a bound stated for other rows
+than those the row map makes is found as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from dpregress.accounting import Relation
+from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.queries import Query
+from dpregress.releases import Matrix
+from dpregress.rows import RawRows, WhitenedRows
+from tests import registry
+from tests.registry import FRAMES, QUERIES, QueryEntry
+
+#: One row's value is a handful of operations on floats.
+ROUNDING = 1e-12
+
+
+def joined(*parts: RawRows) -> RawRows:
+    return RawRows(np.concatenate([p.x for p in parts]), np.concatenate([p.y for p in parts]))
+
+
+def some_rows(query: Query, rng: np.random.Generator, rows: int) -> RawRows:
+    """As many wild rows as tame ones, with the extremal ones in between."""
+    return joined(
+        registry.wild_rows(rng, rows),
+        registry.extremal_rows(query),
+        registry.tame_rows(rng, query.frame, rows),
+    )
+
+
+def values(query: Query, rows: RawRows) -> Matrix:
+    """The query's answer on each row alone."""
+    single = (RawRows(rows.x[i : i + 1], rows.y[i : i + 1]) for i in range(len(rows.x)))
+    return np.array([exact_total(query, registry.private(row)) for row in single])
+
+
+def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
+    """Over all pairs of some hundred rows: adding or removing one, and replacing one by another."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    found = values(query, some_rows(query, rng, 60))
+    assert np.isfinite(found).all(), "a row made the answer something else than a number"
+    for relation, largest in (
+        (Relation.ADD_REMOVE, np.linalg.norm(found, axis=1).max()),
+        (Relation.REPLACE_ONE, pdist(found).max()),
+    ):
+        claim = query.sensitivity(relation)
+        assert largest <= claim * (1 + ROUNDING), f"{relation}: a pair moves it by {largest}, the claim is {claim}"
+        if query.tight:
+            assert largest >= 0.99 * claim, f"{relation}: no pair comes near {claim}, the furthest is {largest}"
+
+
+def check_sensitivity_of_sums(entry: QueryEntry, frame: str, seed: int) -> None:
+    """Whole data sets that differ in one row, with the rounding that the mechanisms allow for."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    rows = some_rows(query, rng, 40)
+    n = len(rows.x)
+    total = exact_total(query, registry.private(rows))
+    allowed = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+    assert allowed <= query.sensitivity(Relation.REPLACE_ONE) * (1 + 1e-9)
+    for _ in range(40):
+        place, taken = rng.integers(n, size=2)
+        x, y = rows.x.copy(), rows.y.copy()
+        x[place], y[place] = rows.x[taken], rows.y[taken]
+        moved = np.linalg.norm(exact_total(query, registry.private(RawRows(x, y))) - total)
+        assert moved <= allowed, f"replacing a row moves the sum by {moved}, {allowed} is allowed for"
+
+
+def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
+    """The answers on disjoint chunks add up to the answer on all rows."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    bounded = WhitenedRows(query.frame)
+    rows = some_rows(query, rng, 40)
+    cuts = [0, *sorted(rng.integers(0, len(rows.x), size=5)), len(rows.x)]
+    parts = [
+        query.value(bounded(RawRows(rows.x[a:b], rows.y[a:b], a))) for a, b in zip(cuts, cuts[1:], strict=False)
+    ]
+    whole = query.value(bounded(rows))
+    assert whole.shape == (query.size,)
+    error = np.linalg.norm(np.sum(parts, axis=0) - whole)
+    assert error <= ROUNDING * len(rows.x) * query.contribution()
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("entry", QUERIES, ids=str)
+@pytest.mark.parametrize(
+    "law", [check_sensitivity, check_sensitivity_of_sums, check_additivity], ids=lambda law: law.__name__
+)
+def test_query(law, entry: QueryEntry, frame: str, seed: int) -> None:
+    """Deterministic bounds: no seed can break them."""
+    law(entry, frame, seed)

@@ -1,0 +1,346 @@
+"""One line for every query, mechanism, trust model, solver, estimator, ledger and event.
+
+Every law in ``tests/laws`` and every audit in ``tests/audit`` runs over these lists; a class that is on none
+of them fails ``tests/laws/test_registry.py``. What the laws need to know of a query is how to make one in a
+given frame and how its release is laid out; the frames and the rows that stretch it are the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpregress import DPLinearRegression, DPRidge, MemoryLedger, Numeric, PublicMoments, Schema, SQLiteLedger
+from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
+from dpregress.mechanisms import Gaussian, Mechanism
+from dpregress.papers.cao2026 import PublishedRidge
+from dpregress.public.facts import Facts
+from dpregress.public.response import cross_weight
+from dpregress.public.whitening import Start
+from dpregress.queries import (
+    Binomial,
+    ClippedGradient,
+    ClippedScore,
+    PublishedHessian,
+    Query,
+    ResponseHistogram,
+    SecondMoment,
+)
+from dpregress.queries import Gaussian as GaussianFamily
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
+from dpregress.rows import ArraySource, PrivateRows, RawRows, ThreadedEngine
+from dpregress.solvers import OneShot, Solver
+from dpregress.trust import Central, Local, TrustModel
+
+Rng = np.random.Generator
+
+# ---------------------------------------------------------------- frames
+
+#: Columns of the private rows in every frame: two directions to stretch, one for coefficients.
+WIDTH = 3
+
+
+def _whitening(rng: Rng, scale: float = 1.0) -> Matrix:
+    left, right = (np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0] for _ in range(2))
+    return scale * (left * np.array([0.2, 1.0, 5.0])) @ right
+
+
+def _plain(rng: Rng, radius: float, response: ResponseScale, scale: float = 1.0, **more: Any) -> Frame:
+    names = tuple(f"x{i}" for i in range(WIDTH))
+    response = replace(response, cross=cross_weight(min(radius, 1e6), response.bound))
+    return Frame(names, _whitening(rng, scale), radius, rng.normal(size=WIDTH), response=response, **more)
+
+
+def _with_intercept(rng: Rng, radius: float, response: ResponseScale) -> Frame:
+    frame = _plain(rng, radius, response)
+    root, mean = frame.whitening, rng.normal(size=WIDTH)
+    whitening = np.block([[np.ones((1, 1)), np.zeros((1, WIDTH))], [-(root @ mean)[:, None], root]])
+    return replace(frame, whitening=whitening, intercept=True)
+
+
+#: Kinds of frames; each takes a generator.
+FRAMES: dict[str, Callable[[Rng], Frame]] = {
+    "plain": lambda rng: _plain(rng, 2.5, ResponseScale("y", scale=0.7, bound=3.0)),
+    "intercept": lambda rng: _with_intercept(rng, 2.5, ResponseScale("y", -4.0, 11.0, 2.0)),
+    "published": lambda rng: _plain(
+        rng, 6.0, ResponseScale("y", scale=2.0, bound=4.0), weighting=Weighting.FEATURES
+    ),
+    "small ball": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 1e3, 1e-6, 0.5)),
+    "large ball": lambda rng: _plain(rng, 1e4, ResponseScale("y", 0.1, 1e3, 1.0)),
+    "minute units": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 0.0, 1e-3, 3.0), scale=1e20),
+}
+
+
+def basis(frame: Frame) -> Matrix:
+    """Orthonormal directions of shape (p, d) that whitened rows can take."""
+    return np.linalg.qr(frame.slopes)[0]
+
+
+# ---------------------------------------------------------------- rows that stretch a query
+
+
+def wild_rows(rng: Rng, rows: int) -> RawRows:
+    """Rows of every magnitude, of a constant, and with cells that are not numbers."""
+    x = rng.normal(size=(rows, WIDTH)) * 10.0 ** rng.integers(-3, 4, size=(rows, 1))
+    y = rng.exponential(size=rows) * 10.0 ** rng.integers(-3, 4, size=rows)
+    strange = np.array([np.nan, np.inf, -np.inf, 1e300, -1e308, 1.7e308, 5e-324, -1e-310, 0.0, 1e160, -1e75])
+    hit = rng.random(x.shape) < 0.25
+    x[hit] = rng.choice(strange, hit.sum())
+    hit = rng.random(rows) < 0.25
+    y[hit] = rng.choice(strange, hit.sum())
+    constant = rng.random(rows) < 0.1
+    x[constant] = rng.choice(strange, (constant.sum(), 1))
+    return RawRows(x, y)
+
+
+def tame_rows(rng: Rng, frame: Frame, rows: int) -> RawRows:
+    """Rows as the frame expects them: whitened to about the identity, responses within a few bounds."""
+    response = frame.response or ResponseScale("y", bound=1.0)
+    x = rng.normal(size=(rows, WIDTH)) @ np.linalg.pinv(basis(frame).T @ frame.slopes).T
+    y = response.centre + response.scale * response.bound * rng.normal(size=rows)
+    return RawRows(x * _reach(frame) / math.sqrt(WIDTH), y)
+
+
+def private(rows: RawRows) -> PrivateRows:
+    """Raw rows as mechanisms take them."""
+    return PrivateRows(ArraySource(rows.x, rows.y), ThreadedEngine(workers=1))
+
+
+def extremal_rows(query: Query[Any]) -> RawRows:
+    """Rows that the row map brings to the edge: every response bound with directions at telling angles.
+
+    Among the directions are opposite ones, orthogonal ones, and ones that make two joint rows orthogonal.
+    """
+    frame = query.frame
+    bound = 1.0 if frame.response is None else min(frame.response.bound, 1e3)
+    cross = 0.0 if frame.response is None else frame.response.cross
+    cosine = min(1.0, (cross * bound / _reach(frame)) ** 2)
+    sine = math.sqrt(1 - cosine**2)
+    planar = [(1, 0), (-1, 0), (0, 1), (0, -1), (cosine, sine), (-cosine, sine)]
+    rows = [
+        _raw_row(frame, np.array([*direction, 0.0]), y) for direction in planar for y in (-bound, -0.01 * bound, bound)
+    ]
+    return RawRows(np.array([x for x, _ in rows]), np.array([y for _, y in rows]))
+
+
+def _reach(frame: Frame) -> float:
+    return frame.radius if math.isfinite(frame.radius) else 1e3
+
+
+def _raw_row(frame: Frame, direction: Vector, response: float) -> tuple[Vector, float]:
+    """A raw row that is mapped onto ``radius * direction``, with this response after the row map."""
+    # a constant column cannot be turned away from; next to a huge row it vanishes
+    shift = np.zeros(frame.order) if frame.shift is None else frame.shift
+    size = _reach(frame) + 1e8 * float(np.linalg.norm(shift))
+    x = np.linalg.lstsq(frame.slopes, size * (basis(frame) @ direction), rcond=None)[0]
+    weight = min(1.0, frame.radius / float(np.linalg.norm(frame.slopes @ x + shift)))
+    if frame.weighting is Weighting.FEATURES:
+        weight = 1.0
+    scale = frame.response or ResponseScale("y")
+    return x, scale.centre + scale.scale * response / weight
+
+
+# ---------------------------------------------------------------- queries
+
+
+def symmetric(total: Matrix) -> Vector:
+    """Independent entries of a symmetric release, scaled to equal noise: written here a second time on purpose."""
+    assert np.array_equal(total, total.T)
+    order = len(total)
+    return np.array([total[i, j] * (1.0 if i == j else math.sqrt(2)) for i in range(order) for j in range(i, order)])
+
+
+def triangle(total: Matrix) -> Vector:
+    """Entries on and above the diagonal as they stand: the published layout."""
+    assert np.array_equal(total, total.T)
+    return np.array([total[i, j] for i in range(len(total)) for j in range(i, len(total))])
+
+
+def plain(total: Vector) -> Vector:
+    """A vector as it stands."""
+    return total
+
+
+def _coef(frame: Frame, rng: Rng) -> Vector:
+    """Coefficients orthogonal to the directions of :func:`extremal_rows`, so that these see no prediction."""
+    stretched = basis(frame)[:, :2]
+    coef = 10 * rng.normal(size=frame.order)
+    return coef - stretched @ (stretched.T @ coef)
+
+
+def _bound(frame: Frame) -> float:
+    assert frame.response is not None
+    return frame.response.bound
+
+
+_EDGES = 2.0 ** np.arange(-30.0, 13.0)
+
+
+@dataclass(frozen=True)
+class QueryEntry:
+    """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
+
+    name: str
+    make: Callable[[Frame, Rng], Query[Any]]
+    layout: Callable[[Any], Vector] = plain
+
+    def __str__(self) -> str:
+        return self.name
+
+
+QUERIES = (
+    QueryEntry("second moment", lambda f, _: SecondMoment(f.with_response(None)), symmetric),
+    QueryEntry("joint second moment", lambda f, _: SecondMoment(f), symmetric),
+    QueryEntry("Gaussian Hessian", lambda f, r: PublishedHessian(f, GaussianFamily(), _coef(f, r)), triangle),
+    QueryEntry("Binomial Hessian", lambda f, r: PublishedHessian(f, Binomial(), _coef(f, r)), triangle),
+    QueryEntry("Gaussian score", lambda f, r: ClippedScore(f, GaussianFamily(), _coef(f, r), 0.8 * _bound(f))),
+    QueryEntry("Binomial score", lambda f, r: ClippedScore(f, Binomial(), _coef(f, r), 0.8 * _bound(f))),
+    QueryEntry("Gaussian gradient", lambda f, r: ClippedGradient(f, GaussianFamily(), _coef(f, r), 1e-4)),
+    QueryEntry(
+        "unbounded gradient",
+        lambda f, r: ClippedGradient(replace(f, radius=math.inf), GaussianFamily(), _coef(f, r), 1e-4),
+    ),
+    QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
+)
+
+# ---------------------------------------------------------------- mechanisms, trust models, ledgers, events
+
+
+@dataclass(frozen=True)
+class MechanismEntry:
+    """A kind of mechanism and one that spends a given event."""
+
+    kind: type[Mechanism]
+    make: Callable[[GDP], Mechanism]
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+MECHANISMS = (MechanismEntry(Gaussian, Gaussian),)
+
+
+@dataclass(frozen=True)
+class TrustEntry:
+    """A trust model, and how many draws of noise add up in a release over n rows."""
+
+    make: Callable[[], TrustModel]
+    draws: Callable[[int], int]
+
+    def __str__(self) -> str:
+        return type(self.make()).__name__
+
+
+TRUST = (
+    TrustEntry(Central, lambda n: 1),  # noqa: ARG005 - one draw whatever n is
+    TrustEntry(Local, lambda n: n),
+)
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """A kind of ledger and how to open a budget in an empty folder."""
+
+    kind: type[Ledger]
+    open: Callable[[Path, Event, Relation], Ledger]
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+LEDGERS = (
+    LedgerEntry(MemoryLedger, lambda folder, budget, of: MemoryLedger(budget, folder.name, relation=of)),
+    LedgerEntry(SQLiteLedger, lambda folder, budget, of: SQLiteLedger.create(folder / "l.db", "a", budget, relation=of)),
+)
+
+EVENTS: tuple[Event, ...] = (
+    GDP(0.7),
+    ZCDP(0.3),
+    PureDP(1.2),
+    ApproxDP(1.5, 1e-6),
+    Composed.of((GDP(0.7), GDP(0.2), PureDP(0.1))),
+)
+
+# ---------------------------------------------------------------- solvers
+
+
+@dataclass(frozen=True)
+class SolverEntry:
+    """A solver, made so that nothing is clipped: the frame's radius and the public labels are very large."""
+
+    kind: type[Solver]
+    make: Callable[[PublicMoments, Frame, int, GDP, float], Solver]
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+def _one_shot(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    return OneShot(Facts(n, "y", Start(frame, refine=False), public, None), budget, alpha)
+
+
+def _published_ridge(_: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    return PublishedRidge(frame.with_response(ResponseScale("y", bound=1e6)), budget, alpha / n)
+
+
+SOLVERS = (SolverEntry(OneShot, _one_shot), SolverEntry(PublishedRidge, _published_ridge))
+
+# ---------------------------------------------------------------- estimators
+
+
+def linear_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
+    """Private rows for a linear model."""
+    x = rng.uniform(-1, 1, size=(n, WIDTH))
+    return x, x @ np.arange(1.0, WIDTH + 1) + rng.normal(size=n)
+
+
+def _public(rng: Rng, m: int = 60) -> PublicMoments:
+    return PublicMoments.from_rows(*linear_data(rng, m))
+
+
+def _schema(*names: str) -> Schema:
+    return Schema({name: Numeric(-20, 20) if name == "y" else Numeric(-1, 1) for name in names})
+
+
+#: Every combination of public facts that leads a linear estimator down another path; parameters of the call.
+LINEAR: dict[str, Callable[[Rng], dict[str, Any]]] = {
+    "labelled public rows": lambda rng: {"public": _public(rng)},
+    "unlabelled public rows": lambda rng: {"public": _public(rng).unlabelled()},
+    "few public rows": lambda rng: {"public": _public(rng, 2 * WIDTH)},
+    "public rows and bounds of y": lambda rng: {"public": _public(rng).unlabelled(), "schema": _schema("y")},
+    "a schema": lambda _: {"schema": _schema("x0", "x1", "x2", "y"), "fit_intercept": False},
+    "a row bound": lambda _: {"row_bound": 2.0},
+    "the paper's recipe": lambda rng: {"public": _public(rng), "recipe": "paper"},
+}
+
+
+@dataclass(frozen=True)
+class EstimatorEntry:
+    """An estimator under one set of public facts."""
+
+    kind: type[Any]
+    setting: str
+    facts: Callable[[Rng], dict[str, Any]]
+    data: Callable[[Rng], tuple[Matrix, Vector]]
+
+    def make(self, rng: Rng, **parameters: Any) -> Any:
+        return self.kind(**self.facts(rng), **parameters)
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__} with {self.setting}"
+
+
+def _settings(kind: type[Any], settings: dict[str, Any], data: Callable[[Rng], Any]) -> Iterator[EstimatorEntry]:
+    for setting, facts in settings.items():
+        yield EstimatorEntry(kind, setting, facts, data)
+
+
+ESTIMATORS = (
+    *_settings(DPLinearRegression, LINEAR, linear_data),
+    *_settings(DPRidge, LINEAR, linear_data),
+)

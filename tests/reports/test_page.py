@@ -1,0 +1,86 @@
+"""The report: self-contained, escaped, and readable by a browser."""
+
+from __future__ import annotations
+
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement
+from dpregress.accounting import Event, gaussian_promise
+from dpregress.releases import Coefficients
+from dpregress.reports import fit_page, words
+from tests.support import tool
+
+
+def statement(budget: Event) -> PrivacyStatement:
+    promise = gaussian_promise(budget)
+    reservation = MemoryLedger(promise).reserve(promise)
+    reservation.draw(promise)
+    return PrivacyStatement(
+        budget=budget,
+        promise=promise,
+        events=reservation.drawn,
+        relation=reservation.relation,
+        unit="record",
+        assumed_public=("the number of private records",),
+        seeded=False,
+        recorded=None,
+    )
+
+
+def page(name: str = "age", error: float = 0.5) -> str:
+    found = Coefficients(
+        (name, "zero"), np.array([2.0, 0.0]), 1.0, "y", 100, np.array([0.4, 0.0]), np.array([error, 0])
+    )
+    return fit_page("A <fit>", found, statement(ApproxDP(1, 1e-6)), software="dpregress")
+
+
+def test_page_is_self_contained_and_escaped() -> None:
+    text = page("<script>alert(1)</script>")
+    assert "<script" not in text
+    assert "A &lt;fit&gt;" in text
+    seen: list[str] = []
+
+    class Outside(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            seen.extend(f"{tag} {key}" for key, value in attrs if key in {"src", "href"} and (value or "")[:1] != "#")
+
+    Outside().feed(text)
+    # links inside a drawing to other pages would be drawn by nobody, but must not be there
+    assert seen == []
+
+
+def test_unknown_errors_do_not_break_the_page() -> None:
+    assert "not known" in page(error=float("nan"))
+
+
+@pytest.mark.parametrize("budget", [ApproxDP(1, 1e-6), GDP(0.5)])
+def test_words_state_the_guarantee(budget: Event) -> None:
+    said = " ".join(words.guarantee(statement(budget)))
+    assert "any one record" in said
+    assert "k times the mu" in said
+    assert "not recorded" in said
+
+
+def test_power_of_the_strongest_test() -> None:
+    assert "5.0% of the time" in words.attacker(1e-9)
+    assert "99" in words.attacker(4.0)  # Phi(-1.645 + 4) = .991
+
+
+def test_group_rows_are_k_mu() -> None:
+    rows = words.group_rows(statement(GDP(0.5)))
+    assert [(k, mu) for k, mu, _ in rows] == [(1, 0.5), (2, 1.0), (3, 1.5), (5, 2.5)]
+
+
+def test_a_browser_draws_it(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(page(), encoding="utf-8")
+    command = [tool("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={tmp_path / 'page.png'}"]
+    command += [(tmp_path / "report.html").as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert (tmp_path / "page.png").stat().st_size > 10_000

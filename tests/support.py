@@ -1,0 +1,67 @@
+"""What tests share: tables and tools that may be missing, and the command line in this process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dpregress.cli import main
+
+
+class Outcome(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
+    """Run ``dpregress ARGUMENTS`` in this process."""
+    capsys.readouterr()
+    code = 0
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return Outcome(code, out, err)
+
+
+def missing(what: str) -> None:
+    """Skip, or fail where everything is required."""
+    if os.environ.get("DPREGRESS_REQUIRE_ALL"):
+        pytest.fail(f"{what} is required here")
+    pytest.skip(f"{what} is not here")
+
+
+def data_file(name: str) -> Path:
+    """A table of the data folder."""
+    folder = os.environ.get("DPREGRESS_DATA")
+    path = Path(folder or "/nonexistent") / f"{name}.parquet"
+    if not path.is_file():
+        missing(f"{name}.parquet (DPREGRESS_DATA)")
+    return path
+
+
+def tool(name: str) -> str:
+    """The path of a program."""
+    found = shutil.which(name)
+    if found is None:
+        missing(name)
+    assert found is not None
+    return found
+
+
+def write_csv(path: Path, columns: Sequence[str], *values: np.ndarray) -> Path:
+    """A CSV file of numbers."""
+    lines = [",".join(columns)]
+    lines += [",".join(repr(float(cell)) for cell in row) for row in zip(*values, strict=True)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
