@@ -1,4 +1,4 @@
-"""One line for every query, mechanism, trust model, solver, estimator, ledger and event.
+"""One line for every row map, query, mechanism, trust model, solver, estimator, ledger and event.
 
 Every law in ``tests/laws`` and every audit in ``tests/audit`` runs over these lists; a class that is on none
 of them fails ``tests/laws/test_registry.py``. What the laws need to know of a query is how to make one in a
@@ -33,7 +33,15 @@ from dpregress.queries import (
 )
 from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
-from dpregress.rows import ArraySource, PrivateRows, RawRows, ThreadedEngine
+from dpregress.rows import (
+    ArraySource,
+    PrivateRows,
+    RawRows,
+    ResponseRows,
+    RowMap,
+    ThreadedEngine,
+    WhitenedRows,
+)
 from dpregress.solvers import OneShot, Solver
 from dpregress.trust import Central, Local, TrustModel
 
@@ -144,6 +152,9 @@ def _raw_row(frame: Frame, direction: Vector, response: float) -> tuple[Vector, 
     scale = frame.response or ResponseScale("y")
     return x, scale.centre + scale.scale * response / weight
 
+
+#: Row maps, each made from a frame.
+ROW_MAPS: tuple[Callable[[Frame], RowMap], ...] = (WhitenedRows, ResponseRows)
 
 # ---------------------------------------------------------------- queries
 

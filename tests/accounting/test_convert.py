@@ -32,8 +32,8 @@ def test_mu_of_epsilon_and_delta(epsilon: float, delta: float) -> None:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_epsilon_is_the_way_back_from_mu(epsilon: float, delta: float) -> None:
-    mu = convert.gdp_mu(epsilon, delta)
-    assert convert.gdp_epsilon(mu, delta) == pytest.approx(epsilon, rel=CLOSE)
+    # mu is rounded down by 1e-13, which a small epsilon at a large delta magnifies
+    assert convert.gdp_epsilon(convert.gdp_mu(epsilon, delta), delta) == pytest.approx(epsilon, rel=1e-7)
 
 
 @pytest.mark.parametrize("mu", MUS)
@@ -46,10 +46,8 @@ def test_epsilon_of_mu(mu: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize("mu", MUS)
-@pytest.mark.parametrize("epsilon", (0.0, *EPSILONS))
+@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])
 def test_delta_of_mu_far_into_the_tail(mu: float, epsilon: float) -> None:
-    if epsilon / mu > 1e4:
-        pytest.skip("beyond what the reference can represent in reasonable time")
     log_delta = convert.log_gdp_delta(mu, epsilon)
     # one unit in the last place of a logarithm of size L is a relative error of L eps in delta
     assert log_delta == pytest.approx(reference.gdp_log_delta(mu, epsilon), rel=1e-13, abs=1e-12)
@@ -91,9 +89,9 @@ def test_zcdp_epsilon(rho: float, delta: float) -> None:
 def test_zcdp_delta_is_the_way_back_from_epsilon(rho: float, delta: float) -> None:
     """Both are the best order of one bound, so one undoes the other wherever epsilon is positive."""
     epsilon = reference.zcdp_epsilon(rho, delta)
-    if epsilon == 0:
-        pytest.skip("nothing to go back from")
-    assert math.log(convert.zcdp_delta(rho, epsilon)) == pytest.approx(math.log(delta), rel=1e-6)
+    back = convert.zcdp_delta(rho, epsilon)
+    assert back <= delta * (1 + 1e-6)
+    assert epsilon == 0 or back >= delta * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 1.0, 30.0])

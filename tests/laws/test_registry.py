@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import dpregress.estimators
 from dpregress.accounting import Event, Ledger
 from dpregress.mechanisms import Mechanism
 from dpregress.queries import Query
+from dpregress.rows import RowMap
 from dpregress.solvers import Solver
 from dpregress.trust import TrustModel
 from tests import registry
@@ -34,10 +36,11 @@ def concrete(base: type) -> Iterator[type]:
             yield cls
 
 
-def registered() -> dict[type, Iterable[type]]:
+def registered() -> dict[type, Iterable[Any]]:
     rng = np.random.default_rng()
     frame = registry.FRAMES["plain"](rng)
     return {
+        RowMap: registry.ROW_MAPS,
         Query: [type(entry.make(frame, rng)) for entry in registry.QUERIES],
         Mechanism: [entry.kind for entry in registry.MECHANISMS],
         TrustModel: [type(entry.make()) for entry in registry.TRUST],
@@ -52,7 +55,7 @@ def check_registered(base: type) -> None:
     assert not missing, f"add to tests/registry.py: {sorted(cls.__name__ for cls in missing)}"
 
 
-@pytest.mark.parametrize("base", [Query, Mechanism, TrustModel, Solver, Ledger, Event], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("base", [RowMap, Query, Mechanism, TrustModel, Solver, Ledger, Event], ids=lambda cls: cls.__name__)
 def test_every_class_is_registered(base: type) -> None:
     check_registered(base)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from dpregress.releases import Frame, Weighting
-from dpregress.rows import BoundedRows, RawRows, WhitenedRows
+from dpregress.rows import BoundedRows, RawRows, RowMap
 from tests import registry
-from tests.registry import FRAMES
+from tests.registry import FRAMES, ROW_MAPS
 
 
 def raw_rows(frame: Frame, seed: int) -> RawRows:
@@ -20,13 +21,14 @@ def raw_rows(frame: Frame, seed: int) -> RawRows:
     return RawRows(np.concatenate([wild.x, tame.x]), np.concatenate([wild.y, tame.y]))
 
 
-def check_ball(frame: Frame, rows: RawRows) -> None:
+def check_ball(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
     """Norms, responses and weights are within their bounds, and everything is a number."""
-    bounded = WhitenedRows(frame)(rows)
+    row_map = make(frame)
+    bounded = row_map(rows)
     for name, values in (("x", bounded.x), ("y", bounded.y), ("weight", bounded.weight)):
         assert np.isfinite(values).all(), f"{name} holds something else than numbers"
     norms = np.linalg.norm(bounded.x, axis=1)
-    assert norms.max() <= frame.radius, f"a row of norm {norms.max()} in a ball of {frame.radius}"
+    assert norms.max() <= row_map.radius, f"a row of norm {norms.max()} in a ball of {row_map.radius}"
     assert bounded.weight.min() >= 0
     assert bounded.weight.max() <= 1
     if frame.response is None:
@@ -37,9 +39,9 @@ def check_ball(frame: Frame, rows: RawRows) -> None:
         assert np.hypot(norms, frame.response.cross * np.abs(bounded.y)).max() <= frame.joint_radius
 
 
-def check_rows_alone(frame: Frame, rows: RawRows) -> None:
+def check_rows_alone(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
     """A row is mapped to the same place alone, in another order, and among other rows."""
-    row_map = WhitenedRows(frame)
+    row_map = make(frame)
     together = row_map(rows)
     order = np.random.default_rng(len(rows.x)).permutation(len(rows.x))
     _assert_same(_taken(together, order), row_map(RawRows(rows.x[order], rows.y[order])), frame)
@@ -48,17 +50,17 @@ def check_rows_alone(frame: Frame, rows: RawRows) -> None:
     _assert_same(together, stacked, frame)
 
 
-def check_input_kept(frame: Frame, rows: RawRows) -> None:
+def check_input_kept(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
     """The private arrays themselves are never written to."""
     before = rows.x.copy(), rows.y.copy()
-    WhitenedRows(frame)(rows)
+    make(frame)(rows)
     np.testing.assert_array_equal(rows.x, before[0])
     np.testing.assert_array_equal(rows.y, before[1])
 
 
-def check_weights(frame: Frame, rows: RawRows) -> None:
+def check_weights(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
     """A row without a finite response counts for nothing; one inside the ball is left as it is."""
-    bounded = WhitenedRows(frame)(rows)
+    bounded = make(frame)(rows)
     lost = ~np.isfinite(rows.y)
     assert lost.any()
     assert not bounded.weight[lost].any()
@@ -92,15 +94,17 @@ VARIANTS = {
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kind", FRAMES)
-def test_ball(kind: str, variant: str, seed: int) -> None:
+@pytest.mark.parametrize("make", ROW_MAPS, ids=lambda make: make.__name__)
+def test_ball(make: Callable[[Frame], RowMap], kind: str, variant: str, seed: int) -> None:
     """Deterministic: no seed can break it. Warnings are errors here, so a row that warns fails too."""
     frame = VARIANTS[variant](FRAMES[kind](np.random.default_rng(seed)))
-    check_ball(frame, raw_rows(frame, seed))
+    check_ball(make, frame, raw_rows(frame, seed))
 
 
 @pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("make", ROW_MAPS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("law", [check_rows_alone, check_input_kept, check_weights], ids=lambda law: law.__name__)
-def test_rows(law, kind: str, seed: int) -> None:
+def test_rows(law: Callable[..., None], make: Callable[[Frame], RowMap], kind: str, seed: int) -> None:
     """Deterministic: no seed can break it."""
     frame = FRAMES[kind](np.random.default_rng(seed))
-    law(frame, raw_rows(frame, seed))
+    law(make, frame, raw_rows(frame, seed))

@@ -11,10 +11,10 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dpregress.accounting import Relation
-from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.mechanisms.base import exact_total, float_sensitivity, row_map_of
 from dpregress.queries import Query
 from dpregress.releases import Matrix
-from dpregress.rows import RawRows, WhitenedRows
+from dpregress.rows import RawRows
 from tests import registry
 from tests.registry import FRAMES, QUERIES, QueryEntry
 
@@ -78,7 +78,7 @@ def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
     """The answers on disjoint chunks add up to the answer on all rows."""
     rng = np.random.default_rng(seed)
     query = entry.make(FRAMES[frame](rng), rng)
-    bounded = WhitenedRows(query.frame)
+    bounded = row_map_of(query)
     rows = some_rows(query, rng, 40)
     cuts = [0, *sorted(rng.integers(0, len(rows.x), size=5)), len(rows.x)]
     parts = [

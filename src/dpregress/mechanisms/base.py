@@ -36,7 +36,7 @@ def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
     def value(chunk: RawRows) -> Vector:
         return query.value(row_map(chunk))
 
-    return rows.engine.total(rows.source, value)
+    return rows.engine.total(rows.source, value, columns=query.columns)
 
 
 def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) -> float:
@@ -49,4 +49,4 @@ def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) ->
     """
     if relation is not Relation.REPLACE_ONE:
         raise NotAnswered("noise for add-or-remove neighbours would depend on n: use replace-one neighbours")
-    return query.sensitivity(relation) + 2 * rows.rounding * rows.n * query.contribution()
+    return query.sensitivity(relation) + 2 * rows.engine.rounding(rows.n, query.columns) * rows.n * query.contribution()

@@ -32,6 +32,11 @@ class Query(ABC, Generic[R]):
         self.frame = frame
 
     @property
+    def columns(self) -> int:
+        """How many numbers of a row it looks at: what a chunk's size follows from."""
+        return self.frame.order + 1 if self.reads_features else 1
+
+    @property
     @abstractmethod
     def size(self) -> int:
         """Length of the vector."""

@@ -1,8 +1,9 @@
 """From the columns of a table to numbers, by public knowledge of each column alone.
 
-A numeric column is cast; text in it is read as a number where it is one ("true" and "false" are 1 and
-0), and counts as missing where it is not. A categorical column becomes one indicator for each declared level but the first; a missing or
-undeclared level is the first. Nothing here raises because of a cell's value.
+A numeric column is cast; text in it is read as a number where it is one ("true" and "false" are 1 and 0),
+and counts as missing where it is not. A categorical column becomes one indicator for each declared level
+but the first; a missing or undeclared level is the first. Nothing here raises because of a cell's value,
+and no cell has a say in how another is read.
 """
 
 from __future__ import annotations

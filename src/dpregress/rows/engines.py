@@ -22,7 +22,7 @@ from dpregress.releases import Vector
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.sources import Source
 
-_CHUNK_BYTES = 1 << 20  # a chunk and its whitened copy stay in the second-level cache
+_CHUNK_BYTES = 1 << 21  # a chunk and its whitened copy stay in the cache, and threads have work for milliseconds
 _UNIT = np.finfo(float).eps / 2
 
 Progress = Callable[[int, int], None]
@@ -32,22 +32,22 @@ class Engine(ABC):
     """Sums a function of chunks over a source."""
 
     @abstractmethod
-    def total(self, source: Source, value: Callable[[RawRows], Vector]) -> Vector:
-        """The sum of ``value`` over all chunks, in float64."""
+    def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
+        """The sum of ``value`` over all chunks, in float64; ``value`` looks at this many columns of a row."""
 
     @staticmethod
-    def chunk_rows(width: int) -> int:
+    def chunk_rows(columns: int) -> int:
         """Rows a chunk holds, a function of the number of columns alone."""
-        return max(256, _CHUNK_BYTES // (8 * max(width, 1)))
+        return max(256, _CHUNK_BYTES // (8 * max(columns, 1)))
 
     @classmethod
-    def rounding(cls, n: int, width: int) -> float:
+    def rounding(cls, n: int, columns: int) -> float:
         """Relative rounding error of a sum: ``|computed - exact| <= rounding * sum |terms|``.
 
         Inside a chunk at most ``gamma_m`` for any order of additions, between chunks the depth of the
         tree (Higham 2002, section 4.2); four more operations form and scale each term.
         """
-        rows = min(n, cls.chunk_rows(width))
+        rows = min(n, cls.chunk_rows(columns))
         depth = max(n // max(rows, 1), 1).bit_length()
         return (rows + depth + 4) * _UNIT
 
@@ -67,8 +67,8 @@ class ThreadedEngine(Engine):
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     progress: Progress | None = None
 
-    def total(self, source: Source, value: Callable[[RawRows], Vector]) -> Vector:
-        chunks = source.chunks(self.chunk_rows(source.width))
+    def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
+        chunks = source.chunks(self.chunk_rows(columns))
         tree = _TreeSum()
         done = 0
         for rows, part in self._map(chunks, value, source.n):

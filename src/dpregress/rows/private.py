@@ -25,8 +25,3 @@ class PrivateRows:
     def n(self) -> int:
         """Number of rows."""
         return self.source.n
-
-    @property
-    def rounding(self) -> float:
-        """Relative rounding error of sums over these rows; see :meth:`Engine.rounding`."""
-        return self.engine.rounding(self.n, self.source.width + 1)

@@ -22,11 +22,6 @@ class Source(ABC):
     def n(self) -> int:
         """Number of rows, public under replace-one neighbours."""
 
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Number of design columns, d."""
-
     @abstractmethod
     def chunks(self, rows: int) -> Iterator[RawRows]:
         """Chunks of at most ``rows`` rows, each with the index of its first row."""
@@ -53,10 +48,6 @@ class ArraySource(Source):
     def n(self) -> int:
         return len(self.x)
 
-    @property
-    def width(self) -> int:
-        return int(self.x.shape[1])
-
     def chunks(self, rows: int) -> Iterator[RawRows]:
         for first in range(0, self.n, rows):
             part = slice(first, first + rows)
@@ -79,10 +70,6 @@ class TableSource(Source):
     @property
     def n(self) -> int:
         return int(self.table.num_rows)
-
-    @property
-    def width(self) -> int:
-        return len(self.encoder.features)
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
         for first in range(0, self.n, rows):
