@@ -121,9 +121,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         order = 1 + extra
         return order * rho + math.log(extra / order) - (target + math.log(order)) / extra
 
-    centre = math.log(math.sqrt(-target / rho) + 1e-12)
-    found = minimize_scalar(epsilon_at, bounds=(centre - 20, centre + 20), method="bounded", options={"xatol": 1e-9})
-    return max(0.0, float(found.fun)) * (1 + 1e-12)
+    return max(0.0, _minimum(epsilon_at, centre=math.log(math.sqrt(-target / rho) + 1e-12))) * (1 + 1e-12)
 
 
 def pure_mu(epsilon: float) -> float:
@@ -156,9 +154,15 @@ def _log_zcdp_delta(rho: float, epsilon: float) -> float:
         order = 1 + extra
         return extra * (order * rho - epsilon) - math.log(extra) + order * math.log(extra / order)
 
-    centre = math.log(max((epsilon - rho) / (2 * rho), 1e-6))
-    found = minimize_scalar(log_delta, bounds=(centre - 12, centre + 12), method="bounded", options={"xatol": 1e-9})
-    return float(found.fun)
+    return _minimum(log_delta, centre=math.log(max((epsilon - rho) / (2 * rho), 1e-6)))
+
+
+def _minimum(function: Callable[[float], float], centre: float) -> float:
+    """The minimum of a function of a logarithm, from a coarse grid and a search around its best point."""
+    grid = centre + np.arange(-20.0, 20.5, 0.5)
+    best = float(grid[int(np.argmin([function(float(point)) for point in grid]))])
+    bounds = (best - 0.5, best + 0.5)
+    return float(minimize_scalar(function, bounds=bounds, method="bounded", options={"xatol": 1e-9}).fun)
 
 
 def _bracket(function: Callable[[float], float], start: float) -> tuple[float, float]:

@@ -116,7 +116,7 @@ class GDP(Event):
 
     @property
     def rho(self) -> float:
-        return self.mu**2 / 2
+        return self.mu * self.mu / 2
 
     @property
     def gaussian_mu(self) -> float:
@@ -204,7 +204,7 @@ class PureDP(Event):
 
     @property
     def rho(self) -> float:
-        return self.epsilon0**2 / 2  # Bun, Steinke 2016, Proposition 1.4
+        return self.epsilon0 * self.epsilon0 / 2  # Bun, Steinke 2016, Proposition 1.4
 
     @property
     def gaussian_mu(self) -> float:
@@ -217,7 +217,7 @@ class PureDP(Event):
         return max(0.0, self.epsilon0 + math.log(gap)) if gap > 0 else 0.0
 
     def delta(self, epsilon: float) -> float:
-        return max(0.0, -math.expm1(epsilon - self.epsilon0)) / (1 + math.exp(-self.epsilon0))
+        return -math.expm1(min(epsilon - self.epsilon0, 0.0)) / (1 + math.exp(-self.epsilon0))
 
     def covers(self, spent: Event) -> bool:
         return pure_epsilon(spent) <= self.epsilon0 * (1 + _SLACK)
@@ -276,7 +276,8 @@ class ApproxDP(Event):
         return self.delta0 if epsilon >= self.epsilon0 else 1.0
 
     def covers(self, spent: Event) -> bool:
-        return spent.mu <= self.gaussian_mu * (1 + _SLACK) or spent.delta(self.epsilon0) <= self.delta0 * (1 + _SLACK)
+        within_curve = spent.mu <= self.gaussian_mu * (1 + _SLACK)
+        return within_curve or spent.delta(self.epsilon0 * (1 + _SLACK)) <= self.delta0 * (1 + _SLACK)
 
     def parameters(self) -> dict[str, float]:
         return {"epsilon": self.epsilon0, "delta": self.delta0}
@@ -303,7 +304,7 @@ class Composed(Event):
 
     @property
     def mu(self) -> float:
-        return math.sqrt(math.fsum(part.mu**2 for part in self.parts))
+        return math.sqrt(math.fsum(part.mu * part.mu for part in self.parts))
 
     @property
     def rho(self) -> float:
@@ -381,11 +382,11 @@ _KINDS: Mapping[str, type[Event]] = {cls.kind: cls for cls in (GDP, ZCDP, PureDP
 
 def decode(record: Mapping[str, Any]) -> Event:
     """Read back what :meth:`Event.encode` wrote; anything else is refused."""
-    fields = dict(record)
-    kind = fields.pop("kind", None)
     try:
+        fields = dict(record)
+        kind = fields.pop("kind")
         if kind == Composed.kind:
             return Composed(tuple(decode(part) for part in fields["parts"]))
-        return _KINDS[str(kind)](**{name: float(value) for name, value in fields.items()})
+        return _KINDS[kind](**{name: float(value) for name, value in fields.items()})
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"not a privacy event: {dict(record)!r}") from error
+        raise InvalidInput(f"not a privacy event: {record!r}") from error

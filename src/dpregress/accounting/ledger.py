@@ -27,8 +27,12 @@ CREATE TABLE charge (
     note TEXT NOT NULL, charged TEXT NOT NULL);
 CREATE TRIGGER charge_is_final BEFORE UPDATE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER charge_stays BEFORE DELETE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER charge_is_new BEFORE INSERT ON charge WHEN EXISTS (SELECT 1 FROM charge WHERE id = NEW.id)
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER budget_is_final BEFORE UPDATE ON dataset BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER budget_stays BEFORE DELETE ON dataset BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER budget_is_new BEFORE INSERT ON dataset WHEN EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name)
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
 
 
@@ -220,7 +224,7 @@ class SQLiteLedger(Ledger):
         path = Path(path)
         if not path.parent.is_dir():
             raise LedgerError(f"no folder {path.parent}: make it first")
-        with _transaction(path, create=True) as connection:
+        with _transaction(path, write=True, create=True) as connection:
             if not _is_ledger(connection):
                 if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     raise LedgerError(f"{path} is a database of something else: choose another file")
@@ -255,7 +259,7 @@ class SQLiteLedger(Ledger):
         return str(self.path)
 
     def _append(self, event: Event, note: str) -> None:
-        with _transaction(self.path) as connection:
+        with _transaction(self.path, write=True) as connection:
             spent = Composed.of(charge.event for charge in self._read_charges(connection))
             self._refuse_if_over(spent, event)
             connection.execute(
@@ -281,7 +285,7 @@ class SQLiteLedger(Ledger):
         return tuple(Charge(decode(json.loads(event)), note, charged) for event, note, charged in rows)
 
     def __reduce__(self) -> Any:
-        return (SQLiteLedger, (self.path, self.dataset))
+        return (SQLiteLedger, (self.path.absolute(), self.dataset))
 
 
 def _is_ledger(connection: sqlite3.Connection) -> bool:
@@ -289,15 +293,15 @@ def _is_ledger(connection: sqlite3.Connection) -> bool:
 
 
 @contextmanager
-def _transaction(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """An exclusive transaction, synced on commit; every failure becomes one :class:`LedgerError`."""
+def _transaction(path: Path, *, write: bool = False, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """A transaction (exclusive to write), synced on commit; every failure becomes one :class:`LedgerError`."""
     if not create and not path.is_file():
         raise LedgerError(f"no ledger at {path}: make one with `dpregress ledger new {path} --dataset NAME ..`")
     try:
         connection = sqlite3.connect(path, timeout=60, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if not create and not _is_ledger(connection):
                 raise LedgerError(f"{path} is not a dpregress ledger")
             yield connection

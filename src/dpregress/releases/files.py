@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dpregress.accounting import PrivacyStatement
+from dpregress.accounting import PrivacyStatement, decode
 from dpregress.errors import InvalidInput
+from dpregress.releases.frame import Frame
 from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Coefficients, Moments
 from dpregress.releases.svec import Vector
 
+T = TypeVar("T")
 _FORMAT = "dpregress.model/1"
 
 
@@ -52,28 +55,60 @@ def load_model(path: str | Path) -> Coefficients:
     InvalidInput
         For a file that is not one, or of another version.
     """
+    return _load(path, _coefficients)
+
+
+def load_moments(path: str | Path) -> Moments:
+    """Read the noisy moments of a model file: other penalties, subsets or tests on them are free.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not one, or whose recipe released no joint moments.
+    """
+    return _load(path, _decoded_moments)
+
+
+def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
         if record["format"] != _FORMAT:
             raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
-        features = tuple(str(name) for name in record["features"])
-        vectors = {
-            key: np.array([np.nan if value is None else value for value in record[key]], dtype=np.float64)
-            for key in ("coef", "standard_error", "privacy_error")
-        }
-        if any(vector.shape != (len(features),) for vector in vectors.values()):
-            raise InvalidInput(f"{path} has {len(features)} features but another number of coefficients")
-        return Coefficients(
-            features=features,
-            intercept=float(record["intercept"]),
-            target=str(record["target"]),
-            n=int(record["n"]),
-            **vectors,
-        )
+        return read(record)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
     except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
         raise InvalidInput(f"{path} is not a model file: {error}") from error
+
+
+def _coefficients(record: Mapping[str, Any]) -> Coefficients:
+    features = tuple(str(name) for name in record["features"])
+    vectors = {
+        key: np.array([np.nan if value is None else value for value in record[key]], dtype=np.float64)
+        for key in ("coef", "standard_error", "privacy_error")
+    }
+    if any(vector.shape != (len(features),) for vector in vectors.values()):
+        raise InvalidInput(f"{len(features)} features but another number of coefficients")
+    return Coefficients(
+        features=features,
+        intercept=float(record["intercept"]),
+        target=str(record["target"]),
+        n=int(record["n"]),
+        **vectors,
+    )
+
+
+def _decoded_moments(record: Mapping[str, Any]) -> Moments:
+    moments = record["moments"]
+    if moments is None:
+        raise InvalidInput("this recipe released no joint moments")
+    frame = Frame.decode(moments["frame"])
+    total = np.array(moments["total"], dtype=np.float64)
+    order = frame.order + (frame.response is not None)
+    if total.shape != (order, order):
+        raise InvalidInput(f"moments of {order} columns need a matrix of shape {(order, order)}")
+    events = tuple(decode(event) for event in moments["events"])
+    return Moments(total, int(moments["n"]), Isotropic(float(moments["sigma"])), events, frame)
 
 
 def _finite(values: Vector) -> list[float | None]:
@@ -85,5 +120,6 @@ def _moments(moments: Moments) -> dict[str, Any]:
         "frame": moments.frame.encode(),
         "n": moments.n,
         "total": moments.total.tolist(),
+        "events": [event.encode() for event in moments.events],
         "sigma": moments.noise.sigma if isinstance(moments.noise, Isotropic) else None,
     }

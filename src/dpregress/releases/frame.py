@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -152,3 +153,23 @@ class Frame:
             "response": response,
             "weighting": self.weighting.value,
         }
+
+    @classmethod
+    def decode(cls, record: Mapping[str, Any]) -> Frame:
+        """Read back what :meth:`encode` wrote."""
+        response = record["response"]
+        if response is not None:
+            response = ResponseScale(**{**response, "bound": _or_infinite(response["bound"])})
+        return cls(
+            features=tuple(str(name) for name in record["features"]),
+            whitening=np.array(record["whitening"], dtype=np.float64),
+            radius=_or_infinite(record["radius"]),
+            fill=np.array(record["fill"], dtype=np.float64),
+            intercept=bool(record["intercept"]),
+            response=response,
+            weighting=Weighting(record["weighting"]),
+        )
+
+
+def _or_infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)

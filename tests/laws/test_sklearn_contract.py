@@ -1,0 +1,45 @@
+"""scikit-learn's own checks, with the noise on.
+
+What must fail for privacy's sake is listed in ``expected_failures.py`` and is shown to fail; everything else has to
+pass, whatever the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from dpregress import GDP, Numeric, Schema
+from tests import registry
+from tests.laws.expected_failures import EXPECTED_FAILURES
+
+KINDS = sorted({entry.kind for entry in registry.ESTIMATORS}, key=lambda kind: kind.__name__)
+# checks that compare two fits set a seed, and the estimator warns of it
+seeded = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+
+
+def estimator(kind: type[Any]) -> BaseEstimator:
+    """With public facts that fit whatever table a check makes: a bound on rows, and bounds of y."""
+    return kind(GDP(1.0), row_bound=10.0, schema=Schema({"y": Numeric(-1000, 1000)}))
+
+
+@seeded
+@parametrize_with_checks([estimator(kind) for kind in KINDS], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+def test_contract(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    check(estimator)
+
+
+@seeded
+@pytest.mark.parametrize("name", EXPECTED_FAILURES)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_expected_failures_fail(kind: type[Any], name: str) -> None:
+    """The list holds nothing that passes, and no name that scikit-learn does not know."""
+    checks = [check for _, check in estimator_checks_generator(estimator(kind)) if check.func.__name__ == name]
+    assert checks
+    for check in checks:
+        with pytest.raises(AssertionError):
+            check(estimator(kind))

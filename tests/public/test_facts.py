@@ -1,0 +1,42 @@
+"""What a fit says it took as public."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpregress import Numeric, PublicMoments, Schema
+from dpregress.public.facts import Facts
+from dpregress.public.whitening import start
+
+ROWS = np.random.default_rng(0).normal(size=(40, 2))
+LABELLED = PublicMoments.from_rows(ROWS, ROWS.sum(axis=1))
+SCHEMA = Schema({"x0": Numeric(-9, 9), "x1": Numeric(-9, 9)})
+
+
+def facts(public: PublicMoments | None, schema: Schema | None, row_bound: float | None = None) -> Facts:
+    names = ("x0", "x1")
+    found = start(names, intercept=False, public=public, schema=schema, row_bound=row_bound)
+    return Facts(100, "y", found, public, schema)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (facts(LABELLED, None), "the moments of 40 public rows with their responses"),
+        (facts(LABELLED.unlabelled(), None), "the moments of 40 public rows"),
+        (facts(None, SCHEMA), "the bounds and levels of the schema"),
+        (facts(None, None, 3.0), "the bound on the norm of a row"),
+    ],
+)
+def test_every_fact_in_use_is_named(given: Facts, words: str) -> None:
+    assumed = given.assumed_public()
+    assert assumed[0] == "the number of private records"
+    assert assumed[-1] == words
+    assert len(assumed) == 3
+
+
+def test_labels_are_those_of_the_public_rows() -> None:
+    assert facts(LABELLED, None).labels is LABELLED.labels
+    assert facts(LABELLED.unlabelled(), None).labels is None
+    assert facts(None, SCHEMA).labels is None

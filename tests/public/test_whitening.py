@@ -1,0 +1,194 @@
+"""First frames: they whiten, their radius is the leave-one-out median, and bounds really bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpregress import Categorical, Numeric, PublicMoments, Schema
+from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.public.whitening import chi_radius, from_public, public_radius, start
+from dpregress.releases import Frame, Matrix
+
+
+def rows_of(seed: int, m: int = 60, d: int = 4) -> Matrix:
+    """Correlated rows of very different scales, not centred."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(m, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d)) * 10.0 ** np.arange(-2, d - 2)
+
+
+def joint(rows: Matrix, intercept: bool) -> Matrix:
+    return np.column_stack([np.ones(len(rows)), rows]) if intercept else rows
+
+
+def norms(frame: Frame, rows: Matrix) -> Matrix:
+    return np.linalg.norm(joint(rows, frame.intercept) @ frame.whitening.T, axis=1)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_public_moments_are_whitened(intercept: bool, seed: int) -> None:
+    public = PublicMoments.from_rows(rows_of(seed))
+    frame = from_public(public, intercept=intercept)
+    product = frame.whitening @ public.augmented(intercept) @ frame.whitening.T
+    np.testing.assert_allclose(product, np.eye(frame.order), atol=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_scales_far_apart_are_whitened(intercept: bool, seed: int) -> None:
+    """A rate next to an income: 13 orders of magnitude between the entries of S."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(100, 3)) @ (np.eye(3) + 0.3) * [1e5, 1.0, 1e-4]
+    public = PublicMoments.from_rows(rows)
+    frame = from_public(public, intercept=intercept)
+    product = frame.whitening @ public.augmented(intercept) @ frame.whitening.T
+    np.testing.assert_allclose(product, np.eye(frame.order), atol=1e-6)
+
+
+def test_the_constant_comes_first_and_is_one(seed: int) -> None:
+    frame = from_public(PublicMoments.from_rows(rows_of(seed)), intercept=True)
+    np.testing.assert_array_equal(frame.whitening[0], np.eye(frame.order)[0])
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_radius_is_the_leave_one_out_median(intercept: bool, seed: int) -> None:
+    rows = rows_of(seed)
+    frame = from_public(PublicMoments.from_rows(rows), intercept=intercept)
+    vectors = joint(rows, intercept)
+    lengths = []
+    for left_out in range(len(rows)):
+        others = np.delete(vectors, left_out, axis=0)
+        second = others.T @ others / len(others)
+        lengths.append(math.sqrt(vectors[left_out] @ np.linalg.solve(second, vectors[left_out])))
+    assert frame.radius == pytest.approx(np.median(lengths), rel=1e-5)
+
+
+def test_without_rows_the_radius_is_that_of_normal_rows(seed: int) -> None:
+    public = PublicMoments.from_rows(rows_of(seed))
+    published = PublicMoments.from_matrix(public.second, n=60, mean=public.mean)
+    frame = from_public(published, intercept=False)
+    assert frame.radius == pytest.approx(math.sqrt(chi2.median(4) * 60 / 55))
+    assert chi_radius(frame) == pytest.approx(math.sqrt(chi2.median(4)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5])
+def test_the_radius_stays_finite_with_hardly_any_rows(n: int) -> None:
+    published = PublicMoments.from_matrix(np.eye(4), n=n, mean=np.zeros(4))
+    for intercept in (True, False):
+        frame = from_public(published, intercept=intercept)
+        assert 0 < public_radius(published, frame) < 10
+
+
+def test_a_cell_that_is_missing_counts_as_the_public_mean(seed: int) -> None:
+    public = PublicMoments.from_rows(rows_of(seed))
+    for intercept in (True, False):
+        np.testing.assert_array_equal(from_public(public, intercept=intercept).fill, public.mean)
+
+
+# ------------------------------------------------------------------ singular moments
+
+
+def singular() -> PublicMoments:
+    """A column that is always 0, and one that repeats another."""
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    return PublicMoments.from_rows(np.column_stack([rows, np.zeros(50), 2 * rows[:, 0]]))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_singular_moment_is_refused(intercept: bool) -> None:
+    with pytest.raises(InvalidInput, match="singular \\(rank 2 of 4\\)") as caught:
+        from_public(singular(), intercept=intercept)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_constant_column_is_singular_next_to_an_intercept() -> None:
+    rows = np.column_stack([np.random.default_rng(0).normal(size=50), np.full(50, 3.0)])
+    from_public(PublicMoments.from_rows(rows), intercept=False)
+    with pytest.raises(InvalidInput, match="singular"):
+        from_public(PublicMoments.from_rows(rows), intercept=True)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_schema_scales_what_the_public_rows_do_not_show(intercept: bool) -> None:
+    public = singular()
+    scale = np.array([4.0, 4.0, 0.5, 8.0])
+    frame = from_public(public, intercept=intercept, null_scale=scale)
+    values = np.linalg.eigvalsh(frame.whitening @ public.augmented(intercept) @ frame.whitening.T)
+    np.testing.assert_allclose(values, [0, 0, *np.ones(frame.order - 2)], atol=1e-9)
+    assert np.linalg.matrix_rank(frame.whitening) == frame.order
+    unseen = np.zeros((1, 4))
+    unseen[0, 2] = 0.5  # one scale away in the direction that was always 0
+    shown = norms(frame, unseen)[0] ** 2 - norms(frame, np.zeros((1, 4)))[0] ** 2
+    assert shown == pytest.approx(1.0)
+
+
+def test_start_uses_the_schema_for_a_singular_moment() -> None:
+    public = singular()
+    schema = Schema({name: Numeric(-4, 4) for name in public.names})
+    found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
+    assert np.isfinite(found.frame.radius)
+    with pytest.raises(InvalidInput, match="singular"):
+        start(public.names, intercept=True, public=public, schema=None, row_bound=None)
+
+
+# ------------------------------------------------------------------ bounds instead of public rows
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_schema_frame_contains_every_row_within_bounds(intercept: bool, seed: int) -> None:
+    schema = Schema({"age": Numeric(18, 110), "debt": Numeric(-5e6, 10), "sex": Categorical(("f", "m", "x"))})
+    names = ("age", "sex=m", "sex=x", "debt")
+    found = start(names, intercept=intercept, public=None, schema=schema, row_bound=None)
+    rng = np.random.default_rng(seed)
+    lower, upper = np.array([18, 0, 0, -5e6]), np.array([110, 1, 1, 10])
+    corners = np.where(rng.random((200, 4)) < 0.5, lower, upper)
+    rows = np.concatenate([corners, rng.uniform(lower, upper, size=(200, 4))])
+    assert norms(found.frame, rows).max() <= found.frame.radius * (1 + 1e-12)
+    assert norms(found.frame, corners).max() >= 0.5 * found.frame.radius
+    assert found.refine
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_row_bound_contains_every_row_within_it(intercept: bool, seed: int) -> None:
+    found = start(("a", "b", "c"), intercept=intercept, public=None, schema=None, row_bound=7.0)
+    rows = np.random.default_rng(seed).normal(size=(200, 3))
+    rows *= 7.0 / np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(norms(found.frame, rows), found.frame.radius)
+    assert found.refine
+
+
+def test_a_column_may_have_an_equals_sign_in_its_name() -> None:
+    schema = Schema({"a=b": Numeric(0, 100)})
+    found = start(("a=b",), intercept=True, public=None, schema=schema, row_bound=None)
+    assert norms(found.frame, np.array([[0.0], [100.0]])).max() <= found.frame.radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("row_bound", [0.0, -1.0, math.inf, math.nan])
+def test_a_bad_row_bound_is_refused(row_bound: float) -> None:
+    with pytest.raises(InvalidInput, match="row_bound must be positive"):
+        start(("a",), intercept=False, public=None, schema=None, row_bound=row_bound)
+
+
+def test_rows_without_any_public_bound_are_refused() -> None:
+    partial = Schema({"a": Numeric(0, 1)})
+    for schema in (None, partial):
+        with pytest.raises(UnboundedData, match="need a public bound"):
+            start(("a", "b"), intercept=True, public=None, schema=schema, row_bound=None)
+    with pytest.raises(UnboundedData, match="no public bounds for 'b'"):
+        schema = Schema({"a": Numeric(0, 1), "b": Numeric()})
+        start(("a", "b"), intercept=True, public=None, schema=schema, row_bound=None)
+
+
+def test_other_public_columns_are_refused() -> None:
+    public = PublicMoments.from_rows(np.eye(3) + 1)
+    with pytest.raises(InvalidInput, match="are not the features"):
+        start(("x1", "x0", "x2"), intercept=False, public=public, schema=None, row_bound=None)
+
+
+def test_few_public_rows_ask_for_refinement(seed: int) -> None:
+    for m, refine in ((19, True), (20, False)):
+        public = PublicMoments.from_rows(rows_of(seed, m=m))
+        found = start(public.names, intercept=False, public=public, schema=None, row_bound=None)
+        assert found.refine is refine
