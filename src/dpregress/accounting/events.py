@@ -304,7 +304,7 @@ class Composed(Event):
 
     @property
     def mu(self) -> float:
-        return math.sqrt(math.fsum(part.mu * part.mu for part in self.parts))
+        return math.hypot(*(part.mu for part in self.parts))
 
     @property
     def rho(self) -> float:
