@@ -75,9 +75,7 @@ def _with_intercept(rng: Rng, radius: float, response: ResponseScale) -> Frame:
 FRAMES: dict[str, Callable[[Rng], Frame]] = {
     "plain": lambda rng: _plain(rng, 2.5, ResponseScale("y", scale=0.7, bound=3.0)),
     "intercept": lambda rng: _with_intercept(rng, 2.5, ResponseScale("y", -4.0, 11.0, 2.0)),
-    "published": lambda rng: _plain(
-        rng, 6.0, ResponseScale("y", scale=2.0, bound=4.0), weighting=Weighting.FEATURES
-    ),
+    "published": lambda rng: _plain(rng, 6.0, ResponseScale("y", scale=2.0, bound=4.0), weighting=Weighting.FEATURES),
     "small ball": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 1e3, 1e-6, 0.5)),
     "large ball": lambda rng: _plain(rng, 1e4, ResponseScale("y", 0.1, 1e3, 1.0)),
     "minute units": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 0.0, 1e-3, 3.0), scale=1e20),
@@ -107,11 +105,13 @@ def wild_rows(rng: Rng, rows: int) -> RawRows:
 
 
 def tame_rows(rng: Rng, frame: Frame, rows: int) -> RawRows:
-    """Rows as the frame expects them: whitened to about the identity, responses within a few bounds."""
+    """Rows as the frame expects them: about half of them inside its ball, responses within a few bounds."""
     response = frame.response or ResponseScale("y", bound=1.0)
-    x = rng.normal(size=(rows, WIDTH)) @ np.linalg.pinv(basis(frame).T @ frame.slopes).T
+    shift = np.zeros(frame.order) if frame.shift is None else frame.shift
+    whitened = rng.normal(size=(rows, WIDTH)) * _reach(frame) / math.sqrt(WIDTH)
+    x = np.linalg.solve(basis(frame).T @ frame.slopes, (whitened - shift @ basis(frame)).T).T
     y = response.centre + response.scale * response.bound * rng.normal(size=rows)
-    return RawRows(x * _reach(frame) / math.sqrt(WIDTH), y)
+    return RawRows(x, y)
 
 
 def private(rows: RawRows) -> PrivateRows:
@@ -141,10 +141,10 @@ def _reach(frame: Frame) -> float:
 
 
 def _raw_row(frame: Frame, direction: Vector, response: float) -> tuple[Vector, float]:
-    """A raw row that is mapped onto ``radius * direction``, with this response after the row map."""
+    """A raw row far outside the ball that is mapped onto ``radius * direction``, with this response."""
     # a constant column cannot be turned away from; next to a huge row it vanishes
     shift = np.zeros(frame.order) if frame.shift is None else frame.shift
-    size = _reach(frame) + 1e8 * float(np.linalg.norm(shift))
+    size = 10 * _reach(frame) + 1e8 * float(np.linalg.norm(shift))
     x = np.linalg.lstsq(frame.slopes, size * (basis(frame) @ direction), rcond=None)[0]
     weight = min(1.0, frame.radius / float(np.linalg.norm(frame.slopes @ x + shift)))
     if frame.weighting is Weighting.FEATURES:
@@ -266,7 +266,7 @@ class LedgerEntry:
 
 LEDGERS = (
     LedgerEntry(MemoryLedger, lambda folder, budget, of: MemoryLedger(budget, folder.name, relation=of)),
-    LedgerEntry(SQLiteLedger, lambda folder, budget, of: SQLiteLedger.create(folder / "l.db", "a", budget, relation=of)),
+    LedgerEntry(SQLiteLedger, lambda folder, budget, of: SQLiteLedger.create(folder / "l", "a", budget, relation=of)),
 )
 
 EVENTS: tuple[Event, ...] = (

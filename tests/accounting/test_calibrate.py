@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, PureDP, gaussian_promise, split
 from dpregress.errors import InvalidInput
+from tests.rows.properties import untimed
 
 
 @given(st.floats(1e-3, 1e3), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=12))
+@untimed
 def test_shares_add_up_to_the_budget(mu: float, shares: list[float]) -> None:
     parts = split(GDP(mu), shares)
     assert GDP(mu).covers(Composed.of(parts))

@@ -8,17 +8,19 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, decode, group
 from dpregress.errors import InvalidInput
+from tests.rows.properties import untimed
 
 sizes = st.floats(1e-3, 50.0)
 deltas = st.floats(1e-12, 0.1)
 simple = st.one_of(
     sizes.map(GDP), sizes.map(ZCDP), sizes.map(PureDP), st.builds(ApproxDP, sizes, st.floats(1e-12, 1e-3))
 )
+
 MU = ApproxDP(1.0, 1e-6).gaussian_mu
 
 
@@ -50,7 +52,7 @@ def test_events_print_as_they_are_made(event: Event) -> None:
 
 
 @given(simple, st.integers(1, 6))
-@settings(max_examples=60)
+@untimed
 def test_n_fold_is_n_times(event: Event, times: int) -> None:
     one_by_one = event
     for _ in range(times - 1):
@@ -63,7 +65,7 @@ def test_n_fold_is_n_times(event: Event, times: int) -> None:
 
 
 @given(st.lists(simple, min_size=1, max_size=4), deltas)
-@settings(max_examples=100)
+@untimed
 def test_more_events_cost_more(events: list[Event], delta: float) -> None:
     whole, part = Composed.of(events), Composed.of(events[:-1])
     assert whole.mu >= part.mu
@@ -72,7 +74,7 @@ def test_more_events_cost_more(events: list[Event], delta: float) -> None:
 
 
 @given(simple, deltas)
-@settings(max_examples=100)
+@untimed
 def test_one_event_composes_to_at_least_itself(event: Event, delta: float) -> None:
     """Equality but for events with several curves, of which a composition may know fewer."""
     alone = Composed.of([event])
@@ -232,7 +234,7 @@ def test_budget_does_not_cover(budget: Event, spent: Event) -> None:
 
 
 @given(st.builds(ApproxDP, sizes, st.floats(1e-12, 1e-3)), st.lists(simple, min_size=1, max_size=3))
-@settings(max_examples=200)
+@untimed
 def test_covered_means_the_promise_is_kept(budget: ApproxDP, spent: list[Event]) -> None:
     total = Composed.of(spent)
     if budget.covers(total):
@@ -264,7 +266,7 @@ def test_a_group_needs_a_finite_mu(event: Event) -> None:
 
 
 @given(st.recursive(simple, lambda inner: st.lists(inner, max_size=3).map(lambda parts: Composed(tuple(parts)))))
-@settings(max_examples=100)
+@untimed
 def test_events_come_back_from_json(event: Event) -> None:
     assert decode(json.loads(json.dumps(event.encode()))) == event
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 EXPECTED_FAILURES: dict[str, str] = {
-    "check_dtype_object": "an error because one private cell is a dictionary would tell of that cell: it counts as missing",
-    "check_supervised_y_no_nan": "an error because one private response is infinite would tell of it: its row gets weight 0",
+    "check_dtype_object": "a cell that is a dictionary counts as missing: an error would tell of it",
+    "check_supervised_y_no_nan": "a row with an infinite response gets weight 0: an error would tell of it",
 }

@@ -1,14 +1,16 @@
-"""Every fit pays, once, before it reads or draws; copies of a ledger are the ledger; what is refused leaves no trace."""
+"""Every fit pays once, before it reads or draws; a copy of a ledger is the ledger; a refusal leaves no trace."""
 
 from __future__ import annotations
 
 import math
 import pickle
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -31,6 +33,21 @@ def fitted(entry: EstimatorEntry, seed: int, **parameters: Any) -> Any:
     return entry.make(rng, **parameters).fit(*entry.data(rng))
 
 
+def table_of(x: np.ndarray, y: np.ndarray) -> pd.DataFrame:
+    """The same rows as a table; columns are called as the public facts call them."""
+    return pd.DataFrame({**{f"x{i}": column for i, column in enumerate(x.T)}, "y": y})
+
+
+def ways_to_fit(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[Callable[[], Any], ...]:
+    """Arrays, a table with a response beside it, and a table that holds the response."""
+    table = table_of(x, y)
+    return (
+        lambda: model.fit(x, y),
+        lambda: model.fit(table.drop(columns="y"), table["y"]),
+        lambda: model.fit_table(table, "y"),
+    )
+
+
 def check_promise(entry: EstimatorEntry, seed: int) -> None:
     """What a fit draws is what it reserved, what it reserved is the budget, and the ledger holds just that."""
     for budget in (GDP(0.9), ApproxDP(5.0, 1e-6)):
@@ -46,8 +63,14 @@ def check_promise(entry: EstimatorEntry, seed: int) -> None:
 
 def check_order(entry: EstimatorEntry, seed: int) -> None:
     """One charge, first of all; then every pass over the rows and every noise is drawn from the reservation before."""
-    with watched() as steps:
-        fitted(entry, seed, privacy=GDP(0.9))
+    rng = np.random.default_rng(seed)
+    for fit in ways_to_fit(entry.make(rng, privacy=GDP(0.9)), *entry.data(rng)):
+        with watched() as steps:
+            fit()
+        _assert_paid_first(steps)
+
+
+def _assert_paid_first(steps: list[str]) -> None:
     assert steps.count(CHARGE) == 1, f"charged {steps.count(CHARGE)} times: {steps}"
     assert steps[0] == CHARGE, f"something came before the charge: {steps}"
     assert steps.count(NOISE) == steps.count(DRAW) >= 1, f"draws and noises do not match: {steps}"
@@ -64,9 +87,23 @@ def check_wild_data(entry: EstimatorEntry, seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = registry.wild_rows(rng, 900)
     for x, y in ((rows.x, rows.y), (_as_objects(rows.x, rng), _as_objects(rows.y, rng))):
-        model = entry.make(rng, privacy=GDP(0.9)).fit(x, y)
-        assert np.isfinite(model.coef_).all()
-        assert math.isfinite(model.intercept_)
+        for fit in ways_to_fit(entry.make(rng, privacy=GDP(0.9)), x, y):
+            model = fit()
+            assert np.isfinite(model.coef_).all()
+            assert math.isfinite(model.intercept_)
+
+
+def check_failure_stays_charged(entry: EstimatorEntry, seed: int) -> None:
+    """A fit that breaks off while it reads has paid all the same."""
+    rng = np.random.default_rng(seed)
+    ledger = MemoryLedger(GDP(2.0))
+
+    def interrupt(done: int, of: int) -> None:  # noqa: ARG001 - the signature of a progress bar
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        entry.make(rng, privacy=GDP(0.9), ledger=ledger).fit(*entry.data(rng), progress=interrupt)
+    assert [charge.event for charge in ledger.charges] == [GDP(0.9)]
 
 
 def _as_objects(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -78,7 +115,11 @@ def _as_objects(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("entry", ESTIMATORS, ids=str)
-@pytest.mark.parametrize("law", [check_promise, check_order, check_wild_data], ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "law",
+    [check_promise, check_order, check_wild_data, check_failure_stays_charged],
+    ids=lambda law: law.__name__,
+)
 def test_fit(law: Callable[..., None], entry: EstimatorEntry, seed: int) -> None:
     """Holds for any seed and any noise."""
     law(entry, seed)
@@ -260,14 +301,17 @@ def check_composition(seed: int) -> None:
 
 
 def check_event(event: Event) -> None:
-    """An event covers itself and its Gaussian equivalent, no more; it survives a file; its curve decreases."""
+    """An event covers itself and its Gaussian equivalent, no more; it survives a file; k-fold is k times."""
     assert event.covers(event)
     assert not event.covers(event + event), "twice the event is within the event"
     assert decode(event.encode()) == event
+    assert math.isclose((event * 3).rho, 3 * event.rho, rel_tol=1e-12) or math.isinf(event.rho)
+    assert math.isclose((event * 3).mu, math.sqrt(3) * event.mu, rel_tol=1e-12) or math.isinf(event.mu)
+    assert (event * 3).epsilon(1e-3) >= (event * 2).epsilon(1e-3) >= event.epsilon(1e-3)
     epsilons = [event.epsilon(delta) for delta in (1e-9, 1e-6, 1e-3, 0.1)]
     deltas = [event.delta(epsilon) for epsilon in (0.0, 0.5, 1.0, 5.0)]
     for curve in (epsilons, deltas):
-        assert all(high >= low >= 0 for high, low in zip(curve, curve[1:], strict=False))
+        assert all(high >= low >= 0 for high, low in pairwise(curve))
     if isinstance(event, Composed) or event.gaussian_mu == 0:
         return
     assert event.covers(GDP(event.gaussian_mu))

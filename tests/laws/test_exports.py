@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -45,8 +46,6 @@ def test_all_is_what_resolves() -> None:
 
 def test_type_checkers_see_the_same_names() -> None:
     """The imports for type checkers are the lazy table."""
-    import ast
-
     tree = ast.parse(inspect.getsource(dpregress))
     blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     seen = {
@@ -75,14 +74,12 @@ def public_members(name: str) -> list[tuple[str, object]]:
         if inspect.isclass(value) or inspect.isfunction(value):
             found.append((each, value))
         if inspect.isclass(value):
-            own = vars(value).items()
-            methods = [
+            found.extend(
                 (f"{each}.{key}", getattr(value, key))
-                for key, member in own
-                if not key.startswith("_") and isinstance(member, staticmethod | classmethod | property)
-                or (inspect.isfunction(member) and not key.startswith("_"))
-            ]
-            found.extend(methods)
+                for key, member in vars(value).items()
+                if not key.startswith("_")
+                and (inspect.isfunction(member) or isinstance(member, staticmethod | classmethod | property))
+            )
     return found
 
 

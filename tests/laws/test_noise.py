@@ -44,7 +44,14 @@ def answer_of_trust(entry: TrustEntry) -> Answer:
 
 
 def check_noise(
-    entry: QueryEntry, frame: str, answer: Answer, source: NoiseSource, seed: int, *, draws: int = 1, releases: int = 400
+    entry: QueryEntry,
+    frame: str,
+    answer: Answer,
+    source: NoiseSource,
+    seed: int,
+    *,
+    draws: int = 1,
+    releases: int = 400,
 ) -> None:
     """``(release - exact) mu / sensitivity`` is standard normal in every independent entry."""
     rng = np.random.default_rng(seed)

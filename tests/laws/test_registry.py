@@ -55,7 +55,9 @@ def check_registered(base: type) -> None:
     assert not missing, f"add to tests/registry.py: {sorted(cls.__name__ for cls in missing)}"
 
 
-@pytest.mark.parametrize("base", [RowMap, Query, Mechanism, TrustModel, Solver, Ledger, Event], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "base", [RowMap, Query, Mechanism, TrustModel, Solver, Ledger, Event], ids=lambda cls: cls.__name__
+)
 def test_every_class_is_registered(base: type) -> None:
     check_registered(base)
 

@@ -6,6 +6,9 @@ than those the row map makes is found as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -75,15 +78,16 @@ def check_sensitivity_of_sums(entry: QueryEntry, frame: str, seed: int) -> None:
 
 
 def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
-    """The answers on disjoint chunks add up to the answer on all rows."""
+    """The answers on disjoint chunks add up to the answer on all rows.
+
+    Extremal rows stay out: huge and orthogonal to the coefficients, they have a prediction that is rounding alone.
+    """
     rng = np.random.default_rng(seed)
     query = entry.make(FRAMES[frame](rng), rng)
     bounded = row_map_of(query)
-    rows = some_rows(query, rng, 40)
+    rows = joined(registry.wild_rows(rng, 60), registry.tame_rows(rng, query.frame, 40))
     cuts = [0, *sorted(rng.integers(0, len(rows.x), size=5)), len(rows.x)]
-    parts = [
-        query.value(bounded(RawRows(rows.x[a:b], rows.y[a:b], a))) for a, b in zip(cuts, cuts[1:], strict=False)
-    ]
+    parts = [query.value(bounded(RawRows(rows.x[a:b], rows.y[a:b], a))) for a, b in pairwise(cuts)]
     whole = query.value(bounded(rows))
     assert whole.shape == (query.size,)
     error = np.linalg.norm(np.sum(parts, axis=0) - whole)
@@ -95,6 +99,6 @@ def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
 @pytest.mark.parametrize(
     "law", [check_sensitivity, check_sensitivity_of_sums, check_additivity], ids=lambda law: law.__name__
 )
-def test_query(law, entry: QueryEntry, frame: str, seed: int) -> None:
+def test_query(law: Callable[..., None], entry: QueryEntry, frame: str, seed: int) -> None:
     """Deterministic bounds: no seed can break them."""
     law(entry, frame, seed)

@@ -15,7 +15,7 @@ import pytest
 from dpregress import PublicMoments
 from dpregress.errors import InvalidInput
 
-ROWS = np.random.default_rng(0).normal(size=(30, 3)) + [1.0, 0.0, -2.0]
+ROWS = np.random.default_rng(0).normal([1.0, 0.0, -2.0], size=(30, 3))
 LABELS = ROWS @ [1.0, 2.0, 3.0]
 
 

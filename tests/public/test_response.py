@@ -14,6 +14,7 @@ from dpregress import Categorical, Numeric, Schema
 from dpregress.public import response
 from dpregress.releases import Frame, ResponseScale, Vector
 from dpregress.rows import RawRows, WhitenedRows
+from tests.rows.properties import untimed
 
 
 def frame(radius: float = 3.0, *, intercept: bool = False) -> Frame:
@@ -26,6 +27,7 @@ def labels(seed: int, size: int = 500) -> Vector:
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+@untimed
 def test_the_cross_weight_is_the_minimiser_it_claims(radius: float, bound: float) -> None:
     ratio = (bound / radius) ** 2
 
@@ -36,10 +38,11 @@ def test_the_cross_weight_is_the_minimiser_it_claims(radius: float, bound: float
     best = minimize_scalar(error, bounds=(-30, 30), method="bounded", options={"xatol": 1e-9})
     square = 2 * response.cross_weight(radius, bound) ** 2
     assert error(math.log(square)) <= best.fun + 1e-9
-    assert ratio * square < 2
+    assert ratio * square <= 2 * (1 + 1e-6)
 
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.floats(0.2, 5.0))
+@untimed
 def test_predicted_noise_is_least_at_the_cross_weight(radius: float, bound: float, factor: float) -> None:
     """The prediction follows from the joint row's sensitivity ``sqrt 2 (R^2 + u^2 C^2)`` at any weight u."""
 

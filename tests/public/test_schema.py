@@ -91,11 +91,12 @@ def test_bounds_of_a_column(schema: Schema) -> None:
             schema.bounds_of(name)
 
 
-def test_undeclared_columns_are_named(schema: Schema) -> None:
-    schema.require(["age", "sex"])
-    with pytest.raises(SchemaError, match="does not declare 'height', 'weight'"):
-        schema.require(["age", "height", "weight"])
-    assert schema.column("height") is None
+def test_bounds_of_design_columns(schema: Schema) -> None:
+    """An indicator lies in [0, 1]; a number needs declared bounds."""
+    assert schema.bounds_of("sex=m") == (0.0, 1.0)
+    assert schema.bounds_all(["age", "sex=m", "grade=3"])
+    for name in ("sex=x", "dose", "none=m", "age=1"):
+        assert not schema.bounds_all(["age", name])
 
 
 @pytest.mark.parametrize("bounds", [(0.0, None), (None, 1.0), (1.0, 0.0), (0.0, float("inf")), (float("nan"), 1.0)])

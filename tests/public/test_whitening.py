@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from dpregress.releases import Frame, Matrix
 
 
 def rows_of(seed: int, m: int = 60, d: int = 4) -> Matrix:
-    """Correlated rows of very different scales, not centred."""
+    """Correlated rows of different scales, not centred."""
     rng = np.random.default_rng(seed)
-    return (rng.normal(size=(m, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d)) * 10.0 ** np.arange(-2, d - 2)
+    rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    spread = rng.normal(size=(m, d)) * np.linspace(1, 3, d)
+    return (spread @ rotation + rng.uniform(-1, 1, size=d)) * 10.0 ** np.arange(-2, d - 2)
 
 
 def joint(rows: Matrix, intercept: bool) -> Matrix:
@@ -37,10 +40,10 @@ def test_public_moments_are_whitened(intercept: bool, seed: int) -> None:
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_scales_far_apart_are_whitened(intercept: bool, seed: int) -> None:
-    """A rate next to an income: 13 orders of magnitude between the entries of S."""
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(100, 3)) @ (np.eye(3) + 0.3) * [1e5, 1.0, 1e-4]
+@pytest.mark.parametrize("scales", list(permutations([1e4, 1.0, 1e-3])))
+def test_scales_far_apart_are_whitened(intercept: bool, scales: tuple[float, ...], seed: int) -> None:
+    """A rate next to an income: columns seven orders of magnitude apart, in any order."""
+    rows = np.random.default_rng(seed).normal(size=(100, 3)) @ (np.eye(3) + 0.3) * scales
     public = PublicMoments.from_rows(rows)
     frame = from_public(public, intercept=intercept)
     product = frame.whitening @ public.augmented(intercept) @ frame.whitening.T
@@ -57,12 +60,12 @@ def test_the_radius_is_the_leave_one_out_median(intercept: bool, seed: int) -> N
     rows = rows_of(seed)
     frame = from_public(PublicMoments.from_rows(rows), intercept=intercept)
     vectors = joint(rows, intercept)
-    lengths = []
+    squares = []
     for left_out in range(len(rows)):
         others = np.delete(vectors, left_out, axis=0)
         second = others.T @ others / len(others)
-        lengths.append(math.sqrt(vectors[left_out] @ np.linalg.solve(second, vectors[left_out])))
-    assert frame.radius == pytest.approx(np.median(lengths), rel=1e-5)
+        squares.append(vectors[left_out] @ np.linalg.solve(second, vectors[left_out]))
+    assert frame.radius == pytest.approx(math.sqrt(np.median(squares)), rel=1e-6)
 
 
 def test_without_rows_the_radius_is_that_of_normal_rows(seed: int) -> None:
@@ -172,13 +175,18 @@ def test_a_bad_row_bound_is_refused(row_bound: float) -> None:
 
 
 def test_rows_without_any_public_bound_are_refused() -> None:
-    partial = Schema({"a": Numeric(0, 1)})
-    for schema in (None, partial):
+    for schema in (None, Schema({"a": Numeric(0, 1)}), Schema({"a": Numeric(0, 1), "b": Numeric()})):
         with pytest.raises(UnboundedData, match="need a public bound"):
             start(("a", "b"), intercept=True, public=None, schema=schema, row_bound=None)
-    with pytest.raises(UnboundedData, match="no public bounds for 'b'"):
-        schema = Schema({"a": Numeric(0, 1), "b": Numeric()})
-        start(("a", "b"), intercept=True, public=None, schema=schema, row_bound=None)
+
+
+def test_a_schema_may_be_about_other_columns(seed: int) -> None:
+    """Such as the response's alone: public rows, or a bound on the norm, then bound the features."""
+    schema = Schema({"y": Numeric(0, 1), "x0": Numeric(-9, 9)})
+    public = PublicMoments.from_rows(rows_of(seed))
+    found = start(public.names, intercept=False, public=public, schema=schema, row_bound=None)
+    np.testing.assert_array_equal(found.frame.whitening, from_public(public, intercept=False).whitening)
+    assert start(public.names, intercept=False, public=None, schema=schema, row_bound=3.0).refine
 
 
 def test_other_public_columns_are_refused() -> None:

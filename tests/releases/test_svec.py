@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregress.releases import Matrix, svec
+from tests.rows.properties import untimed
 
 
 def symmetric(order: int, seed: int) -> Matrix:
@@ -20,6 +21,7 @@ orders = st.integers(1, 12)
 
 
 @given(orders, seeds)
+@untimed
 def test_svec_keeps_inner_products(order: int, seed: int) -> None:
     a, b = symmetric(order, seed), symmetric(order, seed + 1)
     assert np.linalg.norm(svec.svec(a)) == pytest.approx(np.linalg.norm(a))
@@ -27,6 +29,7 @@ def test_svec_keeps_inner_products(order: int, seed: int) -> None:
 
 
 @given(orders, seeds)
+@untimed
 def test_both_layouts_are_undone(order: int, seed: int) -> None:
     matrix = symmetric(order, seed)
     np.testing.assert_allclose(svec.unsvec(svec.svec(matrix), order), matrix, rtol=1e-15)
@@ -34,6 +37,7 @@ def test_both_layouts_are_undone(order: int, seed: int) -> None:
 
 
 @given(orders, seeds)
+@untimed
 def test_every_vector_is_a_matrix(order: int, seed: int) -> None:
     vector = np.random.default_rng(seed).normal(size=svec.length(order))
     for pack, unpack in ((svec.svec, svec.unsvec), (svec.upper, svec.un_upper)):

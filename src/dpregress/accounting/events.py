@@ -101,7 +101,7 @@ class GDP(Event):
     --------
     >>> from dpregress import GDP
     >>> round(GDP(1.0).epsilon(1e-6), 3)
-    4.882
+    4.887
     """
 
     _mu: float
@@ -244,7 +244,7 @@ class ApproxDP(Event):
     --------
     >>> from dpregress import ApproxDP
     >>> round(ApproxDP(1.0, 1e-6).gaussian_mu, 4)
-    0.2365
+    0.2367
     """
 
     epsilon0: float

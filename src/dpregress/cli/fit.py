@@ -52,7 +52,7 @@ def fit(
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
-    is charged, and only then are private rows read. Writes model.json and report.html.
+    is charged, and only then is anything computed from private cells. Writes model.json and report.html.
 
     A private cell that is missing, not finite or not a number counts as the public mean of its column; a
     row without a usable response gets weight 0; neither is ever reported.

@@ -43,9 +43,9 @@ def choose_features(
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     if not chosen:
         raise InvalidInput(f"{data} has no column beside {target!r} to regress on")
-    known = set(_public_names(public)) if public is not None else set(schema.columns if schema else ())
-    unknown = [name for name in chosen if name not in known]
-    if unknown and not any("=" in name for name in known):
+    known, needed = _known_columns(public, schema, chosen)
+    unknown = [name for name in needed if name not in known]
+    if unknown:
         where = f"in {public}" if public is not None else "in the schema"
         raise InvalidInput(f"no column {unknown[0]!r} {where}: add it there, or choose columns with --features")
     return chosen
@@ -88,7 +88,12 @@ def check_numeric(table: pa.Table, schema: Schema | None, path: Path) -> None:
             )
 
 
-def _public_names(path: Path) -> Sequence[str]:
-    if path.suffix.lower() == ".json":
-        return PublicMoments.load(path).names
-    return names_of(path)
+def _known_columns(
+    public: Path | None, schema: Schema | None, features: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The columns that the public side has, and those that it needs: a moments file has design columns."""
+    if public is None:
+        return tuple(schema.columns) if schema is not None else (), features
+    if public.suffix.lower() == ".json":
+        return PublicMoments.load(public).names, Encoder.of(features, None, schema).features
+    return names_of(public), features

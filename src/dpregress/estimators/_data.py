@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import check_array, column_or_1d
+from sklearn.exceptions import DataConversionWarning
 
 from dpregress.errors import InvalidInput
 from dpregress.public import PublicMoments, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, Encoder, Source, TableSource
+from dpregress.rows.encoding import text_of, to_numbers
 from dpregress.rows.files import is_table, names_of, read, to_table
 
 
@@ -45,8 +47,6 @@ def training_source(
         if len(x) != len(response):
             raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
         source, features = ArraySource(x, response), array_names(x.shape[1], public)
-    if not features:
-        raise InvalidInput("X has 0 feature(s), while a minimum of 1 is required")
     return source, features
 
 
@@ -81,46 +81,71 @@ def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
 
 
 def array_names(width: int, public: PublicMoments | None) -> tuple[str, ...]:
-    """Names for the columns of an array: the public table's where their number agrees."""
-    if public is not None and len(public.names) == width:
-        return public.names
-    return tuple(f"x{i}" for i in range(width))
+    """Names for the columns of an array: the public table's, or x0, x1, ..
+
+    Raises
+    ------
+    InvalidInput
+        When the public table has another number of columns.
+    """
+    if public is None:
+        return tuple(f"x{i}" for i in range(width))
+    if len(public.names) != width:
+        raise InvalidInput(f"X has {width} columns, the public rows have {len(public.names)}: give the same ones")
+    return public.names
 
 
-def matrix(X: ArrayLike) -> Matrix:
-    """A float64 matrix; a cell of an object array that is not a number becomes NaN."""
-    values = _array(X)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "OUS":
-        values = numbers_of_objects(values)
-    return np.asarray(check_array(values, dtype=np.float64, ensure_all_finite=False))
+def matrix(X: Any) -> Matrix:
+    """A float64 matrix; a cell that is not a number becomes NaN. Its shape and type are judged, its cells are not.
+
+    Messages name shapes and types only: those of scikit-learn's own check print the array.
+
+    Raises
+    ------
+    InvalidInput
+        For another shape than (n, d) with n, d >= 1, complex or sparse data.
+    """
+    values = _numeric(X)
+    if values.ndim != 2:
+        raise InvalidInput(
+            f"Expected 2D array, got {values.ndim}D array instead. Reshape your data: array.reshape(-1, 1) "
+            "if it has a single feature, array.reshape(1, -1) if it is a single sample"
+        )
+    if values.shape[0] < 1:
+        raise InvalidInput(f"Found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
+    if values.shape[1] < 1:
+        raise InvalidInput(f"Found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
+    return values
 
 
 def numbers(y: Any) -> Vector:
-    """A float64 vector; cells that are not numbers become NaN."""
-    values = _array(y)
-    if values.dtype.kind in "OUS":
-        values = numbers_of_objects(values)
-    return np.asarray(column_or_1d(values, dtype=np.float64, warn=True))
+    """A float64 vector; a cell that is not a number becomes NaN. A column of shape (n, 1) is taken, with a warning."""
+    values = _numeric(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected: use ravel()",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        values = values.ravel()
+    if values.ndim != 1:
+        raise InvalidInput(f"y should be a 1d array, got an array of shape {values.shape} instead.")
+    return values
 
 
-def _array(values: Any) -> Any:
-    """An array; lists become arrays of objects, so that no cell decides how another is read. Sparse stays sparse."""
+def _numeric(values: Any) -> NDArray[np.float64]:
+    """Any array as float64. Lists become arrays of objects, so that no cell decides how another is read."""
     if issparse(values):
-        return values
-    return np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
-
-
-def numbers_of_objects(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Every cell as a number, or NaN where it is none."""
-    flat = [_number(cell) for cell in values.ravel()]
-    return np.array(flat, dtype=np.float64).reshape(values.shape)
-
-
-def _number(cell: Any) -> float:
-    try:
-        return float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+        raise InvalidInput("Sparse data was passed, but dense data is required: use toarray()")
+    array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    if array.dtype.kind in "biuf":
+        return np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype.kind == "c":
+        raise InvalidInput("Complex data not supported")
+    if array.dtype.kind in "OUST":
+        text = pa.array([text_of(cell) for cell in array.ravel().tolist()], pa.large_string())
+        return to_numbers(text).reshape(array.shape)
+    raise InvalidInput(f"an array of type {array.dtype} holds no numbers")
 
 
 def _unused(name: str, taken: Sequence[str]) -> str:

@@ -29,8 +29,8 @@ from dpregress.trust import Central, Door
 class PrivateLinearModel(BaseEstimator):
     """What linear estimators share. Subclasses choose the solver.
 
-    The order is fixed: everything public is checked, the whole budget is charged, and only then are
-    rows read. A fit that fails after the charge stays charged.
+    The order is fixed: everything public is checked, the whole budget is charged, and only then is
+    anything computed from private cells. A fit that fails after the charge stays charged.
     """
 
     privacy: Event | None
@@ -101,6 +101,9 @@ class PrivateLinearModel(BaseEstimator):
     def _fit_source(self, source: Source, features: tuple[str, ...], target: str, progress: Progress | None) -> Self:
         if self.privacy is None:
             raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        if source.n == 0 or not features:
+            missing = "rows" if source.n == 0 else "features"
+            raise InvalidInput(f"the table has no {missing}: nothing can be fitted")
         public = None if self.public is None else self.public.select(features)
         facts = Facts(
             n=source.n,
@@ -145,9 +148,9 @@ class PrivateLinearModel(BaseEstimator):
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
         if not is_table(X):
             matrix(X)  # its shape is judged before its width is compared
+        validate_data(self, X, reset=False, skip_check_array=True)
         x = design(X, schema=self.schema, features=self.coefficients_.features)
         if x.shape[1] != len(self.coefficients_.features):
             raise InvalidInput(

@@ -16,7 +16,6 @@ from dpregress.accounting import GDP, MemoryLedger, split
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SeededSource
 from dpregress.public import PublicMoments
-from dpregress.public.whitening import from_public
 from dpregress.queries import Ask, Binomial, ClippedGradient, ClippedScore, Family, Gaussian, PublishedHessian
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.rows import ArraySource, PrivateRows, RawRows, WhitenedRows
@@ -45,7 +44,7 @@ def pmt(X: Matrix, public_second_moment: Matrix, eta: float) -> tuple[Matrix, Ma
     --------
     >>> X_tilde, W, R = pmt(np.array([[3.0, 0.0], [100.0, 0.0]]), np.eye(2), eta=0.5)
     >>> np.linalg.norm(X_tilde, axis=1).round(3).tolist(), round(R, 3)
-    ([2.48, 2.48], 2.48)
+    ([2.482, 2.482], 2.482)
     """
     frame = _pmt_frame(PublicMoments.from_matrix(public_second_moment, n=1), len(X), eta)
     bounded = WhitenedRows(frame)(RawRows(np.asarray(X, dtype=np.float64), None))
@@ -184,7 +183,7 @@ def gradient_descent(
     """
     order = X.shape[1]
     frame = _plain_frame(order, math.inf).with_response(ResponseScale("y"))
-    ask = _door(X, y, mu, rng)
+    ask = _door(X, y, frame, mu, rng)
     each = split(GDP(mu), [1.0] * steps)
     coef = np.zeros(order)
     for spend in each:
@@ -206,6 +205,7 @@ class PublishedRidge(Solver):
     """
 
     def __init__(self, frame: Frame, budget: GDP, alpha: float) -> None:
+        _check_alpha(alpha)
         self.frame = frame
         self.alpha = alpha
         self._gram, self._cross = split(budget, [1, 1])
@@ -229,22 +229,28 @@ def published_frame(public: PublicMoments, n: int, eta: float, *, intercept: boo
     if public.labels is None:
         raise InvalidInput("the published recipe scales y by public labels: give y= with the public rows")
     scale = float(np.sqrt(np.mean(public.labels**2)))
-    bound = math.sqrt(1 + math.log(2 * n / eta))
+    bound = math.sqrt(1 + _log(2 * n, eta))
     frame = _pmt_frame(public, n, eta, intercept=intercept)
     return frame.with_response(ResponseScale("y", scale=scale or 1.0, bound=bound))
 
 
 def _pmt_frame(public: PublicMoments, n: int, eta: float, *, intercept: bool = False) -> Frame:
-    _check_eta(eta)
-    frame = from_public(public, intercept=intercept)
-    radius = math.sqrt(frame.order * (1 + math.log(2 * n / eta)))
-    return Frame(frame.features, frame.whitening, radius, frame.fill, intercept, weighting=Weighting.FEATURES)
+    """``W = S^{-1/2}``, the symmetric root, of the raw second moment (of ``(1, x)`` with an intercept)."""
+    values, vectors = np.linalg.eigh(public.augmented(intercept))
+    if values[0] <= len(values) * np.finfo(float).eps * values[-1]:
+        raise InvalidInput("the public second moment is singular: the paper needs more public rows than columns")
+    whitening = (vectors / np.sqrt(values)) @ vectors.T
+    mean = np.zeros(len(public.names)) if public.mean is None else public.mean
+    radius = math.sqrt(len(whitening) * (1 + _log(2 * n, eta)))
+    return Frame(public.names, whitening, radius, mean, intercept, weighting=Weighting.FEATURES)
 
 
 def _oracle_frame(second_moment: Matrix, n: int, eta: float) -> Frame:
-    _check_eta(eta)
-    order = len(second_moment)
-    return _plain_frame(order, math.sqrt(float(np.trace(second_moment)) + order * math.log(n / eta)))
+    public = PublicMoments.from_matrix(second_moment, n=n)  # its checks: square, symmetric, finite
+    if np.linalg.eigvalsh(public.second)[0] < -1e-9 * np.trace(np.abs(public.second)):
+        raise InvalidInput("a second moment has no negative eigenvalues")
+    order = len(public.names)
+    return _plain_frame(order, math.sqrt(float(np.trace(public.second)) + order * _log(n, eta)))
 
 
 def _plain_frame(order: int, radius: float) -> Frame:
@@ -252,29 +258,39 @@ def _plain_frame(order: int, radius: float) -> Frame:
     return Frame(names, np.eye(order), radius, np.zeros(order), weighting=Weighting.FEATURES)
 
 
-def _check_eta(eta: float) -> None:
+def _log(n: int, eta: float) -> float:
+    """``log(n / eta)``, the constant of every radius."""
     if not 0 < eta < 1:
         raise InvalidInput(f"eta must lie between 0 and 1, not {eta}: the paper uses 0.05 and 1e-3")
+    return math.log(n / eta)
 
 
-def _door(X: Matrix, y: Vector, mu: float, rng: np.random.Generator) -> Door:
+def _check_alpha(alpha: float) -> None:
+    if not (math.isfinite(alpha) and alpha >= 0):
+        raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
+
+
+def _door(X: Matrix, y: Vector, frame: Frame, mu: float, rng: np.random.Generator) -> Door:
     """A central curator with a seeded source and a budget of exactly mu."""
+    if np.shape(X)[1:] != (len(frame.features),):
+        raise InvalidInput(f"X must have shape (n, {len(frame.features)}), as the public moment has")
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
     reservation = MemoryLedger(GDP(mu)).reserve(GDP(mu))
     return Door(Central(), PrivateRows(source), SeededSource(rng), reservation)
 
 
-def _fit(X: Matrix, y: Vector, solver: Solver, mu: float, rng: np.random.Generator) -> Vector:
-    solution = solver.solve(_door(X, y, mu, rng))
+def _fit(X: Matrix, y: Vector, solver: PublishedRidge, mu: float, rng: np.random.Generator) -> Vector:
+    solution = solver.solve(_door(X, y, solver.frame, mu, rng))
     return solution.frame.pull_back(solution.whitened)[0]
 
 
 def _newton(
     X: Matrix, y: Vector, frame: Frame, *, mu: float, alpha: float, steps: int, rng: np.random.Generator
 ) -> Matrix:
+    _check_alpha(alpha)
     family: Family = Binomial()
     frame = frame.with_response(ResponseScale("y", bound=1.0))
-    ask = _door(X, y, math.sqrt(2) * mu, rng)
+    ask = _door(X, y, frame, math.sqrt(2) * mu, rng)
     penalty = alpha * frame.slopes @ frame.slopes.T
     coef = np.zeros(frame.order)
     iterates = np.empty((steps, frame.order))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpregress.errors import InvalidInput
@@ -81,9 +82,11 @@ class PublicMoments:
         InvalidInput
             For missing or non-finite cells, an empty table, or labels of another length.
         """
-        columns = getattr(V, "columns", None)
-        if names is None and columns is not None:
-            names = [str(name) for name in columns]
+        if isinstance(V, pa.Table):
+            names = V.column_names if names is None else names
+            V = np.column_stack([column.to_numpy() for column in V.columns])
+        elif names is None and getattr(V, "columns", None) is not None:
+            names = [str(name) for name in V.columns]  # type: ignore[union-attr]  # pandas and Polars
         rows = _matrix(V)
         if names is None:
             names = [f"x{i}" for i in range(rows.shape[1])]
@@ -107,7 +110,10 @@ class PublicMoments:
             Column means; with an intercept they are needed.
         names : sequence of str, optional
         """
-        second = np.asarray(S, dtype=np.float64)
+        try:
+            second = np.asarray(S, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"a second moment is a matrix of numbers: {error}") from error
         if second.ndim != 2 or second.shape[0] != second.shape[1] or not np.allclose(second, second.T):
             raise InvalidInput("a second moment is a symmetric square matrix")
         if names is None:

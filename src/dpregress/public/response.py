@@ -27,7 +27,7 @@ def cross_weight(radius: float, bound: float) -> float:
     Its minimum is at ``w^2 = (sqrt(1 + 8 / q) - 1) / 2``, ``q = C^2 / R^2``; t is then below 2.
     """
     ratio = (bound / radius) ** 2
-    return math.sqrt((math.sqrt(1 + 8 / ratio) - 1) / 4)
+    return math.sqrt(2 / (ratio * (math.sqrt(1 + 8 / ratio) + 1)))  # the same, without cancellation
 
 
 def noise_of_clip(frame: Frame, bound: float, *, n: int, mu: float) -> float:

@@ -102,7 +102,7 @@ class Schema:
         return self.columns.get(name)
 
     def bounds_of(self, name: str) -> tuple[float, float]:
-        """The declared bounds of a numeric column.
+        """The bounds of a design column: declared for a number, [0, 1] for the indicator of a level.
 
         Raises
         ------
@@ -110,15 +110,26 @@ class Schema:
             When there are none.
         """
         column = self.columns.get(name)
-        if not isinstance(column, Numeric) or column.bounds is None:
-            raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
-        return column.bounds
+        if isinstance(column, Numeric) and column.bounds is not None:
+            return column.bounds
+        if column is None and self._is_indicator(name):
+            return 0.0, 1.0
+        raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
 
-    def require(self, names: Iterable[str]) -> None:
-        """Refuse names that the schema does not declare."""
-        unknown = [name for name in names if name not in self.columns]
-        if unknown:
-            raise SchemaError(f"the schema does not declare {', '.join(map(repr, unknown))}: add them")
+    def bounds_all(self, names: Iterable[str]) -> bool:
+        """Whether every one of these design columns has bounds."""
+        try:
+            return all(self.bounds_of(name) for name in names)
+        except UnboundedData:
+            return False
+
+    def _is_indicator(self, name: str) -> bool:
+        return any(
+            name == f"{column}={level}"
+            for column, declared in self.columns.items()
+            if isinstance(declared, Categorical)
+            for level in declared.levels
+        )
 
 
 def _column(name: str, table: Any) -> Column:
@@ -131,7 +142,8 @@ def _column(name: str, table: Any) -> Column:
         levels = table["levels"]
         if not isinstance(levels, list):
             raise SchemaError(f"levels of {name!r} must be a list")
-        return Categorical(tuple(str(level) for level in levels))
+        # a truth value is written as tables write it in text
+        return Categorical(tuple(str(level).lower() if isinstance(level, bool) else str(level) for level in levels))
     try:
         lower, upper = (None if table.get(key) is None else float(table[key]) for key in ("lower", "upper"))
         return Numeric(lower, upper, str(table.get("unit", "")))

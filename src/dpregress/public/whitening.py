@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from dpregress.errors import InvalidInput, UnboundedData
@@ -67,10 +68,10 @@ def start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        scale = None if schema is None else _schema_scale(names, schema)[1]
+        scale = _schema_scale(names, schema)[1] if schema is not None and schema.bounds_all(names) else None
         frame = from_public(public, intercept=intercept, null_scale=scale)
         return Start(frame, refine=public.n < _ROWS_PER_COLUMN * len(names))
-    if schema is not None and all(schema.column(_base(name)) is not None for name in names):
+    if schema is not None and (row_bound is None or schema.bounds_all(names)):
         centre, scale = _schema_scale(names, schema)
         return Start(_boxed(names, centre, scale, intercept), refine=True)
     if row_bound is not None:
@@ -128,30 +129,34 @@ def chi_radius(frame: Frame) -> float:
 
 
 def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
-    """``S^{-1/2}``; directions of zero variance get ``1 / null_scale`` instead."""
+    """A root W with ``W S W' = I``; directions of zero variance get ``1 / null_scale`` instead.
+
+    The columns are scaled before the decomposition, so that units far apart cost no digits.
+    """
     unit = np.sqrt(np.maximum(np.diag(second), 0))
     unit = np.where(unit > 0, unit, 1.0)
-    eigenvalues, vectors = np.linalg.eigh(second / np.outer(unit, unit))
-    null = eigenvalues <= _RANK_TOLERANCE * max(eigenvalues[-1], 1.0)
-    if not null.any():
-        values, vectors = np.linalg.eigh(second)
-        return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
-    if null_scale is None:
-        raise InvalidInput(
-            f"the public second moment is singular (rank {int((~null).sum())} of {len(null)}): "
-            "give a schema with bounds, more public rows, or leave out constant or repeated columns"
-        )
-    scaled = second / np.outer(null_scale, null_scale)
-    eigenvalues, vectors = np.linalg.eigh(scaled)
-    null = eigenvalues <= _RANK_TOLERANCE * max(eigenvalues[-1], 1e-3)
-    root = np.where(null, 1.0, 1 / np.sqrt(np.where(null, 1.0, eigenvalues)))
-    return np.asarray((vectors * root) @ vectors.T / null_scale)
+    values, vectors, null = _spectrum(second, unit)
+    if null.any():
+        if null_scale is None:
+            raise InvalidInput(
+                f"the public second moment is singular (rank {int((~null).sum())} of {len(null)}): "
+                "give a schema with bounds, more public rows, or leave out constant or repeated columns"
+            )
+        unit = null_scale
+        values, vectors, null = _spectrum(second, unit)
+    root = 1 / np.sqrt(np.where(null, 1.0, values))
+    return np.asarray((vectors * root) @ vectors.T / unit)
+
+
+def _spectrum(second: Matrix, unit: Vector) -> tuple[Vector, Matrix, NDArray[np.bool_]]:
+    """Eigenvalues and vectors of the scaled moment, and which eigenvalues are zero."""
+    values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
+    return values, vectors, values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
 
 
 def _schema_scale(names: tuple[str, ...], schema: Schema) -> tuple[Vector, Vector]:
-    """Centre and half-range of each design column; an indicator of a level lies in [0, 1]."""
-    bounds = [(0.0, 1.0) if "=" in name else schema.bounds_of(name) for name in names]
-    lower, upper = np.array(bounds).T
+    """Centre and half-range of each design column."""
+    lower, upper = np.array([schema.bounds_of(name) for name in names]).T
     return (lower + upper) / 2, (upper - lower) / 2
 
 
@@ -172,10 +177,6 @@ def _balled(names: tuple[str, ...], row_bound: float, intercept: bool) -> Frame:
     if intercept:
         whitening[0, 0] = 1.0
     return Frame(names, whitening, math.sqrt(order), np.zeros(len(names)), intercept)
-
-
-def _base(name: str) -> str:
-    return name.split("=", 1)[0]
 
 
 def _short(names: tuple[str, ...]) -> str:

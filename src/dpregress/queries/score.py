@@ -14,8 +14,10 @@ from dpregress.rows.bounded import BoundedRows
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
-    """``x'beta`` of the row before its weight; 0 for rows of weight 0."""
-    return np.asarray(rows.x @ coef / np.where(rows.weight > 0, rows.weight, 1.0))
+    """``x'beta`` of the row before its weight; 0 for rows of weight 0, and never beyond +-1e75."""
+    with np.errstate(over="ignore"):
+        predictor = rows.x @ coef / np.where(rows.weight > 0, rows.weight, 1.0)
+    return np.clip(predictor, -1e75, 1e75)
 
 
 class _Residual(Query[Score]):

@@ -107,7 +107,7 @@ class Histogram(Release):
         """
         below = np.maximum.accumulate(np.cumsum(self.total))
         bin_ = int(np.searchsorted(below, level * self.n))
-        return float(self.edges[min(max(bin_, 1), len(self.edges) - 2)])
+        return float(self.edges[min(bin_ + 1, len(self.edges) - 2)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
         f"What is published here would look almost the same if any one {unit} had been replaced by any other.",
         attacker(privacy.mu),
         f"In the usual terms: {total(privacy)}.",
-        f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before any row was read; "
-        "everything after them is post-processing and costs nothing.",
+        f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before anything was computed "
+        "from private rows; everything after them is post-processing and costs nothing.",
     ]
     if unit == "record":
         sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")

@@ -23,8 +23,12 @@ from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 
 #: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
 _ULPS = 8
-#: Largest norm of a row whose own norm overflows and whose frame has no finite radius.
+#: Largest norm of a row, and largest response, where the frame has no finite bound: products stay finite.
 _LARGEST = 1e75
+_HUGE = 1e300
+_TINY = np.finfo(float).tiny
+#: Relative error of a norm that was put together from logarithms of magnitude up to 1500.
+_LOG_ERROR = 1e-11
 
 
 @dataclass(frozen=True)
@@ -82,38 +86,55 @@ class WhitenedRows(RowMap):
         return self.frame.pull_back(coef)
 
     def __call__(self, rows: RawRows) -> BoundedRows:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            x = self._whiten(rows.x)
-            squared = np.einsum("ij,ij->i", x, x)
-            broken = ~np.isfinite(squared)
-            if broken.any():
-                x[broken], squared[broken], repaired = self._mend(rows.x[broken])
-            limit = self.radius * (1 - _ULPS * (self.frame.order + 4) * np.finfo(float).eps)
-            weight = np.minimum(1.0, limit / np.sqrt(np.maximum(squared, np.finfo(float).tiny)))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x, squared = self._whiten(rows.x)
+            if not np.isfinite(squared).all():
+                self._fill(rows.x, x, squared)
+            huge = ~np.isfinite(squared)
+            norm = np.sqrt(np.where(huge, 1.0, np.maximum(squared, _TINY)))
+            weight = np.minimum(1.0, self._limit / norm)
             x *= weight[:, None]
+            if huge.any():
+                self._shrink(rows.x, x, weight, huge)
             if self.frame.weighting is Weighting.FEATURES:
                 weight = np.ones(len(x))
-            elif broken.any():
-                weight[broken] *= repaired
             y = self._respond(rows.y, x, weight)
         return BoundedRows(x, y, weight, rows.first_row)
 
-    def _whiten(self, x: Matrix) -> Matrix:
+    @property
+    def _limit(self) -> float:
+        return self.radius * (1 - _ULPS * (self.frame.order + 4) * np.finfo(float).eps)
+
+    def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
+        """Whitened rows and their squared norms, which are not finite for rows that need a second look.
+
+        Products are taken over whole chunks, here and below: their rounding may depend on the shape and on
+        a row's place in it, and must not depend on which other rows hold strange cells.
+        """
         whitened: Matrix = x @ self.frame.slopes.T
         if self.frame.shift is not None:
             whitened += self.frame.shift
-        return whitened
+        return whitened, np.einsum("ij,ij->i", whitened, whitened)
 
-    def _mend(self, x: Matrix) -> tuple[Matrix, Vector, Vector]:
-        """Whitened rows for cells that are missing or huge, their squared norms, and what they were scaled by."""
-        x = np.where(np.isfinite(x), x, self.frame.fill)
-        size = np.maximum(1.0, np.abs(x).max(axis=1, initial=0.0) / _LARGEST)
-        whitened = (x / size[:, None]) @ self.frame.slopes.T
+    def _fill(self, raw: Matrix, x: Matrix, squared: Vector) -> None:
+        """Replace rows with missing or infinite cells by the same rows with public values in their place."""
+        strange = ~np.isfinite(squared)
+        filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.frame.fill))
+        x[strange], squared[strange] = filled[strange], norms[strange]
+
+    def _shrink(self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_]) -> None:
+        """Bound rows whose norm overflows: their direction by scaled products, their length in logarithms."""
+        raw = np.where(np.isfinite(raw), raw, self.frame.fill)
+        size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
+        unit = np.abs(self.frame.whitening).max()
+        direction = (raw / size[:, None]) @ (self.frame.slopes / unit).T
         if self.frame.shift is not None:
-            whitened += self.frame.shift / size[:, None]
-        norm = np.maximum(1.0, np.abs(whitened).max(axis=1) / _LARGEST)
-        whitened /= norm[:, None]
-        return whitened, np.einsum("ij,ij->i", whitened, whitened), 1 / (size * norm)
+            direction += (self.frame.shift / unit) / size[:, None]
+        length = np.maximum(np.sqrt(np.einsum("ij,ij->i", direction, direction)), _TINY)
+        log_norm = np.log(length) + np.log(size) + math.log(unit)
+        log_kept = np.minimum(log_norm, math.log(min(self._limit, _LARGEST)) - _LOG_ERROR)
+        x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]
+        weight[huge] = np.exp(log_kept - log_norm)[huge]
 
     def _respond(self, y: Vector | None, x: Matrix, weight: Vector) -> Vector:
         if y is None or self.frame.response is None:
@@ -145,7 +166,7 @@ class ResponseRows(RowMap):
             return BoundedRows(empty, nothing, nothing, rows.first_row)
         known = np.isfinite(rows.y)
         weight = known.astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             y = _bounded_response(rows.y, known, weight, self.frame.response)
         return BoundedRows(empty, y, weight, rows.first_row)
 
@@ -155,6 +176,7 @@ def _bounded_response(y: Vector, known: NDArray[np.bool_], weight: Vector, respo
     scaled = np.where(known, y, response.centre)
     scaled -= response.centre
     scaled /= response.scale
+    np.clip(scaled, -_HUGE, _HUGE, out=scaled)  # an infinite response times a weight of 0 would be no number
     scaled *= weight
-    largest = response.bound if math.isfinite(response.bound) else _LARGEST
+    largest = min(response.bound, _LARGEST)
     return np.clip(scaled, -largest, largest, out=scaled)

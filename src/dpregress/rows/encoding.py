@@ -102,6 +102,19 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
     return np.asarray(numbers, dtype=np.float64)
 
 
+def text_of(cell: Any) -> str | None:
+    """A cell of an object column as Arrow writes its type in text, or None where it holds nothing to be read."""
+    if isinstance(cell, str):
+        return cell.encode("utf-8", "replace").decode()
+    if isinstance(cell, bool | np.bool_):
+        return str(bool(cell)).lower()
+    try:
+        number = float(cell)
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Positions in ``levels``; 0 for a missing or undeclared level."""
     column = _plain(column)
@@ -121,9 +134,13 @@ def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical)
 
 
 def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        return pc.cast(column, column.type.value_type)
-    return column
+    """A dictionary column as its values."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind = pa.large_binary() if is_text(column.type.value_type) else column.type.value_type
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    plain = [pc.take(pc.cast(chunk.dictionary, kind), chunk.indices) for chunk in chunks]
+    return pa.chunked_array(plain, type=kind)
 
 
 def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpregress.errors import InvalidInput
+from dpregress.rows.encoding import text_of
 
 #: What an empty cell may be called in a CSV file.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
@@ -63,10 +64,17 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
     elif _is_pandas(data):
         table = _from_pandas(data, columns)
     elif is_table(data):
-        table = pa.table(data)
+        table = _from_stream(data)
     else:
         raise InvalidInput(f"{type(data).__name__} is not a table: pandas, Polars and Arrow tables are")
     return table if columns is None else table.select(_present(columns, table.schema.names))
+
+
+def _from_stream(data: Any) -> pa.Table:
+    try:
+        return pa.table(data)
+    except pa.ArrowException as error:
+        raise InvalidInput(f"{type(data).__name__} is a column, not a table: put it in a data frame") from error
 
 
 def is_table(data: Any) -> bool:
@@ -76,28 +84,16 @@ def is_table(data: Any) -> bool:
 
 def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
     """Typed columns as they are; a column of objects cell by cell, so that no cell decides how another is read."""
-    arrays = {}
+    names, arrays = [], []
     for position, label in enumerate(data.columns):
-        name = str(label)
-        if columns is None or name in columns:
+        if columns is None or str(label) in columns:
             series = data.iloc[:, position]
+            names.append(str(label))
             if series.dtype == object:
-                arrays[name] = pa.array([_text_of(cell) for cell in series], pa.large_string())
+                arrays.append(pa.array([text_of(cell) for cell in series], pa.large_string()))
             else:
-                arrays[name] = pa.array(series, from_pandas=True)
-    return pa.table(arrays)
-
-
-def _text_of(cell: Any) -> str | None:
-    """A cell of an object column as text, or None where it holds nothing that could be read."""
-    if isinstance(cell, str):
-        return cell.encode("utf-8", "replace").decode()
-    if isinstance(cell, bool | int | np.bool_ | np.integer):
-        return str(cell)
-    try:
-        return repr(float(cell))
-    except (TypeError, ValueError, OverflowError):
-        return None
+                arrays.append(pa.array(series, from_pandas=True))
+    return pa.Table.from_arrays(arrays, names=names)
 
 
 def _is_pandas(data: Any) -> bool:
@@ -162,31 +158,46 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
     if len(set(names)) != len(names):
         raise InvalidInput(f"{path} has columns of the same name: rename them")
     wanted = names if columns is None else _present(columns, names)
-    with path.open("rb") as file:
-        header = file.readline().decode("utf-8-sig")
-    malformed: list[None] = []
+    header, _, body = path.read_bytes().partition(b"\n")
+    delimiter = _delimiter(header.decode("utf-8-sig")).encode()
+    lines = body.split(b"\n")
+    while lines and lines[-1] in (b"", b"\r"):
+        lines.pop()
+    lines = [_mended(line, delimiter, len(names)) for line in lines]
+    if not lines:
+        return pa.table({name: pa.nulls(0, pa.binary()) for name in wanted})
+    return pacsv.read_csv(
+        pa.py_buffer(b"\n".join(lines) + b"\n"),
+        read_options=pacsv.ReadOptions(
+            column_names=names, block_size=min(max(1 << 20, 2 * max(map(len, lines))), 2**31 - 1)
+        ),
+        parse_options=pacsv.ParseOptions(delimiter=delimiter.decode(), ignore_empty_lines=False),
+        convert_options=pacsv.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, pa.binary()),
+            null_values=list(MISSING),
+            strings_can_be_null=True,
+            check_utf8=False,
+        ),
+    )
 
-    def skip(_: Any) -> str:
-        malformed.append(None)
-        return "skip"
 
+def _mended(line: bytes, delimiter: bytes, cells: int) -> bytes:
+    """A line as it is where it is one plain record; quoted cells rewritten; anything else as missing cells.
+
+    A line is one record whatever is in it: an open quote or a stray carriage return stays in its line.
+    """
+    line = line.removesuffix(b"\r")
+    if b'"' not in line and b"\r" not in line:
+        return line if line.count(delimiter) == cells - 1 else delimiter * (cells - 1)
     try:
-        table = pacsv.read_csv(
-            path,
-            read_options=pacsv.ReadOptions(column_names=names, skip_rows=1),
-            parse_options=pacsv.ParseOptions(delimiter=_delimiter(header), invalid_row_handler=skip),
-            convert_options=pacsv.ConvertOptions(
-                include_columns=wanted,
-                column_types=dict.fromkeys(wanted, pa.binary()),
-                null_values=list(MISSING),
-                strings_can_be_null=True,
-                check_utf8=False,
-            ),
-        )
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is not a readable CSV file") from error
-    empty = pa.nulls(len(malformed), pa.binary())
-    return pa.concat_tables([table, pa.table(dict.fromkeys(wanted, empty), schema=table.schema)])
+        (row,) = csv.reader([line.decode("latin-1")], delimiter=delimiter.decode(), strict=True)
+    except (csv.Error, ValueError):
+        row = []
+    if len(row) != cells or any("\r" in cell for cell in row):
+        return delimiter * (cells - 1)
+    quoted = ('"' + cell.replace('"', '""') + '"' for cell in row)
+    return delimiter.join(cell.encode("latin-1") for cell in quoted)
 
 
 def _first_line(error: Exception) -> str:

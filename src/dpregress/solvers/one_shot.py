@@ -14,9 +14,8 @@ in which far rows and large responses count less.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+from scipy.special import ndtri
 
 from dpregress.accounting import GDP, split
 from dpregress.errors import UnboundedData
@@ -34,6 +33,8 @@ _SCALE_SHARE = 0.014
 _LARGEST_SCALE_SHARE = 0.20
 #: A histogram of scales is reliable from about this n mu (METHODS 7).
 _RELIABLE = 200.0
+#: Chance that an empty bin is taken for a full one, in all bins together.
+_FALSE_BIN = 1e-8
 _EDGES = 2.0 ** np.arange(-40, 40.5, 0.5)
 
 
@@ -115,11 +116,11 @@ class OneShot(Solver):
 def scale_of(histogram: Histogram) -> float:
     """Root mean square of the values, from bins that stand out of the noise.
 
-    A bin counts when it exceeds the largest of as many pure noises, ``sigma sqrt(2 log bins)``; its values
-    are taken at its geometric middle.
+    A bin counts when it exceeds what no empty bin reaches but once in 10^8 fits: one empty bin at the far end
+    would ruin the mean. Values are taken at the geometric middle of their bin.
     """
     assert isinstance(histogram.noise, Isotropic)
-    threshold = histogram.noise.sigma * math.sqrt(2 * math.log(len(histogram.total)))
+    threshold = -histogram.noise.sigma * float(ndtri(_FALSE_BIN / len(histogram.total)))
     counts = np.where(histogram.total > threshold, histogram.total, 0.0)
     if not counts.any():
         counts[int(np.argmax(histogram.total))] = 1.0

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpregress.accounting import Event, Reservation
+from dpregress.accounting import Event, Relation, Reservation
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms import Mechanism, NoiseSource
 from dpregress.queries.base import Query, R
@@ -49,8 +49,12 @@ class TrustModel(ABC):
         NotAnswered
             Nothing was drawn.
         BudgetExceeded
-            The reservation does not cover it; nothing was read.
+            The reservation does not cover it; no statistic was computed.
         """
+        self.accept(len(reservation.drawn.parts) + 1)
+        if reservation.relation is not Relation.REPLACE_ONE:
+            # the noise includes a bound on rounding that needs n, which is private under add-or-remove
+            raise NotAnswered(f"fits are private for {Relation.REPLACE_ONE.value} neighbours only")
         mechanism = self.mechanism(spend, rows)
         reservation.draw(mechanism.event())
         return mechanism.release(query, rows, source, reservation.relation)

@@ -1,0 +1,200 @@
+"""The steps of docs/privacy/floating-point.md, in exact arithmetic where the page speaks of real numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpregress.errors import InvalidInput
+from dpregress.mechanisms.base import exact_total
+from dpregress.queries import Binomial, ClippedGradient, ClippedScore, PublishedHessian, Query, SecondMoment
+from dpregress.queries import Gaussian as GaussianFamily
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.rows import ArraySource, BoundedRows, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
+from dpregress.rows.engines import _TreeSum
+
+UNIT = Fraction(1, 2**53)
+
+
+def frame_of(order: int, radius: float = 1.5, whitening: Matrix | None = None) -> Frame:
+    names = tuple(f"x{i}" for i in range(order))
+    response = ResponseScale("y", scale=0.5, bound=3.0, cross=0.4)
+    return Frame(names, np.eye(order) if whitening is None else whitening, radius, np.zeros(order), response=response)
+
+
+def squared(vector: Vector) -> Fraction:
+    """The squared norm as a real number."""
+    return sum((Fraction(float(value)) ** 2 for value in vector), Fraction(0))
+
+
+# ---------------------------------------------------------------- part 1: rows
+
+
+@pytest.mark.parametrize("radius", [1e-90, 1.0, 3.3, 1e90])
+@pytest.mark.parametrize("order", [1, 2, 7, 40, 300])
+def test_rows_lie_in_the_ball_in_real_arithmetic(order: int, radius: float, seed: int) -> None:
+    """``||x|| <= (1 - 12 (p + 4) u) R`` exactly, for rows of every size around the ball. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    size = radius * 10.0 ** rng.choice([-200.0, -160, -1, -1e-15, 0, 1e-15, 1, 150], size=(25, 1))
+    x = rng.normal(size=(25, order)) / np.sqrt(order) * size
+    allowed = Fraction(radius) * (1 - 12 * (order + 4) * UNIT)
+    for row in WhitenedRows(frame_of(order, radius))(RawRows(x, np.zeros(25))).x:
+        assert squared(row) <= allowed**2
+
+
+@pytest.mark.parametrize("order", [1, 7, 40])
+def test_gradients_are_clipped_in_real_arithmetic(order: int, seed: int) -> None:
+    """``||x|| |r| <= C`` exactly, for the residual as it is clipped. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    frame = replace(frame_of(order), radius=np.inf)
+    query = ClippedGradient(frame, GaussianFamily(), rng.normal(size=order), 0.3)
+    x = rng.normal(size=(25, order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
+    y = rng.normal(size=25) * 10.0 ** rng.integers(-9, 9, size=25)
+    row_map = WhitenedRows(frame)
+    for i in range(25):
+        # one row at a time: its value is x times the clipped residual, of norm ||x|| |r| up to one rounding
+        value = query.value(row_map(RawRows(x[i : i + 1], y[i : i + 1])))
+        assert squared(value) <= (Fraction(0.3) * (1 + UNIT)) ** 2
+
+
+def check_rows_do_not_depend_on_each_other(frame: Frame, rows: RawRows, strange: Vector) -> None:
+    """Replacing the last row by a strange one leaves every bit of the others as it was."""
+    row_map = WhitenedRows(frame)
+    before = row_map(rows)
+    x = rows.x.copy()
+    x[-1] = strange
+    after = row_map(RawRows(x, rows.y))
+    for name in ("x", "y", "weight"):
+        one, other = getattr(before, name)[:-1], getattr(after, name)[:-1]
+        np.testing.assert_array_equal(one, other, err_msg=f"{name} of other rows changed with the last row")
+
+
+@pytest.mark.parametrize("broken", [0, 1, 9, 100])
+@pytest.mark.parametrize("order", [2, 5, 20, 40])
+def test_rows_do_not_depend_on_each_other(order: int, broken: int, seed: int) -> None:
+    """Neither a missing cell nor a huge one has a say in the rounding of another row. No seed can break it.
+
+    It also holds the BLAS in use to assumption (A2) of the page.
+    """
+    rng = np.random.default_rng(seed)
+    rows = RawRows(rng.normal(size=(300, order)) + 1e3, rng.normal(size=300))
+    rows.x[:broken, 0] = np.nan
+    frame = frame_of(order, whitening=rng.normal(size=(order, order)))
+    for strange in (rng.normal(size=order), np.full(order, np.nan), np.full(order, 1e300)):
+        check_rows_do_not_depend_on_each_other(frame, rows, strange)
+
+
+# ---------------------------------------------------------------- part 2: sums
+
+
+def some_queries(frame: Frame, slope: float = 1.0) -> list[Query[Any]]:
+    coef = slope * np.eye(frame.order)[0]  # a prediction without rounding, however a product is computed
+    return [
+        SecondMoment(frame),
+        SecondMoment(frame.with_response(None)),
+        PublishedHessian(frame, Binomial(), coef),
+        ClippedScore(frame, GaussianFamily(), coef, 1.0),
+        ClippedGradient(frame, GaussianFamily(), coef, 1.0),
+    ]
+
+
+def exact_sum(vectors: list[Vector]) -> tuple[list[Fraction], list[Fraction]]:
+    """Sums of the entries and of their magnitudes, as real numbers."""
+    columns = list(zip(*[[Fraction(float(cell)) for cell in vector] for vector in vectors], strict=True))
+    return [sum(column, Fraction(0)) for column in columns], [sum(map(abs, column), Fraction(0)) for column in columns]
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 511, 1300])
+@pytest.mark.parametrize("which", range(5))
+def test_sums_are_as_exact_as_stated(which: int, n: int, seed: int) -> None:
+    """``|computed - exact| <= rounding * sum |terms|`` in every entry, over one to six chunks. No seed can break it.
+
+    A term is computed from its bounded row, where a few operations round it: the 4 in the bound, and the 8 here.
+    """
+    rng = np.random.default_rng(seed)
+    query = some_queries(frame_of(2))[which]
+    source = ArraySource(rng.normal(size=(n, 2)), rng.normal(size=n))
+    row_map = WhitenedRows(query.frame)
+    many = 10**9  # columns: chunks of 256 rows
+    computed = ThreadedEngine(workers=2).total(source, lambda chunk: query.value(row_map(chunk)), columns=many)
+    chunks = [row_map(chunk) for chunk in source.chunks(ThreadedEngine.chunk_rows(many))]
+    terms = [
+        query.value(BoundedRows(b.x[i : i + 1], b.y[i : i + 1], b.weight[i : i + 1], b.first_row + i))
+        for b in chunks
+        for i in range(len(b.x))
+    ]
+    assert len(terms) == n
+    rounding = Fraction(ThreadedEngine.rounding(n, many)) + 8 * UNIT
+    for found, total, magnitude in zip(computed, *exact_sum(terms), strict=True):
+        assert abs(Fraction(float(found)) - total) <= rounding * magnitude
+
+
+class Depth:
+    """Counts how many additions a term has gone through."""
+
+    def __init__(self, additions: int = 0) -> None:
+        self.additions = additions
+
+    def __add__(self, other: Depth) -> Depth:
+        return Depth(max(self.additions, other.additions) + 1)
+
+
+def test_depth_of_the_tree() -> None:
+    """For 1 to 1100 chunks, the last of them full or not, no term is added more often than the bound counts."""
+    tree: Any
+    for chunks in range(1, 1101):
+        tree = _TreeSum()
+        for _ in range(chunks):
+            tree.add(Depth())
+        rows = ThreadedEngine.chunk_rows(1)
+        for n in (chunks * rows, (chunks - 1) * rows + 1):
+            counted = ThreadedEngine.rounding(n, 1) * 2**53 - 4 - min(n, rows)
+            assert tree.result().additions <= counted
+
+
+# ---------------------------------------------------------------- no cell is anything but a number afterwards
+
+
+Strange = Callable[[], tuple[Frame, RawRows]]
+
+
+def overflowing_response() -> tuple[Frame, RawRows]:
+    """A row so far out that its weight is 0, with a response that overflows when it is scaled."""
+    frame = frame_of(2, whitening=np.eye(2) * 1e20)
+    frame = frame.with_response(ResponseScale("y", scale=1e-3, bound=3.0, cross=0.5))
+    return frame, RawRows(np.array([[1.7e308, 1e308], [1e-20, 2e-20]]), np.array([1.7e308, 1.0]))
+
+
+def overflowing_columns() -> tuple[Frame, RawRows]:
+    """Columns in units so large that a huge cell overflows even after it has been cut."""
+    frame = frame_of(2, whitening=np.array([[1.0, 1e300], [-1e300, 1e300]]))
+    return frame, RawRows(np.array([[1e200, 1e200], [-1e290, 1e290], [1.0, np.nan]]), np.ones(3))
+
+
+@pytest.mark.parametrize("make", [overflowing_response, overflowing_columns], ids=lambda f: f.__name__)
+def test_bounded_rows_are_numbers(make: Strange) -> None:
+    """A total that is not a number is replaced by 0: no row may bring that about, or it would show in the release."""
+    try:
+        frame, rows = make()
+    except InvalidInput:
+        return  # such public numbers are refused
+    bounded = WhitenedRows(frame)(rows)
+    for name in ("x", "y", "weight"):
+        assert np.isfinite(getattr(bounded, name)).all(), f"{name} is not a number"
+
+
+@pytest.mark.parametrize("size", [1.7e308, 1e300, 1e290, 1e200])
+@pytest.mark.parametrize("which", range(5))
+def test_no_warning_tells_of_a_huge_row(which: int, size: float) -> None:
+    """A warning that depends on a private cell is a leak: none is given, and the answer is a number."""
+    rows = PrivateRows(ArraySource(np.array([[size, size], [1.0, 2.0]]), np.array([1.0, 1.0])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        total = exact_total(some_queries(frame_of(2), slope=2.0**40)[which], rows)
+    assert np.isfinite(total).all()

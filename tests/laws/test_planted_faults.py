@@ -1,0 +1,307 @@
+"""The laws catch what they are for: each fault is planted in the source and the named law must refuse it.
+
+Among them are faults seen in respected libraries: a sensitivity from the wrong bound, a ledger copied by ``clone``,
+a budget that nobody compares with what was spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpregress.accounting import GDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation
+from dpregress.mechanisms import Gaussian, SeededSource
+from dpregress.mechanisms import gaussian as gaussian_module
+from dpregress.mechanisms.base import exact_total
+from dpregress.queries import ClippedScore, Query, SecondMoment
+from dpregress.releases import Frame, Isotropic, svec
+from dpregress.rows import BoundedRows, WhitenedRows, bounded
+from dpregress.trust import Local, TrustModel
+from tests.audit.auditor import check_audit
+from tests.laws import test_accounting as accounting
+from tests.laws import test_limits as limits
+from tests.laws import test_noise as noise
+from tests.laws import test_row_map as row_map
+from tests.laws import test_sensitivity as sensitivity
+from tests.registry import ESTIMATORS, FRAMES, LEDGERS, MECHANISMS, QUERIES, SOLVERS, TRUST, QueryEntry
+
+Patch = pytest.MonkeyPatch
+Law = Callable[[int, Path], None]
+
+
+def query(name: str) -> QueryEntry:
+    return next(entry for entry in QUERIES if entry.name == name)
+
+
+# ---------------------------------------------------------------- the laws, as calls without parameters
+
+
+def sensitivity_of(name: str) -> Law:
+    return lambda seed, _: sensitivity.check_sensitivity(query(name), "plain", seed)
+
+
+def noise_of(name: str) -> Law:
+    def law(seed: int, _: Path) -> None:
+        source = SeededSource(np.random.default_rng(seed))
+        noise.check_noise(query(name), "plain", noise.answer_of_mechanism(MECHANISMS[0]), source, seed)
+
+    return law
+
+
+def noise_of_local(seed: int, _: Path) -> None:
+    local = next(entry for entry in TRUST if entry.draws(4) == 4)
+    source = SeededSource(np.random.default_rng(seed))
+    noise.check_noise(
+        query("joint second moment"), "plain", noise.answer_of_trust(local), source, seed, draws=noise.ROWS
+    )
+
+
+def matrix_entries(seed: int, _: Path) -> None:
+    noise.check_matrix_entries(SeededSource(np.random.default_rng(seed)), seed)
+
+
+def ball(seed: int, _: Path) -> None:
+    frame = FRAMES["plain"](np.random.default_rng(seed))
+    row_map.check_ball(WhitenedRows, frame, row_map.raw_rows(frame, seed))
+
+
+def rows_alone(seed: int, _: Path) -> None:
+    frame = FRAMES["plain"](np.random.default_rng(seed))
+    row_map.check_rows_alone(WhitenedRows, frame, row_map.raw_rows(frame, seed))
+
+
+def additivity(seed: int, _: Path) -> None:
+    sensitivity.check_additivity(query("joint second moment"), "plain", seed)
+
+
+def promise(seed: int, _: Path) -> None:
+    accounting.check_promise(ESTIMATORS[0], seed)
+
+
+def order(seed: int, _: Path) -> None:
+    accounting.check_order(ESTIMATORS[0], seed)
+
+
+def clones(seed: int, folder: Path) -> None:
+    accounting.check_clones_share(LEDGERS[0], folder, seed)
+
+
+def refusal(seed: int, folder: Path) -> None:
+    accounting.check_refusal(LEDGERS[0], folder, seed)
+
+
+def no_overdraft(_: int, __: Path) -> None:
+    accounting.check_no_overdraft()
+
+
+def composition(seed: int, _: Path) -> None:
+    accounting.check_composition(seed)
+
+
+def limit(seed: int, _: Path) -> None:
+    limits.check_moments(0.5, True, seed)
+
+
+def public_matrix(seed: int, _: Path) -> None:
+    limits.check_public_matrix(SOLVERS[0], 3.0, seed)
+
+
+def audit(seed: int, _: Path) -> None:
+    check_audit(TRUST[0], query("joint second moment"), seed)
+
+
+# ---------------------------------------------------------------- the faults
+
+
+def radius_for_joint_radius(patch: Patch) -> None:
+    patch.setattr(SecondMoment, "contribution", lambda self: self.frame.radius**2)
+    patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.frame.radius**2)
+
+
+def radius_not_squared(patch: Patch) -> None:
+    patch.setattr(SecondMoment, "contribution", lambda self: self.frame.joint_radius)
+    patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.frame.joint_radius)
+
+
+def removal_for_replacement(patch: Patch) -> None:
+    patch.setattr(Query, "sensitivity", lambda self, relation: self.contribution())  # noqa: ARG005 - that is the fault
+
+
+def score_of_one_direction(patch: Patch) -> None:
+    patch.setattr(ClippedScore, "replacement", lambda self: math.sqrt(2) * self.frame.radius * self.clip)
+
+
+def bound_never_reached(patch: Patch) -> None:
+    patch.setattr(SecondMoment, "replacement", lambda self: 2 * self.frame.joint_radius**2)
+
+
+def off_diagonal_unscaled(patch: Patch) -> None:
+    layout = svec._layout
+    patch.setattr(svec, "_layout", lambda order: (*layout(order)[:2], np.ones(svec.length(order))))
+
+
+def inverted_noise(patch: Patch) -> None:
+    def release(self: Gaussian, query: Query[Any], rows: Any, source: Any, relation: Relation) -> Any:
+        sigma = self.spend.mu / query.sensitivity(relation)
+        noisy = source.add_gaussian(exact_total(query, rows), sigma)
+        return query.read(noisy, n=rows.n, noise=Isotropic(sigma), events=(self.spend,))
+
+    patch.setattr(Gaussian, "release", release)
+
+
+def noise_of_half_the_scale(patch: Patch) -> None:
+    whole = gaussian_module.float_sensitivity
+    patch.setattr(gaussian_module, "float_sensitivity", lambda *arguments: whole(*arguments) / 2)
+
+
+def users_add_one_noise(patch: Patch) -> None:
+    patch.setattr(Local, "mechanism", lambda self, spend, rows: Gaussian(spend))  # noqa: ARG005 - that is the fault
+
+
+def truncation_forgotten(patch: Patch) -> None:
+    mapped = WhitenedRows.__call__
+
+    def whitened_only(self: WhitenedRows, rows: Any) -> BoundedRows:
+        inside = mapped(self, rows)
+        weight = np.maximum(inside.weight, 1e-6)  # some of it kept, so that no product overflows
+        return BoundedRows(inside.x / weight[:, None], inside.y, inside.weight, inside.first_row)
+
+    patch.setattr(WhitenedRows, "__call__", whitened_only)
+
+
+def response_not_clipped(patch: Patch) -> None:
+    patch.setattr(bounded, "_bounded_response", lambda y, known, *_: np.where(known, y, 0.0))
+
+
+def rows_centred_by_their_chunk(patch: Patch) -> None:
+    mapped = WhitenedRows.__call__
+
+    def centred(self: WhitenedRows, rows: Any) -> BoundedRows:
+        inside = mapped(self, rows)
+        return BoundedRows(
+            (inside.x - inside.x.sum(axis=0) / max(len(inside.x), 1)) / 2, inside.y, inside.weight, inside.first_row
+        )
+
+    patch.setattr(WhitenedRows, "__call__", centred)
+
+
+def ledger_copied(patch: Patch) -> None:
+    def deepcopy(self: MemoryLedger, memo: dict[int, Any]) -> MemoryLedger:  # noqa: ARG001
+        twin = MemoryLedger(self.account.budget, self.account.dataset)
+        twin._charges = list(self._charges)
+        return twin
+
+    patch.setattr(MemoryLedger, "__deepcopy__", deepcopy)
+
+
+def budget_unchecked(patch: Patch) -> None:
+    patch.setattr(Ledger, "_refuse_if_over", lambda self, spent, event: None)  # noqa: ARG005 - that is the fault
+
+
+def everything_covered(patch: Patch) -> None:
+    patch.setattr(GDP, "covers", lambda self, spent: True)  # noqa: ARG005 - that is the fault
+
+
+def charge_kept_after_refusal(patch: Patch) -> None:
+    append = MemoryLedger._append
+
+    def append_first(self: MemoryLedger, event: Any, note: str) -> None:
+        try:
+            append(self, event, note)
+        except Exception:
+            self._charges.append(Charge(event, note, ""))
+            raise
+
+    patch.setattr(MemoryLedger, "_append", append_first)
+
+
+def linear_composition(patch: Patch) -> None:
+    patch.setattr(Composed, "mu", property(lambda self: math.fsum(part.mu for part in self.parts)))
+
+
+def draw_skipped(patch: Patch) -> None:
+    patch.setattr(Reservation, "draw", lambda self, event: None)  # noqa: ARG005 - that is the fault
+
+
+def draw_after_noise(patch: Patch) -> None:
+    def release(self: TrustModel, rows: Any, query: Any, spend: Any, *, source: Any, reservation: Any) -> Any:
+        mechanism = self.mechanism(spend, rows)
+        answer = mechanism.release(query, rows, source, reservation.relation)
+        reservation.draw(mechanism.event())
+        return answer
+
+    patch.setattr(TrustModel, "release", release)
+
+
+def charge_after_noise(patch: Patch) -> None:
+    released = TrustModel.release
+
+    def reserve(self: Ledger, event: Any, *, relation: Relation = Relation.REPLACE_ONE, note: str = "") -> Reservation:
+        reservation = Reservation(event, relation, self.location)
+        vars(reservation)["charge_later"] = lambda: self._append(event, note)
+        return reservation
+
+    def release(self: TrustModel, *arguments: Any, reservation: Any, **parameters: Any) -> Any:
+        answer = released(self, *arguments, reservation=reservation, **parameters)
+        reservation.charge_later()
+        return answer
+
+    patch.setattr(Ledger, "reserve", reserve)
+    patch.setattr(TrustModel, "release", release)
+
+
+def whitening_not_undone(patch: Patch) -> None:
+    def pull_back(self: Frame, whitened: Any) -> tuple[Any, float]:
+        return (whitened[1:], float(whitened[0])) if self.intercept else (whitened, 0.0)
+
+    patch.setattr(Frame, "pull_back", pull_back)
+
+
+#: Fault, and the law that must catch it.
+FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
+    "the radius where the joint radius is needed": (radius_for_joint_radius, sensitivity_of("joint second moment")),
+    "R for R squared": (radius_not_squared, sensitivity_of("second moment")),
+    "add-remove for replace-one, moments": (removal_for_replacement, sensitivity_of("second moment")),
+    "add-remove for replace-one, scores": (removal_for_replacement, sensitivity_of("Gaussian score")),
+    "opposite scores forgotten": (score_of_one_direction, sensitivity_of("Binomial score")),
+    "a loose bound called tight": (bound_never_reached, sensitivity_of("second moment")),
+    "svec without the root of two": (off_diagonal_unscaled, matrix_entries),
+    "svec without the root of two, all entries": (off_diagonal_unscaled, noise_of("joint second moment")),
+    "mu over Delta": (inverted_noise, noise_of("second moment")),
+    "half the noise": (noise_of_half_the_scale, noise_of("Gaussian score")),
+    "one noise for n users": (users_add_one_noise, noise_of_local),
+    "truncation forgotten, rows": (truncation_forgotten, ball),
+    "truncation forgotten, sensitivity": (truncation_forgotten, sensitivity_of("second moment")),
+    "response not clipped": (response_not_clipped, ball),
+    "rows centred by their chunk": (rows_centred_by_their_chunk, rows_alone),
+    "rows centred by their chunk, sums": (rows_centred_by_their_chunk, additivity),
+    "a ledger copied by clone": (ledger_copied, clones),
+    "no budget check": (budget_unchecked, refusal),
+    "a budget that covers everything": (everything_covered, refusal),
+    "a reservation that covers everything": (everything_covered, no_overdraft),
+    "a refused charge that stays": (charge_kept_after_refusal, refusal),
+    "linear composition": (linear_composition, composition),
+    "the draw skipped": (draw_skipped, promise),
+    "the draw after the noise": (draw_after_noise, order),
+    "the charge after the noise": (charge_after_noise, order),
+    "whitening not undone": (whitening_not_undone, limit),
+    "whitening not undone, two matrices": (whitening_not_undone, public_matrix),
+    "mu over Delta, audited": (inverted_noise, audit),
+    "half the noise, audited": (noise_of_half_the_scale, audit),
+    "truncation forgotten, audited": (truncation_forgotten, audit),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_is_caught(fault: str, monkeypatch: Patch, tmp_path: Path, seed: int) -> None:
+    """Missed with probability 1e-9 at most: the planted scales are many standard deviations off."""
+    plant, law = FAULTS[fault]
+    law(seed, tmp_path)  # without the fault it holds
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        law(seed, tmp_path)

@@ -1,0 +1,89 @@
+"""The rules by which rows are bounded, on rows small enough to work out by hand.
+
+That bounds hold for every input is a law (tests/laws/test_row_map.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpregress.releases import Frame, ResponseScale, Weighting
+from dpregress.rows import BoundedRows, RawRows, ResponseRows, WhitenedRows
+
+nan, inf = math.nan, math.inf
+FRAME = Frame(
+    ("a", "b"), np.diag([2.0, 1.0]), 5.0, np.array([1.5, -1.0]), response=ResponseScale("y", scale=10.0, bound=3.0)
+)
+
+
+def bounded(x: list[float], y: float, frame: Frame = FRAME) -> BoundedRows:
+    return WhitenedRows(frame)(RawRows(np.array([x]), np.array([y])))
+
+
+def check(rows: BoundedRows, x: list[float], y: float, weight: float) -> None:
+    np.testing.assert_allclose(rows.x, [x], rtol=1e-10, atol=1e-300)
+    np.testing.assert_allclose(rows.y, [y], rtol=1e-10)
+    np.testing.assert_allclose(rows.weight, [weight], rtol=1e-10)
+
+
+def test_a_row_inside_the_ball_is_only_whitened() -> None:
+    check(bounded([1.5, 4.0], 20.0), [3.0, 4.0], 2.0, 1.0)
+
+
+def test_a_row_outside_is_shrunk_with_its_response() -> None:
+    check(bounded([3.0, 8.0], 20.0), [3.0, 4.0], 1.0, 0.5)
+
+
+def test_published_weighting_leaves_the_response_alone() -> None:
+    check(bounded([3.0, 8.0], 20.0, replace(FRAME, weighting=Weighting.FEATURES)), [3.0, 4.0], 2.0, 1.0)
+
+
+def test_the_response_is_clipped_after_the_weight() -> None:
+    check(bounded([1.5, 4.0], 50.0), [3.0, 4.0], 3.0, 1.0)
+    check(bounded([3.0, 8.0], -50.0), [3.0, 4.0], -2.5, 0.5)
+
+
+@pytest.mark.parametrize("cell", [nan, inf, -inf])
+def test_a_missing_feature_counts_as_the_fill(cell: float) -> None:
+    check(bounded([cell, 4.0], 20.0), [3.0, 4.0], 2.0, 1.0)
+    check(bounded([1.5, cell], 20.0), [3.0, -1.0], 2.0, 1.0)
+
+
+@pytest.mark.parametrize("response", [nan, inf, -inf])
+def test_a_missing_response_takes_its_row_out(response: float) -> None:
+    check(bounded([1.5, 4.0], response), [0.0, 0.0], 0.0, 0.0)
+
+
+def test_the_response_is_centred_and_scaled() -> None:
+    frame = Frame(("a",), np.eye(2), 9.0, np.zeros(1), True, ResponseScale("y", 100.0, 10.0, 3.0))
+    check(bounded([2.0], 120.0, frame), [1.0, 2.0], 2.0, 1.0)
+
+
+def test_a_huge_row_keeps_its_direction() -> None:
+    rows = bounded([3e300, 8e300], 20.0)
+    np.testing.assert_allclose(rows.x, [[3.0, 4.0]])
+    assert 0 <= rows.y[0] < 1e-290
+
+
+def test_the_first_row_is_handed_on() -> None:
+    rows = WhitenedRows(FRAME)(RawRows(np.zeros((2, 2)), np.zeros(2), first_row=77))
+    assert rows.first_row == 77
+    assert ResponseRows(FRAME)(RawRows(np.zeros((2, 2)), np.zeros(2), first_row=77)).first_row == 77
+
+
+def test_a_query_of_the_response_sees_no_features() -> None:
+    rows = ResponseRows(FRAME)(RawRows(np.full((3, 2), 1e9), np.array([20.0, nan, -99.0])))
+    assert rows.x.shape == (3, 0)
+    np.testing.assert_array_equal(rows.y, [2.0, 0.0, -3.0])
+    np.testing.assert_array_equal(rows.weight, [1.0, 0.0, 1.0])
+
+
+def test_pulling_back_is_the_frames() -> None:
+    for row_map in (WhitenedRows(FRAME), ResponseRows(FRAME)):
+        coef, intercept = row_map.pull_back(np.ones(2))
+        assert coef.tolist() == [20.0, 10.0]
+        assert intercept == 0.0
