@@ -133,7 +133,49 @@ def pmt_logistic(
         After every step, in the original frame.
     """
     frame = _pmt_frame(PublicMoments.from_rows(X_public), len(X), eta)
-    return _newton(X, y, frame, mu=mu, alpha=alpha, steps=steps, rng=rng)
+    return _newton_logistic(X, y, frame, mu=mu, alpha=alpha, steps=steps, rng=rng)
+
+
+def pmt_glm(
+    X: Matrix, y: Vector, X_public: Matrix, *, family: Family, mu: float, alpha: float, eta: float, steps: int,
+    response_bound: float, coef_bound: float, rng: np.random.Generator,
+) -> Matrix:  # fmt: skip
+    r"""Algorithm 4, DP-PMTGLM: noisy Newton steps for a canonical link, with the projection its privacy needs.
+
+    ``M1 = max |b'(z)|`` and ``M2 = max b''(z)`` over ``|z| <= Rb R``; each step's Hessian and gradient have noise
+    ``2 sqrt(T) R^2 M2 / (mu n)`` and ``2 sqrt(T) R (Ry + M1) / (mu n)``. M1 and M2 bound only coefficients
+    inside the ball of Rb; the published listing never projects on it, this one does after every step.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+        Clipped to ``[-response_bound, response_bound]``.
+    X_public : ndarray of shape (m, d)
+    family : Family
+        ``Gaussian``, ``Binomial`` or ``Poisson`` of :mod:`dpregress.queries`, with its canonical link.
+    mu, alpha, eta, steps, rng
+        As in :func:`pmt_logistic`; sqrt(2) mu in all.
+    response_bound, coef_bound : float
+        Ry, and Rb in the whitened frame; public.
+
+    Returns
+    -------
+    coef : ndarray of shape (steps, d)
+        After every step, in the original frame.
+    """
+    for name, bound in (("response_bound", response_bound), ("coef_bound", coef_bound)):
+        if not (math.isfinite(bound) and bound > 0):
+            raise InvalidInput(f"{name} must be positive and finite, not {bound}")
+    frame = _pmt_frame(PublicMoments.from_rows(X_public), len(X), eta)
+    reach = np.array([-1.0, 1.0]) * coef_bound * frame.radius
+    # b' is monotone and b'' of these families largest at 0 or at an end of the interval
+    largest_mean = float(np.abs(family.mean(reach)).max())
+    largest = float(family.information(np.array([*reach, 0.0])).max())
+    return _newton(
+        X, y, frame, family=family, response_bound=response_bound, clip=response_bound + largest_mean,
+        largest=largest, coef_bound=coef_bound, mu=mu, alpha=alpha, steps=steps, rng=rng,
+    )  # fmt: skip
 
 
 def private_only_logistic(
@@ -151,7 +193,7 @@ def private_only_logistic(
     mu, alpha, eta, steps, rng
         As in :func:`pmt_logistic`.
     """
-    return _newton(X, y, _oracle_frame(second_moment, len(X), eta), mu=mu, alpha=alpha, steps=steps, rng=rng)
+    return _newton_logistic(X, y, _oracle_frame(second_moment, len(X), eta), mu=mu, alpha=alpha, steps=steps, rng=rng)
 
 
 def gradient_descent(
@@ -187,7 +229,7 @@ def gradient_descent(
     each = split(GDP(mu), [1.0] * steps)
     coef = np.zeros(order)
     for spend in each:
-        coef = coef + rate * ask(ClippedGradient(frame, Gaussian(), coef, clip), spend).mean
+        coef = coef + rate * ask(ClippedGradient(frame, Gaussian, coef, clip), spend).mean
     return coef
 
 
@@ -217,8 +259,8 @@ class PublishedRidge(Solver):
     def solve(self, ask: Ask) -> Solution:
         assert self.frame.response is not None
         zero = np.zeros(self.frame.order)
-        gram = ask(PublishedHessian(self.frame, Gaussian(), zero), self._gram).gram
-        cross = ask(ClippedScore(self.frame, Gaussian(), zero, self.frame.response.bound), self._cross).mean
+        gram = ask(PublishedHessian(self.frame, Gaussian, zero, largest=1.0), self._gram).gram
+        cross = ask(ClippedScore(self.frame, Gaussian, zero, self.frame.response.bound), self._cross).mean
         slopes = self.frame.slopes
         system = gram + self.alpha * slopes @ slopes.T
         return Solution(np.asarray(np.linalg.solve(system, cross)), system, self.frame, None)
@@ -284,19 +326,31 @@ def _fit(X: Matrix, y: Vector, solver: PublishedRidge, mu: float, rng: np.random
     return solution.frame.pull_back(solution.whitened)[0]
 
 
-def _newton(
+def _newton_logistic(
     X: Matrix, y: Vector, frame: Frame, *, mu: float, alpha: float, steps: int, rng: np.random.Generator
 ) -> Matrix:
+    """Newton with the constants of Algorithm 3: ``b'' <= 1/4`` and ``|y - b'| <= 1`` everywhere."""
+    return _newton(
+        X, y, frame, family=Binomial, response_bound=1.0, clip=1.0, largest=0.25, coef_bound=math.inf,
+        mu=mu, alpha=alpha, steps=steps, rng=rng,
+    )  # fmt: skip
+
+
+def _newton(
+    X: Matrix, y: Vector, frame: Frame, *, family: Family, response_bound: float, clip: float, largest: float,
+    coef_bound: float, mu: float, alpha: float, steps: int, rng: np.random.Generator,
+) -> Matrix:  # fmt: skip
+    """Noisy Newton steps from 0, every iterate projected on the ball of ``coef_bound`` (whitened)."""
     _check_alpha(alpha)
-    family: Family = Binomial()
-    frame = frame.with_response(ResponseScale("y", bound=1.0))
+    frame = frame.with_response(ResponseScale("y", bound=response_bound))
     ask = _door(X, y, frame, math.sqrt(2) * mu, rng)
     penalty = alpha * frame.slopes @ frame.slopes.T
     coef = np.zeros(frame.order)
     iterates = np.empty((steps, frame.order))
     for step, spend in enumerate(split(GDP(mu), [1.0] * steps)):
-        hessian = ask(PublishedHessian(frame, family, coef), spend).gram + penalty
-        score = ask(ClippedScore(frame, family, coef, clip=1.0), spend).mean - penalty @ coef
+        hessian = ask(PublishedHessian(frame, family, coef, largest), spend).gram + penalty
+        score = ask(ClippedScore(frame, family, coef, clip), spend).mean - penalty @ coef
         coef = coef + np.linalg.solve(hessian, score)
+        coef = coef * min(1.0, coef_bound / max(float(np.linalg.norm(coef)), 1e-300))
         iterates[step] = frame.pull_back(coef)[0]
     return iterates

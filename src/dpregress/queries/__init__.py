@@ -1,10 +1,10 @@
 """What can be asked of private rows, each with its sensitivity."""
 
 from dpregress.queries.base import Ask, Query
-from dpregress.queries.families import Binomial, Family, Gaussian
+from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
 from dpregress.queries.histogram import ResponseHistogram
 from dpregress.queries.newton_moment import PublishedHessian
-from dpregress.queries.score import ClippedGradient, ClippedScore
+from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
 
 __all__ = [
@@ -13,9 +13,13 @@ __all__ = [
     "ClippedGradient",
     "ClippedScore",
     "Family",
+    "Gamma",
     "Gaussian",
+    "MeanResidual",
+    "Poisson",
     "PublishedHessian",
     "Query",
     "ResponseHistogram",
     "SecondMoment",
+    "family_of",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from dpregress.accounting import Event
 from dpregress.queries.base import Query
 from dpregress.queries.families import Family
@@ -23,34 +25,38 @@ class PublishedHessian(Query[Moments]):
     frame : Frame
         Without a response.
     family : Family
+        With its canonical link.
     coef : ndarray of shape (p,)
         Whitened coefficients, public or released.
+    largest : float
+        M2, a bound on ``b''`` that holds for every row: larger values are cut to it.
 
     References
     ----------
-    Cao, Bi, Zhang (2026), Theorem 4 and Algorithm 3.
+    Cao, Bi, Zhang (2026), Theorem 4 and Algorithms 3 and 4.
     """
 
     tight: ClassVar[bool] = False
 
-    def __init__(self, frame: Frame, family: Family, coef: Vector) -> None:
+    def __init__(self, frame: Frame, family: Family, coef: Vector, largest: float) -> None:
         super().__init__(frame.with_response(None))
         self.family = family
         self.coef = coef
+        self.largest = largest
 
     @property
     def size(self) -> int:
         return svec.length(self.frame.order)
 
     def value(self, rows: BoundedRows) -> Vector:
-        curvature = self.family.variance(linear_predictor(rows, self.coef))
+        curvature = np.minimum(self.family.information(linear_predictor(rows, self.coef)), self.largest)
         return svec.upper(rows.x.T @ (rows.x * curvature[:, None]))
 
     def contribution(self) -> float:
-        return self.frame.radius**2 * self.family.largest_variance
+        return self.frame.radius**2 * self.largest
 
     def replacement(self) -> float:
-        return 2 * self.frame.radius**2 * self.family.largest_variance
+        return 2 * self.frame.radius**2 * self.largest
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
         return Moments(svec.un_upper(total, self.frame.order), n, noise, events, self.frame)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
 from dpregress.queries.families import Family
 from dpregress.releases import Frame, NoiseLaw, Score, Vector
@@ -21,7 +22,7 @@ def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
 
 
 class _Residual(Query[Score]):
-    """What both scores share: the residual ``w (y - b'(x'beta))`` of a row with weight w."""
+    """What both scores share: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
     def __init__(self, frame: Frame, family: Family, coef: Vector, clip: float) -> None:
         super().__init__(frame)
@@ -34,15 +35,16 @@ class _Residual(Query[Score]):
         return self.frame.order
 
     def residual(self, rows: BoundedRows) -> Vector:
-        mean = self.family.mean(linear_predictor(rows, self.coef))
-        return np.asarray(rows.y - rows.weight * mean)
+        eta = linear_predictor(rows, self.coef)
+        with np.errstate(over="ignore"):
+            return np.asarray((rows.y - rows.weight * self.family.mean(eta)) * self.family.factor(eta))
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
         return Score(total, n, noise, events, self.frame)
 
 
 class ClippedScore(_Residual):
-    r"""``sum x clip(w (y - b'(x'beta)), +-C)``.
+    r"""``sum x clip(w (y - m(x'beta)) f(x'beta), +-C)``.
 
     With ``||x|| <= R`` a row contributes at most ``R C``; two rows can point in opposite directions, so
     replacing one moves the sum by at most ``2 R C``, and some pair by exactly that.
@@ -74,7 +76,7 @@ class ClippedScore(_Residual):
 
 
 class ClippedGradient(_Residual):
-    r"""``sum g min(1, C / ||g||)`` with ``g = x w (y - b'(x'beta))``: the gradient of noisy descent.
+    r"""``sum g min(1, C / ||g||)`` with ``g = x w (y - m(x'beta)) f(x'beta)``: the gradient of noisy descent.
 
     A row contributes at most C and replacing one moves the sum by at most ``2 C``, whatever the radius.
 
@@ -106,3 +108,46 @@ class ClippedGradient(_Residual):
 
     def replacement(self) -> float:
         return 2 * self.clip
+
+
+class MeanResidual(_Residual):
+    r"""``sum clip(y - m(x'beta), lower, upper)`` over rows without their weights: how far the mean prediction is off.
+
+    One number for which wide, lopsided bounds are affordable: replacing a row moves it by at most
+    ``upper - lower``, adding or removing one by ``max(-lower, upper)``.
+
+    Parameters
+    ----------
+    frame, family, coef
+        As in :class:`ClippedScore`.
+    lower, upper : float
+        Public bounds, ``lower <= 0 <= upper``.
+
+    References
+    ----------
+    METHODS 5: the sensitivity of one bounded number.
+    """
+
+    tight: ClassVar[bool] = True
+
+    def __init__(self, frame: Frame, family: Family, coef: Vector, lower: float, upper: float) -> None:
+        super().__init__(frame, family, coef, upper)
+        if not lower <= 0 <= upper:
+            raise InvalidInput(f"bounds of a residual must enclose 0, not {lower}, {upper}")
+        self.lower = lower
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def value(self, rows: BoundedRows) -> Vector:
+        known = rows.weight > 0
+        y = np.where(known, rows.y, 0.0) / np.where(known, rows.weight, 1.0)
+        residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
+        return np.array([np.clip(residual, self.lower, self.clip).sum()])
+
+    def contribution(self) -> float:
+        return max(-self.lower, self.clip)
+
+    def replacement(self) -> float:
+        return self.clip - self.lower
