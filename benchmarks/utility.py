@@ -1,4 +1,4 @@
-"""Accuracy at equal privacy in the simulation of METHODS 5, beside the paper and the fits without privacy.
+"""Accuracy at equal privacy in an ill-conditioned simulation, beside the paper and the fits without privacy.
 
     python -m benchmarks.utility [repeats]
 

@@ -48,6 +48,17 @@ def test_rows_lie_in_the_ball_in_real_arithmetic(order: int, radius: float, seed
         assert squared(row) <= allowed**2
 
 
+@pytest.mark.parametrize("units", [(1.0, 1.0), (1e100, 1e-100), (1e30, 1e-90), (1e-100, 1e-100), (1e100, 1e100)])
+def test_rows_that_overflow_lie_in_the_ball(units: tuple[float, float]) -> None:
+    """``||x|| <= R`` exactly for huge rows and for missing cells beside them, however far apart the units are."""
+    cells = [0.0, 3.0, -1e154, 1e200, -1e250, 1.7e308, np.nan]
+    x = np.array([[a, b] for a in cells for b in cells])
+    for radius in (1e-3, 1.5, 1e90):
+        bounded = WhitenedRows(frame_of(2, radius, np.diag(units)))(RawRows(x, np.ones(len(x))))
+        for row, before in zip(bounded.x, x, strict=True):
+            assert squared(row) <= Fraction(radius) ** 2, f"{before} became {row} in a ball of {radius}"
+
+
 @pytest.mark.parametrize("order", [1, 7, 40])
 def test_gradients_are_clipped_in_real_arithmetic(order: int, seed: int) -> None:
     """``||x|| |r| <= C`` exactly, for the residual as it is clipped. No seed can break it."""
@@ -93,15 +104,18 @@ def test_rows_do_not_depend_on_each_other(order: int, broken: int, seed: int) ->
 # ---------------------------------------------------------------- part 2: sums
 
 
-def some_queries(frame: Frame, slope: float = 1.0) -> list[Query[Any]]:
-    coef = slope * np.eye(frame.order)[0]  # a prediction without rounding, however a product is computed
-    return [
-        SecondMoment(frame),
-        SecondMoment(frame.with_response(None)),
-        PublishedHessian(frame, Binomial(), coef),
-        ClippedScore(frame, GaussianFamily(), coef, 1.0),
-        ClippedGradient(frame, GaussianFamily(), coef, 1.0),
-    ]
+def query_of(which: int, frame: Frame, slope: float = 1.0) -> Query[Any]:
+    """One of five queries; the last three look at coefficients."""
+    coef = np.zeros(frame.order)
+    coef[0] = slope  # a prediction without rounding, however a product is computed
+    make: tuple[Callable[[], Query[Any]], ...] = (
+        lambda: SecondMoment(frame),
+        lambda: SecondMoment(frame.with_response(None)),
+        lambda: PublishedHessian(frame, Binomial(), coef),
+        lambda: ClippedScore(frame, GaussianFamily(), coef, 1.0),
+        lambda: ClippedGradient(frame, GaussianFamily(), coef, 1.0),
+    )
+    return make[which]()
 
 
 def exact_sum(vectors: list[Vector]) -> tuple[list[Fraction], list[Fraction]]:
@@ -118,7 +132,7 @@ def test_sums_are_as_exact_as_stated(which: int, n: int, seed: int) -> None:
     A term is computed from its bounded row, where a few operations round it: the 4 in the bound, and the 8 here.
     """
     rng = np.random.default_rng(seed)
-    query = some_queries(frame_of(2))[which]
+    query = query_of(which, frame_of(2))
     source = ArraySource(rng.normal(size=(n, 2)), rng.normal(size=n))
     row_map = WhitenedRows(query.frame)
     many = 10**9  # columns: chunks of 256 rows
@@ -177,7 +191,16 @@ def overflowing_columns() -> tuple[Frame, RawRows]:
     return frame, RawRows(np.array([[1e200, 1e200], [-1e290, 1e290], [1.0, np.nan]]), np.ones(3))
 
 
-@pytest.mark.parametrize("make", [overflowing_response, overflowing_columns], ids=lambda f: f.__name__)
+def response_without_scale() -> tuple[Frame, RawRows]:
+    """A scale of 0, as half of a minute range can be: 0/0 is no number, 1/0 is infinite."""
+    frame = frame_of(2).with_response(ResponseScale("y", scale=0.0, bound=3.0, cross=0.4))
+    return frame, RawRows(np.ones((2, 2)), np.array([0.0, 1.0]))
+
+
+STRANGE = [overflowing_response, overflowing_columns, response_without_scale]
+
+
+@pytest.mark.parametrize("make", STRANGE, ids=lambda f: f.__name__)
 def test_bounded_rows_are_numbers(make: Strange) -> None:
     """A total that is not a number is replaced by 0: no row may bring that about, or it would show in the release."""
     try:
@@ -189,6 +212,14 @@ def test_bounded_rows_are_numbers(make: Strange) -> None:
         assert np.isfinite(getattr(bounded, name)).all(), f"{name} is not a number"
 
 
+@pytest.mark.parametrize("strange", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("which", [2, 3, 4])
+def test_coefficients_are_numbers(which: int, strange: float) -> None:
+    """Infinity times 0 is no number: which rows hold a 0 would show in the total."""
+    with pytest.raises(InvalidInput):
+        query_of(which, frame_of(2), slope=strange)
+
+
 @pytest.mark.parametrize("size", [1.7e308, 1e300, 1e290, 1e200])
 @pytest.mark.parametrize("which", range(5))
 def test_no_warning_tells_of_a_huge_row(which: int, size: float) -> None:
@@ -196,5 +227,5 @@ def test_no_warning_tells_of_a_huge_row(which: int, size: float) -> None:
     rows = PrivateRows(ArraySource(np.array([[size, size], [1.0, 2.0]]), np.array([1.0, 1.0])))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        total = exact_total(some_queries(frame_of(2), slope=2.0**40)[which], rows)
+        total = exact_total(query_of(which, frame_of(2), slope=2.0**40), rows)
     assert np.isfinite(total).all()

@@ -131,7 +131,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=list(LINES))
-@pytest.mark.parametrize("place", [0, 20, 40])
+@pytest.mark.parametrize("place", [0, 20, 39])
 def test_no_line_changes_another(tmp_path: Path, line: bytes, place: int) -> None:
     """Replacing one record must change one row: n stays, and so do the cells of every other line."""
     before = [b"%d,%d" % (row, row + 1) for row in range(40)]
@@ -140,6 +140,12 @@ def test_no_line_changes_another(tmp_path: Path, line: bytes, place: int) -> Non
     assert len(table) == 41
     kept = {tuple(row) for row in table.tolist()}
     assert {(float(row), float(row + 1)) for row in range(40)} <= kept
+
+
+def test_a_blank_line_is_a_row_wherever_it_stands(tmp_path: Path) -> None:
+    """Were blank lines at the end dropped, the last record would decide n by being blank."""
+    for end, rows in ((b"", 2), (b"\n", 3), (b"\r\n\n", 4), (b"\n \n", 4)):
+        assert read(csv_file(tmp_path, b"a,b\n1,2\n3,4\n" + end)).num_rows == rows
 
 
 #: Bytes of a line that is neither blank nor touches quotes and line ends.

@@ -171,15 +171,15 @@ def test_bins_within_the_noise_do_not_count(seed: int) -> None:
 
 
 def test_the_scale_is_never_taken_from_an_empty_bin(seed: int) -> None:
-    """200 histograms of 20,000 normal values with the noise of a real one: every scale within a factor 2.
+    """100 histograms of 20,000 normal values with the noise of a real one: every scale within a factor 2.
 
     Half of the 160 bins are empty, up to 2^40: one of them counting for a row makes the fit worthless, so the
-    chance of that has to be negligible over any number of fits. A threshold of 7 sigma fails 80 empty bins with
-    a probability of 1e-10 a histogram, 2e-8 over all of these; the bins that hold the scale are beyond 50 sigma.
+    chance of that has to be negligible over any number of fits. At 1e-8 a histogram for all bins together this fails
+    with a probability of at most 1e-6; the bins that hold the scale are beyond 50 sigma.
     """
     rng = np.random.default_rng(seed)
     values = rng.normal(size=20_000)
-    for _ in range(200):
+    for _ in range(100):
         assert 0.5 <= scale_of(histogram(values, 20.0, 20.0 * rng.normal(size=160))) <= 2.0
 
 

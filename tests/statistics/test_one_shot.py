@@ -57,9 +57,9 @@ class Silent(NoiseSource):
 
 
 def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """z-scores of 400 fits to one table, against the fit whose frame is the same and whose noise is left out.
+    """z-scores of 1,000 fits to one table, against the fit whose frame is the same and whose noise is left out.
 
-    The squares of each coefficient's z-scores add up to chi-square with 400 degrees of freedom, up to terms of second
+    The squares of each coefficient's z-scores add up to chi-square with 1,000 degrees of freedom, up to terms of second
     order (under 1% here, allowed for): 8 tails of 1e-8 each, less than 1e-7 in all. Nothing is simulated but
     the noise, so sampling has no part in it.
     """
@@ -74,7 +74,7 @@ def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monke
     with monkeypatch.context() as patch:
         patch.setattr(_fit, "noise_source", lambda _: Silent())
         exact = fit(0).coef_
-    repeats = 400
+    repeats = 1_000
     scores = np.empty((repeats, 4))
     for repeat in range(repeats):
         found = fit(int(rng.integers(2**62))).coefficients_

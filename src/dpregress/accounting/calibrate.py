@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dpregress.accounting.events import GDP, Event
 from dpregress.errors import InvalidInput
 
+#: Far above what a sampler's grid takes of a release (2^-40).
+_SMALLEST_MU = 2.0**-30
+
 
 def gaussian_promise(budget: Event) -> GDP:
     """The whole budget as one GDP event: what a fit by Gaussian mechanisms reserves.
@@ -20,6 +23,8 @@ def gaussian_promise(budget: Event) -> GDP:
     mu = budget.gaussian_mu
     if mu <= 0:
         raise InvalidInput("Gaussian noise cannot keep a pure epsilon budget: use ApproxDP(epsilon, delta)")
+    if mu < _SMALLEST_MU:
+        raise InvalidInput(f"a budget of mu = {mu:.3g} is too small for noise to be drawn safely: spend more")
     return GDP(mu)
 
 

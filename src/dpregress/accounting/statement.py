@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dpregress.accounting.events import Composed, Event, Relation, group
@@ -69,5 +70,5 @@ class PrivacyStatement:
             "events": [event.encode() for event in self.events.parts],
             "assumed_public": list(self.assumed_public),
             "seeded": self.seeded,
-            "recorded": self.recorded,
+            "recorded": None if self.recorded is None else Path(self.recorded).name,
         }

@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cli.main(arguments, prog_name="dpregress", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as without:
+        click.echo(without.ctx.get_help())
     except click.Abort:
         click.echo("error: interrupted; a budget that was charged before stays charged", err=True)
         sys.exit(130)

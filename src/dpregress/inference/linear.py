@@ -32,7 +32,7 @@ def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix
 
 
 def sampling_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
-    """Covariance of whitened least squares from sampling: ``s^2 A^{-1} H A^{-1} / n``, homoscedastic."""
+    """Covariance from sampling, ``s^2 A^{-1} / n``: homoscedastic, and generous where there is a penalty."""
     gram = moments.gram
     residual = max(float(moments.response_second - 2 * coef @ moments.cross + coef @ gram @ coef), 0.0)
     return residual / moments.n * _sandwich(system, system)

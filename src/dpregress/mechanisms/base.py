@@ -20,6 +20,10 @@ class Mechanism(ABC):
         """What one release costs."""
 
     @abstractmethod
+    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
+        """Refuse what cannot be released safely; public numbers decide, before anything is drawn."""
+
+    @abstractmethod
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
         """Answer the query."""
 

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 from dpregress.accounting import GDP, Relation
+from dpregress.errors import UnsafeNoise
 from dpregress.mechanisms.base import Mechanism, exact_total, float_sensitivity
-from dpregress.mechanisms.randomness import GRID_BITS, NoiseSource
+from dpregress.mechanisms.randomness import GRID_BITS, NoiseSource, check_sigma
 from dpregress.queries.base import Query, R
 from dpregress.releases import Isotropic
 from dpregress.rows import PrivateRows
@@ -39,8 +40,16 @@ class Gaussian(Mechanism):
     def event(self) -> GDP:
         return self.spend
 
+    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
+        check_sigma(self._sigma(query, rows, relation))
+
+    def _sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
+        remaining = self.spend.mu - 2.0**-GRID_BITS
+        if remaining <= 0:
+            raise UnsafeNoise(f"mu = {self.spend.mu} is less than the sampler's grid takes: spend more")
+        return float_sensitivity(query, rows, relation) / remaining * math.sqrt(self.contributors)
+
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
-        sigma = float_sensitivity(query, rows, relation) / (self.spend.mu - 2.0**-GRID_BITS)
-        sigma *= math.sqrt(self.contributors)
+        sigma = self._sigma(query, rows, relation)
         noisy = source.add_gaussian(exact_total(query, rows), sigma)
         return query.read(noisy, n=rows.n, noise=Isotropic(sigma), events=(self.spend,))

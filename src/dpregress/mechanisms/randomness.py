@@ -47,8 +47,7 @@ class NoiseSource(ABC):
         UnsafeNoise
             For a scale that is zero, negative, not finite, or outside the sampler's range.
         """
-        if not _SMALLEST_SIGMA <= sigma <= _LARGEST_SIGMA:
-            raise UnsafeNoise(f"no noise of scale {sigma} can be drawn safely: use a larger or smaller budget")
+        check_sigma(sigma)
         limit = min(sigma * _LARGEST_VALUE, np.finfo(float).max)
         safe = np.clip(np.nan_to_num(value, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
         noisy = self._draw(np.ascontiguousarray(safe, dtype=np.float64), float(sigma))
@@ -86,6 +85,12 @@ class SeededSource(NoiseSource):
 
     def _draw(self, value: Vector, sigma: float) -> Vector:
         return np.asarray(value + self.generator.normal(0.0, sigma, size=value.shape))
+
+
+def check_sigma(sigma: float) -> None:
+    """Refuse a scale that is zero, negative, not finite, or outside the sampler's range."""
+    if not _SMALLEST_SIGMA <= sigma <= _LARGEST_SIGMA:
+        raise UnsafeNoise(f"no noise of scale {sigma} can be drawn safely: use a larger or smaller budget")
 
 
 def noise_source(random_state: int | np.random.Generator | np.random.RandomState | None) -> NoiseSource:

@@ -2,7 +2,7 @@ r"""The scale and bound of the response, from public facts alone.
 
 The moments hold ``y~ = clip(s (y - centre) / scale, +-C)``. A wider clip biases less and drowns more:
 the noise of the joint release grows with C, so C is chosen on public labels to minimise predicted noise
-plus squared clipping bias. Without labels C is 3 scales, the bound measured in METHODS 5.
+plus squared clipping bias. Without labels C is 3 scales, the bound that measured best (docs/methods/one-shot.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from dpregress.public.schema import Numeric, Schema
 from dpregress.releases import Frame, ResponseScale, Vector
 
-#: Clip in scales of the response where its distribution is not known (METHODS 5, step 3).
+#: Clip in scales of the response where its distribution is not known (docs/methods/one-shot.md).
 DEFAULT_CLIP = 3.0
 
 

@@ -1,7 +1,7 @@
 r"""Where a fit starts: coordinates and a radius from public facts alone.
 
 Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
-norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages (METHODS: measured best;
+norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages (measured best;
 no shrinkage, small eigenvalues are what must be whitened). Directions in which S is zero take the
 scale of the schema. Without public moments the schema's bounds, or a plain bound on the row norm, give
 a first frame that the recipe refines with a private second moment.

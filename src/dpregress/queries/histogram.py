@@ -17,8 +17,8 @@ from dpregress.rows.bounded import BoundedRows
 class ResponseHistogram(Query[Histogram]):
     r"""Counts of ``|y|`` in public bins.
 
-    A row lies in one bin: adding or removing it moves one count by 1, replacing it two counts by 1
-    each, so the sensitivities are 1 and ``sqrt 2``.
+    A row lies in one bin, or in none without a response: adding or removing it moves one count by 1,
+    replacing it two counts by 1 each, so the sensitivities are 1 and ``sqrt 2``.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class ResponseHistogram(Query[Histogram]):
 
     References
     ----------
-    METHODS 5, steps 3 and 4.
+    docs/queries.md.
     """
 
     tight: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class ResponseHistogram(Query[Histogram]):
         return len(self.edges) - 1
 
     def value(self, rows: BoundedRows) -> Vector:
-        bins = np.searchsorted(self.edges[1:-1], np.abs(rows.y), side="right")
+        bins = np.searchsorted(self.edges[1:-1], np.abs(rows.y[rows.weight > 0]), side="right")
         return np.bincount(bins, minlength=self.size).astype(np.float64)
 
     def contribution(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.queries.base import Query
 from dpregress.queries.families import Family
-from dpregress.queries.score import linear_predictor
+from dpregress.queries.score import checked, linear_predictor
 from dpregress.releases import Frame, Moments, NoiseLaw, Vector, svec
 from dpregress.rows.bounded import BoundedRows
 
@@ -41,7 +41,7 @@ class PublishedHessian(Query[Moments]):
     def __init__(self, frame: Frame, family: Family, coef: Vector, largest: float) -> None:
         super().__init__(frame.with_response(None))
         self.family = family
-        self.coef = coef
+        self.coef = checked(coef)
         self.largest = largest
 
     @property

@@ -11,7 +11,7 @@ from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
 from dpregress.queries.families import Family
 from dpregress.releases import Frame, NoiseLaw, Score, Vector
-from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.bounded import ULPS, BoundedRows
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
@@ -21,13 +21,20 @@ def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
     return np.clip(predictor, -1e75, 1e75)
 
 
+def checked(coef: Vector) -> Vector:
+    """Coefficients that are numbers: infinity times 0 is none, and would show which rows hold a 0."""
+    if not (np.abs(coef) <= 1e100).all():
+        raise InvalidInput("coefficients must be finite: the steps before have diverged")
+    return coef
+
+
 class _Residual(Query[Score]):
     """What both scores share: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
     def __init__(self, frame: Frame, family: Family, coef: Vector, clip: float) -> None:
         super().__init__(frame)
         self.family = family
-        self.coef = coef
+        self.coef = checked(coef)
         self.clip = clip
 
     @property
@@ -60,7 +67,7 @@ class ClippedScore(_Residual):
 
     References
     ----------
-    Cao, Bi, Zhang (2026), Algorithms 2 and 3; METHODS 5, step 4.
+    Cao, Bi, Zhang (2026), Algorithms 2 and 3; docs/queries.md.
     """
 
     tight: ClassVar[bool] = True
@@ -96,11 +103,10 @@ class ClippedGradient(_Residual):
 
     def value(self, rows: BoundedRows) -> Vector:
         residual = self.residual(rows)
-        length = np.linalg.norm(rows.x, axis=1)
-        # clip * (1 - 1e-14): rounding in the norm and the quotient must not carry a row past C
-        bounded = np.sign(residual) * np.minimum(
-            np.abs(residual), self.clip * (1 - 1e-14) / np.maximum(length, np.finfo(float).tiny)
-        )
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows.x, rows.x), np.finfo(float).tiny))
+        # rounding in the norm and the quotient must not carry a row past C
+        clip = self.clip * (1 - ULPS * (self.frame.order + 4) * np.finfo(float).eps)
+        bounded = np.sign(residual) * np.minimum(np.abs(residual), clip / length)
         return np.asarray(bounded @ rows.x)
 
     def contribution(self) -> float:

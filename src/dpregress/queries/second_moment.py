@@ -22,7 +22,7 @@ class SecondMoment(Query[Moments]):
     * replacing one: ``||v v' - z z'||_F^2 = ||v||^4 + ||z||^4 - 2 (v'z)^2 <= 2 Rv^4``, since both are
       positive semi-definite. Orthogonal rows on the sphere reach it: they exist when ``u C <= R``.
 
-    Source: METHODS 0 and 5; the published bound is 2 R^2 (Cao, Bi, Zhang 2026, Theorem 4).
+    Source: docs/queries.md; the published bound is 2 R^2 (Cao, Bi, Zhang 2026, Theorem 4).
     """
 
     tight: ClassVar[bool] = True

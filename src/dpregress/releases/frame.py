@@ -13,6 +13,9 @@ import numpy as np
 from dpregress.errors import InvalidInput
 from dpregress.releases.svec import Matrix, Vector
 
+#: Public numbers lie between its inverse and this: assumption A3 of docs/privacy/floating-point.md.
+_HUGE = 1e100
+
 
 class Weighting(StrEnum):
     """What shrinks when a row lies outside the ball."""
@@ -41,6 +44,13 @@ class ResponseScale:
     scale: float = 1.0
     bound: float = math.inf
     cross: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite = (self.scale, self.cross, *(() if math.isinf(self.bound) else (self.bound,)))
+        if not (all(1 / _HUGE <= value <= _HUGE for value in finite) and abs(self.centre) <= _HUGE and self.bound > 0):
+            raise InvalidInput(
+                f"scale, bound and weight of {self.name!r} must be positive, between {1 / _HUGE} and {_HUGE}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +87,9 @@ class Frame:
         order = len(self.features) + self.intercept
         if self.whitening.shape != (order, order) or self.fill.shape != (len(self.features),):
             raise InvalidInput(f"a frame of {order} columns needs a whitening of shape {(order, order)}")
-        if not (self.radius > 0 and np.isfinite(self.whitening).all() and np.isfinite(self.fill).all()):
-            raise InvalidInput("a frame needs a positive radius and finite public moments")
+        numbers = np.concatenate([self.whitening.ravel(), self.fill])
+        if not ((np.abs(numbers) <= _HUGE).all() and (1 / _HUGE <= self.radius <= _HUGE or self.radius == math.inf)):
+            raise InvalidInput("a frame needs a positive radius and finite public moments, none beyond 1e100")
 
     @property
     def order(self) -> int:

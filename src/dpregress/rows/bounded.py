@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 
 #: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
-_ULPS = 8
+ULPS = 8
 #: Largest norm of a row, and largest response, where the frame has no finite bound: products stay finite.
 _LARGEST = 1e75
 _HUGE = 1e300
@@ -103,7 +103,7 @@ class WhitenedRows(RowMap):
 
     @property
     def _limit(self) -> float:
-        return self.radius * (1 - _ULPS * (self.frame.order + 4) * np.finfo(float).eps)
+        return self.radius * (1 - ULPS * (self.frame.order + 4) * np.finfo(float).eps)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
         """Whitened rows and their squared norms, which are not finite for rows that need a second look.
@@ -130,7 +130,7 @@ class WhitenedRows(RowMap):
         direction = (raw / size[:, None]) @ (self.frame.slopes / unit).T
         if self.frame.shift is not None:
             direction += (self.frame.shift / unit) / size[:, None]
-        length = np.maximum(np.sqrt(np.einsum("ij,ij->i", direction, direction)), _TINY)
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", direction, direction), _TINY))
         log_norm = np.log(length) + np.log(size) + math.log(unit)
         log_kept = np.minimum(log_norm, math.log(min(self._limit, _LARGEST)) - _LOG_ERROR)
         x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]

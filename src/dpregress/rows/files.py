@@ -161,8 +161,8 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
     header, _, body = path.read_bytes().partition(b"\n")
     delimiter = _delimiter(header.decode("utf-8-sig")).encode()
     lines = body.split(b"\n")
-    while lines and lines[-1] in (b"", b"\r"):
-        lines.pop()
+    if lines[-1] == b"":
+        lines.pop()  # what follows the last line's end; any other blank line is a row of missing cells
     lines = [_mended(line, delimiter, len(names)) for line in lines]
     if not lines:
         return pa.table({name: pa.nulls(0, pa.binary()) for name in wanted})

@@ -1,6 +1,6 @@
 r"""The one-shot recipe: one joint release of whitened, row-weighted, bounded moments.
 
-Steps (METHODS 5, steps 1-3), every choice a function of public facts:
+Every choice is a function of public facts (docs/methods/one-shot.md):
 
 1. coordinates and radius from the public moment; with fewer than 5 public rows a column, or none,
    10% of mu^2 buys a private second moment by which they are whitened again;
@@ -31,11 +31,11 @@ from dpregress.solvers.repair import floored, gram_floor
 _REFINE_SHARE = 0.10
 _SCALE_SHARE = 0.014
 _LARGEST_SCALE_SHARE = 0.20
-#: A histogram of scales is reliable from about this n mu (METHODS 7).
+#: A histogram of scales is reliable from about this n mu.
 _RELIABLE = 200.0
 #: Chance that an empty bin is taken for a full one, in all bins together.
 _FALSE_BIN = 1e-8
-_EDGES = 2.0 ** np.arange(-40, 40.5, 0.5)
+_EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
 
 
 class OneShot(Solver):

@@ -56,6 +56,7 @@ class TrustModel(ABC):
             # the noise includes a bound on rounding that needs n, which is private under add-or-remove
             raise NotAnswered(f"fits are private for {Relation.REPLACE_ONE.value} neighbours only")
         mechanism = self.mechanism(spend, rows)
+        mechanism.check(query, rows, reservation.relation)
         reservation.draw(mechanism.event())
         return mechanism.release(query, rows, source, reservation.relation)
 
