@@ -15,7 +15,14 @@ if TYPE_CHECKING:
         PureDP,
         SQLiteLedger,
     )
-    from dpregress.estimators import DPLinearRegression, DPRidge
+    from dpregress.estimators import (
+        DPGammaRegressor,
+        DPGLMRegressor,
+        DPLinearRegression,
+        DPLogisticRegression,
+        DPPoissonRegressor,
+        DPRidge,
+    )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 
 __version__ = "0.1.0"
@@ -26,7 +33,11 @@ _EXPORTS = {
     "ZCDP": "accounting",
     "ApproxDP": "accounting",
     "Categorical": "public",
+    "DPGLMRegressor": "estimators",
+    "DPGammaRegressor": "estimators",
     "DPLinearRegression": "estimators",
+    "DPLogisticRegression": "estimators",
+    "DPPoissonRegressor": "estimators",
     "DPRidge": "estimators",
     "MemoryLedger": "accounting",
     "Numeric": "public",
@@ -42,7 +53,11 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "Categorical",
+    "DPGLMRegressor",
+    "DPGammaRegressor",
     "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPPoissonRegressor",
     "DPRidge",
     "MemoryLedger",
     "Numeric",

@@ -1,5 +1,13 @@
 """Estimators with scikit-learn's contract and a budget."""
 
+from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpregress.estimators.linear import DPLinearRegression, DPRidge
 
-__all__ = ["DPLinearRegression", "DPRidge"]
+__all__ = [
+    "DPGLMRegressor",
+    "DPGammaRegressor",
+    "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPPoissonRegressor",
+    "DPRidge",
+]

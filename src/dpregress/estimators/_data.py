@@ -152,3 +152,12 @@ def _unused(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "'"
     return name
+
+
+def coded(y: Any, levels: Sequence[float | str]) -> Vector:
+    """Positions of labels among ``levels``, of shape (n,); NaN for a label that is none of them."""
+    array = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    if array.ndim != 1:
+        raise InvalidInput(f"y should be a 1d array, got an array of shape {array.shape} instead.")
+    known = {text_of(level): float(position) for position, level in enumerate(levels)}
+    return np.array([known.get(text_of(cell), np.nan) for cell in array.tolist()], dtype=np.float64)

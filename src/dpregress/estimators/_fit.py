@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -14,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import design, matrix, training_source, training_table
+from dpregress.estimators._summary import summary_of
+from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
@@ -22,7 +25,7 @@ from dpregress.releases import Coefficients, Vector
 from dpregress.rows import PrivateRows, Source, TableSource, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
-from dpregress.solvers import Solution, Solver
+from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
 
 
@@ -46,8 +49,13 @@ class PrivateLinearModel(BaseEstimator):
         """The method, from public facts and the budget."""
 
     @abstractmethod
-    def _coefficients(self, solution: Solution, facts: Facts) -> Coefficients:
-        """Coefficients in original units with their uncertainty."""
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        """Covariances of the whitened coefficients, where they are known."""
+
+    def summary(self) -> str:
+        """Coefficients, their standard errors and the guarantee, as text."""
+        check_is_fitted(self)
+        return summary_of(self.coefficients_, self.privacy_)
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
         """Fit within the budget of ``privacy``.
@@ -128,7 +136,7 @@ class PrivateLinearModel(BaseEstimator):
         rows = PrivateRows(source, ThreadedEngine(progress=progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
-        result = self._coefficients(solution, facts)
+        result = _coefficients(solution, self._uncertainty(solution), facts)
         self.coefficients_ = result
         self.coef_: Vector = result.coef
         self.intercept_: float = result.intercept
@@ -165,3 +173,26 @@ class PrivateLinearModel(BaseEstimator):
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def checked_penalty(alpha: float) -> float:
+    """Refuse a penalty that is negative or not finite."""
+    if not (math.isfinite(alpha) and alpha >= 0):
+        raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
+    return alpha
+
+
+def _coefficients(solution: Solution, uncertainty: Uncertainty | None, facts: Facts) -> Coefficients:
+    """Coefficients in original units with their standard errors, NaN where those are not known."""
+    frame = solution.frame
+    coef, intercept = frame.pull_back(solution.whitened)
+    unknown = np.full(len(coef), np.nan)
+    return Coefficients(
+        features=frame.features,
+        coef=coef,
+        intercept=intercept,
+        target=facts.target,
+        n=facts.n,
+        privacy_error=unknown if uncertainty is None else in_original_units(uncertainty.privacy, frame),
+        standard_error=unknown if uncertainty is None else in_original_units(uncertainty.total, frame),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import numpy as np
@@ -11,14 +10,13 @@ from sklearn.base import RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput
-from dpregress.estimators._fit import PrivateLinearModel
-from dpregress.estimators._summary import summary_of
-from dpregress.inference import in_original_units, privacy_covariance, sampling_covariance
+from dpregress.estimators._fit import PrivateLinearModel, checked_penalty
+from dpregress.inference import privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_frame
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
-from dpregress.releases import Coefficients, Vector
-from dpregress.solvers import OneShot, Solution, Solver
+from dpregress.releases import Vector
+from dpregress.solvers import OneShot, Solution, Solver, Uncertainty
 
 Recipe = Literal["one-shot", "paper"]
 #: The eta of the paper's simulations, used by ``recipe="paper"``.
@@ -108,17 +106,11 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         """``X coef + intercept``, of shape (m,); a missing cell counts as the public mean."""
         return self._linear_predictor(X)
 
-    def summary(self) -> str:
-        """Coefficients, their standard errors and the guarantee, as text."""
-        return summary_of(self.coefficients_, self.privacy_)
-
     def _penalty(self) -> float:
         return self.alpha
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
-        alpha = self._penalty()
-        if not (math.isfinite(alpha) and alpha >= 0):
-            raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
+        alpha = checked_penalty(self._penalty())
         if self.recipe == "one-shot":
             return OneShot(facts, budget, alpha)
         if self.recipe == "paper":
@@ -128,25 +120,12 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
             return PublishedRidge(frame, budget, alpha / facts.n)
         raise InvalidInput(f'recipe must be "one-shot" or "paper", not {self.recipe!r}')
 
-    def _coefficients(self, solution: Solution, facts: Facts) -> Coefficients:
-        frame, moments = solution.frame, solution.moments
-        coef, intercept = frame.pull_back(solution.whitened)
-        if moments is None:
-            privacy_error = standard_error = np.full(len(coef), np.nan)
-        else:
-            noise = privacy_covariance(moments, solution.whitened, solution.system)
-            sampling = sampling_covariance(moments, solution.whitened, solution.system)
-            privacy_error = in_original_units(noise, frame)
-            standard_error = in_original_units(noise + sampling, frame)
-        return Coefficients(
-            features=frame.features,
-            coef=coef,
-            intercept=intercept,
-            target=facts.target,
-            n=facts.n,
-            privacy_error=privacy_error,
-            standard_error=standard_error,
-        )
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        if solution.moments is None:
+            return None
+        noise = privacy_covariance(solution.moments, solution.whitened, solution.system)
+        sampling = sampling_covariance(solution.moments, solution.whitened, solution.system)
+        return Uncertainty(noise, noise + sampling)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

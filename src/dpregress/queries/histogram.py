@@ -10,11 +10,40 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
+from dpregress.queries.families import Family
+from dpregress.queries.score import ClippedScore
 from dpregress.releases import Frame, Histogram, NoiseLaw, Vector
 from dpregress.rows.bounded import BoundedRows
 
 
-class ResponseHistogram(Query[Histogram]):
+class _Histogram(Query[Histogram]):
+    """Counts of magnitudes in public bins, at most one a row."""
+
+    def __init__(self, frame: Frame, edges: Vector) -> None:
+        super().__init__(frame)
+        if len(edges) < 3 or not (np.diff(edges) > 0).all():
+            raise InvalidInput("a histogram needs at least two bins with increasing edges")
+        self.edges = edges
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    def counts(self, values: Vector) -> Vector:
+        bins = np.searchsorted(self.edges[1:-1], np.abs(values), side="right")
+        return np.bincount(bins, minlength=self.size).astype(np.float64)
+
+    def contribution(self) -> float:
+        return 1.0
+
+    def replacement(self) -> float:
+        return math.sqrt(2)
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Histogram:
+        return Histogram(total, n, noise, events, self.frame, self.edges)
+
+
+class ResponseHistogram(_Histogram):
     r"""Counts of ``|y|`` in public bins.
 
     A row lies in one bin, or in none without a response: adding or removing it moves one count by 1,
@@ -35,25 +64,34 @@ class ResponseHistogram(Query[Histogram]):
     tight: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
 
-    def __init__(self, frame: Frame, edges: Vector) -> None:
-        super().__init__(frame)
-        if len(edges) < 3 or not (np.diff(edges) > 0).all():
-            raise InvalidInput("a histogram needs at least two bins with increasing edges")
-        self.edges = edges
+    def value(self, rows: BoundedRows) -> Vector:
+        return self.counts(rows.y[rows.weight > 0])
 
-    @property
-    def size(self) -> int:
-        return len(self.edges) - 1
+
+class ResidualHistogram(_Histogram):
+    r"""Counts of ``|w (y - m(x'beta)) f(x'beta)|``, the sizes that a score's clip cuts, in public bins.
+
+    One count a row as in :class:`ResponseHistogram`: sensitivities 1 and ``sqrt 2``.
+
+    Parameters
+    ----------
+    frame : Frame
+        With a response.
+    family : Family
+    coef : ndarray of shape (p,)
+        Whitened coefficients, public or released.
+    edges : ndarray of shape (bins + 1,)
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = True
+
+    def __init__(self, frame: Frame, family: Family, coef: Vector, edges: Vector) -> None:
+        super().__init__(frame, edges)
+        self._score = ClippedScore(frame, family, coef, clip=1.0)
 
     def value(self, rows: BoundedRows) -> Vector:
-        bins = np.searchsorted(self.edges[1:-1], np.abs(rows.y[rows.weight > 0]), side="right")
-        return np.bincount(bins, minlength=self.size).astype(np.float64)
-
-    def contribution(self) -> float:
-        return 1.0
-
-    def replacement(self) -> float:
-        return math.sqrt(2)
-
-    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Histogram:
-        return Histogram(total, n, noise, events, self.frame, self.edges)
+        return self.counts(self._score.residual(rows)[rows.weight > 0])

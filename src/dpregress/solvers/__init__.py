@@ -1,7 +1,8 @@
 """From releases to coefficients: nothing here can see a row."""
 
-from dpregress.solvers.base import Solution, Solver
+from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.least_squares import solve_moments
 from dpregress.solvers.one_shot import OneShot
+from dpregress.solvers.score_steps import ScoreSteps
 
-__all__ = ["OneShot", "Solution", "Solver", "solve_moments"]
+__all__ = ["OneShot", "ScoreSteps", "Solution", "Solver", "Uncertainty", "solve_moments"]

@@ -10,6 +10,14 @@ from dpregress.releases import Frame, Matrix, Moments, Vector
 
 
 @dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """First-order covariances of whitened coefficients: what privacy noise adds, and in all."""
+
+    privacy: Matrix
+    total: Matrix
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
     """What a solver hands on.
 
@@ -22,12 +30,15 @@ class Solution:
     frame : Frame
     moments : Moments or None
         The joint release they rest on, where there is one: what inference reads.
+    uncertainty : Uncertainty or None
+        Covariances that the solver kept on its way, where it rests on no joint release.
     """
 
     whitened: Vector
     system: Matrix
     frame: Frame
     moments: Moments | None
+    uncertainty: Uncertainty | None = None
 
 
 class Solver(ABC):

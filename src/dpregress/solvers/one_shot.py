@@ -14,28 +14,22 @@ in which far rows and large responses count less.
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import ndtri
-
 from dpregress.accounting import GDP, split
 from dpregress.errors import UnboundedData
 from dpregress.public import response
 from dpregress.public.facts import Facts
-from dpregress.public.whitening import chi_radius
 from dpregress.queries import Ask, ResponseHistogram, SecondMoment
-from dpregress.releases import Frame, Histogram, Isotropic, ResponseScale
+from dpregress.releases import Frame, ResponseScale
 from dpregress.solvers.base import Solution, Solver
 from dpregress.solvers.least_squares import solve_moments
-from dpregress.solvers.repair import floored, gram_floor
+from dpregress.solvers.levels import EDGES, Levels
+from dpregress.solvers.refine import refined
 
 _REFINE_SHARE = 0.10
 _SCALE_SHARE = 0.014
 _LARGEST_SCALE_SHARE = 0.20
 #: A histogram of scales is reliable from about this n mu.
 _RELIABLE = 200.0
-#: Chance that an empty bin is taken for a full one, in all bins together.
-_FALSE_BIN = 1e-8
-_EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
 
 
 class OneShot(Solver):
@@ -76,7 +70,7 @@ class OneShot(Solver):
     def solve(self, ask: Ask) -> Solution:
         frame = self.facts.start.frame
         if self.refine is not None:
-            frame = self._refined(ask, frame, self.refine)
+            frame = refined(ask, frame, self.refine)
         assert self.joint is not None
         frame = frame.with_response(self._response(ask, frame, self.joint))
         moments = ask(SecondMoment(frame), self.joint)
@@ -92,14 +86,6 @@ class OneShot(Solver):
             )
         return share
 
-    def _refined(self, ask: Ask, frame: Frame, spend: GDP) -> Frame:
-        """``W <- A^{-1/2} W`` with A a private second moment in the first frame."""
-        second = ask(SecondMoment(frame.with_response(None)), spend)
-        values, vectors = np.linalg.eigh(floored(second.gram, gram_floor(second)))
-        root = (vectors / np.sqrt(values)) @ vectors.T
-        refined = frame.rewhitened(np.asarray(root), 1.0)
-        return refined.rewhitened(np.eye(refined.order), chi_radius(refined))
-
     def _response(self, ask: Ask, frame: Frame, joint: GDP) -> ResponseScale:
         facts = self.facts
         if facts.labels is not None:
@@ -109,20 +95,5 @@ class OneShot(Solver):
             assert declared is not None
             return declared
         unscaled = frame.with_response(ResponseScale(facts.target))
-        found = scale_of(ask(ResponseHistogram(unscaled, _EDGES), self.scale))
+        found = Levels.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self.scale)).root_mean_square
         return response.scaled(ResponseScale(facts.target, 0.0, found), frame, response.DEFAULT_CLIP)
-
-
-def scale_of(histogram: Histogram) -> float:
-    """Root mean square of the values, from bins that stand out of the noise.
-
-    A bin counts when it exceeds what no empty bin reaches but once in 10^8 fits: one empty bin at the far end
-    would ruin the mean. Values are taken at the geometric middle of their bin.
-    """
-    assert isinstance(histogram.noise, Isotropic)
-    threshold = -histogram.noise.sigma * float(ndtri(_FALSE_BIN / len(histogram.total)))
-    counts = np.where(histogram.total > threshold, histogram.total, 0.0)
-    if not counts.any():
-        counts[int(np.argmax(histogram.total))] = 1.0
-    middles = np.sqrt(histogram.edges[:-1] * histogram.edges[1:])
-    return float(np.sqrt(counts @ middles**2 / counts.sum()))

@@ -61,5 +61,5 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     information = (x * family.information(eta)[:, None]).T @ x + penalty
     weight = np.minimum(1.0, frame.radius / np.maximum(np.linalg.norm(x, axis=1), 1e-300))
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
-    covariance = dispersion * len(y) / freedom * np.linalg.inv(information)
+    covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))
     return PublicFit(coef, covariance, dispersion, residuals, weight)

@@ -8,8 +8,8 @@ Every choice is a function of public facts or of what was released before (METHO
 3. one private Gram matrix of the weighted rows (20%), to which stand-in rows are recoloured;
 4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the stand-ins. With a
    prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
-5. where the clip can bias the mean prediction, one more number (25%), the mean residual between wide
-   lopsided bounds, moves the intercept back.
+5. the weights and the clip bias the mean prediction; one more number (40%, 25% without a prior, 5%
+   for a response in [0, 1]), the mean residual between wide lopsided bounds, moves the intercept back.
 
 The clip is chosen on the sizes of residuals (of the public rows, or a private histogram, 5%) to minimise
 predicted noise plus what it cuts off.
@@ -18,29 +18,39 @@ predicted noise plus what it cuts off.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import brentq
 
 from dpregress.accounting import GDP, split
-from dpregress.errors import InvalidInput
 from dpregress.public.facts import Facts
-from dpregress.queries import Ask, Binomial, ClippedScore, Family, MeanResidual, SecondMoment
-from dpregress.queries.histogram import ResidualHistogram
-from dpregress.releases import Frame, Matrix, ResponseScale, Score, Vector
-from dpregress.solvers.base import Solution, Solver
-from dpregress.solvers.levels import EDGES, Levels, levels_of
+from dpregress.queries import (
+    Ask,
+    Binomial,
+    ClippedScore,
+    Family,
+    MeanResidual,
+    ResidualHistogram,
+    ResponseHistogram,
+    SecondMoment,
+)
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.solvers.base import Solution, Solver, Uncertainty
+from dpregress.solvers.levels import EDGES, Levels, visible_count
 from dpregress.solvers.public_fit import PublicFit, fit_public
 from dpregress.solvers.refine import refined
 from dpregress.solvers.repair import floored, gram_floor
 from dpregress.solvers.stand_ins import StandIns, stand_ins
 
-_REFINE, _START, _GRAM, _LEVELS, _MEAN = 0.10, 0.05, 0.20, 0.05, 0.25
+_REFINE, _START, _GRAM, _LEVELS = 0.10, 0.05, 0.20, 0.05
+#: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
+_MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private steps: few from a prior near the answer, more from nothing.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0), (1.0, 1.0, 1.0, 2.0)
 #: Smallest eigenvalue of a Fisher information that is believed, as a share of its mean one.
 _SMALLEST_INFORMATION = 0.02
+#: How many public rows' worth may lie above the largest public residual.
+_HIDDEN = 0.3
 #: Largest change of a stand-in's linear predictor in one step.
 _LONGEST = 3.0
 
@@ -70,12 +80,13 @@ class ScoreSteps(Solver):
         self._labelled = labelled
         natural = family == Binomial  # the logistic residual lies in [-1, 1] by itself
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
+        mean = _MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             "refine": _REFINE if facts.start.refine else 0.0,
             "start": 0.0 if labelled or natural else _START,
             "gram": _GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
-            "mean": 0.0 if natural or not facts.start.frame.intercept else _MEAN,
+            "mean": 0.0 if not facts.start.frame.intercept else mean,
         }
         rest = (1 - sum(shares.values())) / sum(weights)
         asked = [name for name, share in shares.items() if share > 0]
@@ -95,13 +106,103 @@ class ScoreSteps(Solver):
         rows = stand_ins(frame, self.facts.public, floored(second.gram, gram_floor(second)))
         frame = frame.with_response(ResponseScale(self.facts.target))
 
-        prior = None
-        if self._labelled:
-            assert self.facts.public is not None
-            prior = fit_public(self.facts.public, frame, self.family)
+        prior = self._prior(frame)
         coef = prior.coef if prior is not None else self._start(ask, frame)
-        levels = self._residual_levels(ask, frame, coef, prior)
-        coef, system = self._walk(ask, frame, rows, coef, levels, prior)
+        levels = self._levels(ask, frame, coef, prior)
+        coef, system, uncertainty = self._walk(ask, frame, rows, coef, levels, prior)
         if "mean" in self._spend:
+            if prior is not None and levels is not None:
+                levels = Levels.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals))
             coef = self._levelled(ask, frame, rows, coef, levels)
-        return Solution(coef, system, frame, None)
+        return Solution(coef, system, frame, None, uncertainty)
+
+    def _prior(self, frame: Frame) -> PublicFit | None:
+        return fit_public(self.facts.public, frame, self.family) if self._labelled and self.facts.public else None
+
+    def _start(self, ask: Ask, frame: Frame) -> Vector:
+        """No slopes; for an unbounded response the intercept of its mean size, from a histogram."""
+        if "start" not in self._spend:
+            return np.zeros(frame.order)
+        mean = Levels.of_histogram(ask(ResponseHistogram(frame, EDGES), self._spend["start"])).mean
+        return self.family.link.predictor(mean) * constant(frame)
+
+    def _levels(self, ask: Ask, frame: Frame, coef: Vector, prior: PublicFit | None) -> Levels | None:
+        """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""
+        if self.family == Binomial:
+            return None
+        if prior is not None:
+            return Levels.of_sample(prior.residuals * prior.weight)
+        seen = ask(ResidualHistogram(frame, self.family, coef, EDGES), self._spend["levels"])
+        return Levels.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n)
+
+    def _walk(
+        self, ask: Ask, frame: Frame, rows: StandIns, coef: Vector, levels: Levels | None, prior: PublicFit | None
+    ) -> tuple[Vector, Matrix, Uncertainty]:
+        n, identity = self.facts.n, np.eye(frame.order)
+        dispersion = 1.0 if prior is None else prior.dispersion
+        penalty = self.alpha / n * frame.slopes @ frame.slopes.T
+        system, privacy, total = identity, np.zeros_like(identity), identity
+        known = None if prior is None else prior.covariance
+        for spend in self._steps:
+            clip = self._clip(frame, coef, levels, spend)
+            score = ask(ClippedScore(frame, self.family, coef, clip), spend)
+            system = _believed(rows.information(self.family, coef)) + penalty
+            step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
+            noise = _sandwich(system, (2 * frame.radius * clip / (spend.mu * n)) ** 2 * identity)
+            own = noise + dispersion / n * _sandwich(system, system)
+            gain = identity if known is None else np.linalg.solve((known + own).T, known.T).T
+            coef = coef + _shortened(np.asarray(gain @ step), rows)
+            # a step starts from coefficients that carry the noise of those before; what it gains replaces it
+            kept = identity - gain
+            privacy = np.asarray(kept @ privacy @ kept.T + gain @ noise @ gain.T)
+            total = own if known is None else np.asarray(kept @ known)
+            known = None if known is None else total
+        return coef, system, Uncertainty(privacy, total)
+
+    def _clip(self, frame: Frame, coef: Vector, levels: Levels | None, spend: GDP) -> float:
+        """The bound on a row's residual: 1/2 or 1 where the logistic model sets it, else the best level."""
+        if self.family == Binomial:
+            return 1.0 if coef.any() else 0.5
+        assert levels is not None
+        per_unit = 2 * frame.radius * math.sqrt(frame.order) / (spend.mu * self.facts.n)
+        return levels.best_clip(lambda bound: per_unit * bound)
+
+    def _levelled(self, ask: Ask, frame: Frame, rows: StandIns, coef: Vector, levels: Levels | None) -> Vector:
+        """Move the intercept by the released mean residual, along the stand-ins' mean prediction."""
+        spend = self._spend["mean"]
+        eta = rows.predictor(coef)
+        lower, upper = -1.0, 1.0
+        if levels is not None:
+            factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
+            upper = levels.best_clip(lambda bound: bound / (spend.mu * self.facts.n)) / factor
+            lower = -min(upper, 3 * float(np.max(np.abs(self.family.mean(eta)))))
+        found = ask(MeanResidual(frame, self.family, coef, lower, upper), spend)
+        wanted = float(np.mean(self.family.mean(eta))) + float(found.mean[0])
+
+        def excess(shift: float) -> float:
+            return float(np.mean(self.family.mean(eta + shift))) - wanted
+
+        low, high = excess(-_LONGEST), excess(_LONGEST)
+        if low * high > 0:  # the noise asks for more than the longest step
+            return coef
+        return np.asarray(coef + float(brentq(excess, -_LONGEST, _LONGEST)) * constant(frame))
+
+
+def constant(frame: Frame) -> Vector:
+    """The whitened coefficients of a model that predicts 1 for everybody."""
+    return np.asarray(np.linalg.solve(frame.whitening.T, np.eye(frame.order)[0]))
+
+
+def _believed(information: Matrix) -> Matrix:
+    return floored(information, _SMALLEST_INFORMATION * float(np.trace(information)) / len(information))
+
+
+def _sandwich(system: Matrix, meat: Matrix) -> Matrix:
+    """``A^{-1} M A^{-1}``."""
+    return np.asarray(np.linalg.solve(system, np.linalg.solve(system, meat).T))
+
+
+def _shortened(step: Vector, rows: StandIns) -> Vector:
+    """The step, shortened so that no stand-in's predictor moves by more than the longest one."""
+    moved = float(np.abs(rows.predictor(step)).max())
+    return np.asarray(step * min(1.0, _LONGEST / max(moved, 1e-300)))

@@ -1,0 +1,314 @@
+"""Generalised linear models: Poisson, Gamma, logistic, and any family with any of its links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from dpregress.accounting import GDP, Event, Ledger
+from dpregress.errors import InvalidInput
+from dpregress.estimators._data import coded
+from dpregress.estimators._fit import PrivateLinearModel, checked_penalty
+from dpregress.public import PublicMoments, Schema
+from dpregress.public.facts import Facts
+from dpregress.queries import Family, family_of
+from dpregress.releases import Vector
+from dpregress.rows.engines import Progress
+from dpregress.solvers import ScoreSteps, Solution, Solver, Uncertainty
+
+
+class _ScoredModel(PrivateLinearModel):
+    """What the generalised linear models share."""
+
+    alpha: float
+
+    def _family(self) -> Family:
+        raise NotImplementedError
+
+    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+        return ScoreSteps(facts, self._family(), budget, checked_penalty(self.alpha))
+
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        return solution.uncertainty
+
+
+class DPGLMRegressor(RegressorMixin, _ScoredModel):
+    r"""A generalised linear model under differential privacy.
+
+    Solves the score equations ``sum x (y - m(x'b)) m'/V = alpha b`` by noisy scoring on one private Gram matrix.
+    Each row's score is bounded (row weights, clipped residuals), not the coefficients.
+
+    Parameters
+    ----------
+    privacy : GDP, ApproxDP or ZCDP
+        The whole budget of a fit, for replacing one record.
+    family : {"poisson", "gamma", "gaussian", "binomial"}, default="poisson"
+    link : str, optional
+        "log", "identity" (poisson); "log", "inverse" (gamma); "identity", "log" (gaussian); "logit", "probit"
+        (binomial). The first is the default.
+    public : PublicMoments, optional
+        Of rows with the same columns. Labelled rows give the start, and are never fallen below by much.
+    schema : Schema, optional
+    row_bound : float, optional
+        A public bound on the norm of a row, where there is neither a public table nor a schema.
+    alpha : float, default=0.0
+        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes, beside the summed log-likelihood.
+    fit_intercept : bool, default=True
+    ledger : Ledger, optional
+    random_state : None, int or numpy Generator
+        None draws from the operating system. A seed is for tests and simulations, and warns.
+
+    Attributes
+    ----------
+    coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
+        As in :class:`DPRidge`.
+
+    References
+    ----------
+    docs/methods/score-steps.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import ApproxDP, DPGLMRegressor, PublicMoments
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2)); y = rng.poisson(np.exp(1 + X @ [0.5, -0.5]))
+    >>> public = PublicMoments.from_rows(X[:300], y[:300])
+    >>> model = DPGLMRegressor(ApproxDP(1.0, 1e-6), family="poisson", public=public).fit(X[300:], y[300:])
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5]).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        privacy: Event | None = None,
+        *,
+        family: str = "poisson",
+        link: str | None = None,
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        ledger: Ledger | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.privacy = privacy
+        self.family = family
+        self.link = link
+        self.public = public
+        self.schema = schema
+        self.row_bound = row_bound
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _family(self) -> Family:
+        return family_of(self.family, self.link)
+
+    def predict(self, X: ArrayLike) -> Vector:
+        """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
+        return self._family().mean(self._linear_predictor(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        return tags
+
+
+class _FixedFamily(DPGLMRegressor):
+    """A regressor whose family is its name."""
+
+    _name: str
+
+    def __init__(
+        self,
+        privacy: Event | None = None,
+        *,
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        ledger: Ledger | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.privacy = privacy
+        self.public = public
+        self.schema = schema
+        self.row_bound = row_bound
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _family(self) -> Family:
+        return family_of(self._name)
+
+
+class DPPoissonRegressor(_FixedFamily):
+    r"""Poisson regression of counts, ``E y = exp(X b + b0)``, under differential privacy.
+
+    Parameters
+    ----------
+    privacy, public, schema, row_bound, alpha, fit_intercept, ledger, random_state
+        As in :class:`DPGLMRegressor`.
+
+    Attributes
+    ----------
+    coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
+        As in :class:`DPRidge`.
+
+    References
+    ----------
+    docs/methods/score-steps.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import DPPoissonRegressor, GDP, PublicMoments
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 1)); y = rng.poisson(np.exp(1 + 0.5 * X[:, 0]))
+    >>> public = PublicMoments.from_rows(X[:300], y[:300])
+    >>> model = DPPoissonRegressor(GDP(1.0), public=public).fit(X[300:], y[300:])
+    >>> bool(abs(model.predict(X).mean() / y.mean() - 1) < 0.1)
+    True
+    """
+
+    _name = "poisson"
+
+
+class DPGammaRegressor(_FixedFamily):
+    r"""Gamma regression of positive amounts, ``E y = exp(X b + b0)``, under differential privacy.
+
+    Parameters
+    ----------
+    privacy, public, schema, row_bound, alpha, fit_intercept, ledger, random_state
+        As in :class:`DPGLMRegressor`.
+
+    Attributes
+    ----------
+    coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
+        As in :class:`DPRidge`.
+
+    References
+    ----------
+    docs/methods/score-steps.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import DPGammaRegressor, GDP, PublicMoments
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 1)); y = rng.gamma(2.0, np.exp(3 + 0.5 * X[:, 0]) / 2)
+    >>> public = PublicMoments.from_rows(X[:300], y[:300])
+    >>> model = DPGammaRegressor(GDP(1.0), public=public).fit(X[300:], y[300:])
+    >>> bool(abs(model.coef_[0] - 0.5) < 0.2)
+    True
+    """
+
+    _name = "gamma"
+
+
+class DPLogisticRegression(ClassifierMixin, _ScoredModel):
+    r"""Logistic regression, ``P(y = classes[1]) = 1 / (1 + exp(-X b - b0))``, under differential privacy.
+
+    The classes are public knowledge: they are given here, never read from private labels. A label that is
+    neither counts as missing.
+
+    Parameters
+    ----------
+    privacy, public, schema, row_bound, alpha, fit_intercept, ledger, random_state
+        As in :class:`DPGLMRegressor`. Labels of public rows are 0 for the first class and 1 for the second,
+        or the classes themselves where those are numbers.
+    classes : pair of numbers or str, default=(0, 1)
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
+        As in :class:`DPRidge`.
+
+    References
+    ----------
+    docs/methods/score-steps.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import ApproxDP, DPLogisticRegression, PublicMoments
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2)); y = np.where(X @ [1.0, -1.0] + rng.logistic(size=20_000) > 0, "yes", "no")
+    >>> public = PublicMoments.from_rows(X[:300])
+    >>> model = DPLogisticRegression(ApproxDP(1.0, 1e-6), public=public, classes=("no", "yes"))
+    >>> bool(model.fit(X[300:], y[300:]).score(X, y) > 0.6)
+    True
+    """
+
+    def __init__(
+        self,
+        privacy: Event | None = None,
+        *,
+        classes: Sequence[float | str] = (0, 1),
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        ledger: Ledger | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.privacy = privacy
+        self.classes = classes
+        self.public = public
+        self.schema = schema
+        self.row_bound = row_bound
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> DPLogisticRegression:
+        """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
+        if y is None:
+            raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+        super().fit(X, coded(y, self._levels()), progress=progress)
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def _levels(self) -> tuple[float | str, ...]:
+        if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
+            raise InvalidInput(f"classes must be two different values, not {self.classes!r}")
+        return tuple(self.classes)
+
+    def _family(self) -> Family:
+        return family_of("binomial")
+
+    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+        if facts.public is not None and facts.public.labels is not None:
+            labels = facts.public.labels
+            if not np.isin(labels, [0.0, 1.0]).all():
+                labels = coded(labels, self._levels())
+            if not np.isfinite(labels).all():
+                raise InvalidInput("labels of the public rows must be 0 and 1, or the classes")
+            facts = replace(facts, public=replace(facts.public, labels=labels))
+        return super()._solver(facts, budget)
+
+    def decision_function(self, X: ArrayLike) -> Vector:
+        """``X coef + intercept``, of shape (m,)."""
+        return self._linear_predictor(X)
+
+    def predict_proba(self, X: ArrayLike) -> Vector:
+        """Probabilities of the two classes, of shape (m, 2)."""
+        second = self._family().mean(self._linear_predictor(X))
+        return np.column_stack([1 - second, second])
+
+    def predict(self, X: ArrayLike) -> Any:
+        """The likelier class of each row, of shape (m,)."""
+        return self.classes_[(self._linear_predictor(X) > 0).astype(int)]

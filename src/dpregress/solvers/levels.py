@@ -1,0 +1,86 @@
+"""Sizes of values, public or from a released histogram, and the clip that loses least on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpregress.releases import Histogram, Isotropic, Vector
+
+#: Half-octave bins from 2^-100 to 2^100, for scales of any unit.
+EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
+#: Chance that an empty bin is taken for a full one, in all bins together.
+_FALSE_BIN = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Sizes ``|r|`` and how often each occurs, summing to 1."""
+
+    size: Vector
+    share: Vector
+
+    @classmethod
+    def of_sample(cls, values: Vector) -> Levels:
+        """From a public sample."""
+        return cls(np.abs(values), np.full(len(values), 1 / len(values)))
+
+    @classmethod
+    def of_histogram(cls, histogram: Histogram) -> Levels:
+        """From released counts, at the geometric middle of the bins that stand out of the noise.
+
+        A bin counts when no empty bin reaches as far but once in 10^8 fits: one empty bin at the far end would
+        ruin a mean.
+        """
+        threshold = visible_count(histogram)
+        counts = np.where(histogram.total > threshold, histogram.total, 0.0)
+        if not counts.any():
+            counts[int(np.argmax(histogram.total))] = 1.0
+        return cls(np.sqrt(histogram.edges[:-1] * histogram.edges[1:]), counts / counts.sum())
+
+    def with_hidden_tail(self, hidden: float) -> Levels:
+        """With what may lie above the largest size seen: half of ``hidden`` (a share) half an octave up, and so on.
+
+        Parameters
+        ----------
+        hidden : float
+            The share of rows that could lie there without being seen: 1/m for a sample of m, the threshold
+            over n for a histogram.
+        """
+        top = float(self.size[self.share > 0].max())
+        steps = np.arange(1, 5)
+        size = np.concatenate([self.size, top * 2 ** (steps / 2)])
+        share = np.concatenate([self.share, hidden * 0.5**steps])
+        return Levels(size, share / share.sum())
+
+    @property
+    def mean(self) -> float:
+        """``E |r|``."""
+        return float(self.share @ self.size)
+
+    @property
+    def root_mean_square(self) -> float:
+        """``sqrt(E r^2)``."""
+        return float(np.sqrt(self.share @ self.size**2))
+
+    def cut(self, bound: float) -> float:
+        """``E (|r| - bound)+``: what a clip takes away."""
+        return float(self.share @ np.maximum(self.size - bound, 0))
+
+    def best_clip(self, noise: Callable[[float], float]) -> float:
+        """The level, from the median up, at which squared noise plus the square of what is cut off is least."""
+        order = np.argsort(self.size)
+        above = np.cumsum(self.share[order]) >= 0.5
+        candidates = self.size[order][above & (self.share[order] > 0) & (self.size[order] > 0)]
+        if not len(candidates):
+            return 1.0
+        return float(min(candidates, key=lambda bound: noise(float(bound)) ** 2 + self.cut(float(bound)) ** 2))
+
+
+def visible_count(histogram: Histogram) -> float:
+    """The noisy count that an empty bin of the histogram reaches with probability 1e-8."""
+    assert isinstance(histogram.noise, Isotropic)
+    return -histogram.noise.sigma * float(ndtri(_FALSE_BIN / len(histogram.total)))
