@@ -22,6 +22,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
 @click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@click.option(
+    "--family", type=click.Choice(["gaussian", "binomial", "poisson", "gamma"]), default="gaussian", show_default=True,
+    help="Of the response: a number, one of two classes, a count, a positive amount.",
+)  # fmt: skip
+@click.option("--classes", help="The two classes of a binomial target, as NO,YES [default: 0,1].")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @click.option("--recipe", type=click.Choice(["one-shot", "paper"]), default="one-shot", show_default=True)
@@ -39,6 +44,8 @@ def fit(
     schema_file: Path | None,
     epsilon: float,
     delta: float,
+    family: str,
+    classes: str | None,
     alpha: float,
     no_intercept: bool,
     recipe: str,
@@ -48,7 +55,7 @@ def fit(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Fit a private linear regression to DATA (CSV or Parquet).
+    """Fit a private regression to DATA (CSV or Parquet): linear, logistic, Poisson or Gamma.
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
@@ -61,7 +68,7 @@ def fit(
     Example:
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
     """
-    from dpregress import ApproxDP, DPRidge
+    from dpregress import ApproxDP
     from dpregress.cli.output import check_out, progress_bar, write_all
     from dpregress.cli.tables import choose_features, load_public, load_schema, split_names
 
@@ -70,18 +77,17 @@ def fit(
     if public_rows is None and schema is None:
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
     columns = choose_features(data, target, split_names(features), public_rows, schema)
+    model = _model(family, classes, recipe, alpha)
     public, left_out = None, 0
     if public_rows is not None:
-        public, left_out = load_public(public_rows, columns, None if ignore_public_labels else target, schema)
+        labels = None if ignore_public_labels else target
+        public, left_out = load_public(public_rows, columns, labels, schema, model.target_classes)
     check_out(out, _FILES, overwrite=overwrite)
-
-    model = DPRidge(
-        budget,
+    model.set_params(
+        privacy=budget,
         public=public,
         schema=schema,
-        alpha=alpha,
         fit_intercept=not no_intercept,
-        recipe=recipe,  # type: ignore[arg-type]  # click has checked the choice
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
@@ -90,6 +96,20 @@ def fit(
         model.fit_table(data, target, columns, progress=progress)
     write_all(out, _texts(model, data, target))
     _print(model, target, left_out, out)
+
+
+def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
+    from dpregress import DPGammaRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
+
+    if family != "binomial" and classes is not None:
+        raise InvalidInput("--classes goes with --family binomial")
+    if family != "gaussian" and recipe != "one-shot":
+        raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
+    if family == "gaussian":
+        return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice
+    if family == "binomial":
+        return DPLogisticRegression(classes=tuple((classes or "0,1").split(",")), alpha=alpha)
+    return (DPPoissonRegressor if family == "poisson" else DPGammaRegressor)(alpha=alpha)
 
 
 def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily

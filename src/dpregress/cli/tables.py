@@ -52,7 +52,7 @@ def choose_features(
 
 
 def load_public(
-    path: Path, features: Sequence[str], target: str | None, schema: Schema | None
+    path: Path, features: Sequence[str], target: str | None, schema: Schema | None, classes: tuple[str, ...] = ()
 ) -> tuple[PublicMoments, int]:
     """Public moments of the features from rows or a moments file, and how many rows with gaps were left out.
 
@@ -62,8 +62,8 @@ def load_public(
         return PublicMoments.load(path).select(Encoder.of(features, None, schema).features), 0
     labelled = target is not None and target in names_of(path)
     table = read(path, [*features, *([target] if labelled and target is not None else [])])
-    check_numeric(table, schema, path)
-    encoder = Encoder.of(features, target if labelled else None, schema)
+    check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
+    encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
     x, y = encoder.x(table), encoder.y(table)
     whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)

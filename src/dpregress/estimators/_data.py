@@ -51,7 +51,7 @@ def training_source(
 
 
 def training_table(
-    source: Any, target: str, features: Sequence[str] | None, schema: Schema | None
+    source: Any, target: str, features: Sequence[str] | None, schema: Schema | None, classes: tuple[str, ...]
 ) -> tuple[pa.Table, Encoder]:
     """The needed columns of a file or table, and their encoder."""
     in_memory = is_table(source)
@@ -60,7 +60,7 @@ def training_table(
         features = [name for name in names if name != target]
     if target in features:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
-    encoder = Encoder.of(features, target, schema)
+    encoder = Encoder.of(features, target, schema, classes)
     table = to_table(source, encoder.needed) if in_memory else read(source, encoder.needed)
     encoder.check_types(table.schema)
     return table, encoder
@@ -154,10 +154,10 @@ def _unused(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def coded(y: Any, levels: Sequence[float | str]) -> Vector:
-    """Positions of labels among ``levels``, of shape (n,); NaN for a label that is none of them."""
+def coded(y: Any, classes: tuple[str, ...]) -> Vector:
+    """Positions of labels among the classes, of shape (n,); NaN for a label that is none of them."""
     array = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
     if array.ndim != 1:
         raise InvalidInput(f"y should be a 1d array, got an array of shape {array.shape} instead.")
-    known = {text_of(level): float(position) for position, level in enumerate(levels)}
-    return np.array([known.get(text_of(cell), np.nan) for cell in array.tolist()], dtype=np.float64)
+    known = {name: float(position) for position, name in enumerate(classes)}
+    return np.array([known.get(text_of(cell) or "", np.nan) for cell in array.tolist()], dtype=np.float64)

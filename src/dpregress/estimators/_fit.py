@@ -52,6 +52,11 @@ class PrivateLinearModel(BaseEstimator):
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         """Covariances of the whitened coefficients, where they are known."""
 
+    @property
+    def target_classes(self) -> tuple[str, ...]:
+        """Texts of the classes that the response may be; none for a number."""
+        return ()
+
     def summary(self) -> str:
         """Coefficients, their standard errors and the guarantee, as text."""
         check_is_fitted(self)
@@ -101,7 +106,7 @@ class PrivateLinearModel(BaseEstimator):
         InvalidInput
             For a file or column that is not there, and all that :meth:`fit` refuses.
         """
-        table, encoder = training_table(source, target, features, self.schema)
+        table, encoder = training_table(source, target, features, self.schema, self.target_classes)
         self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
         self.n_features_in_ = len(encoder.columns)
         return self._fit_source(TableSource(table, encoder), encoder.features, target, progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.queries import Family, family_of
 from dpregress.releases import Vector
+from dpregress.rows.encoding import text_of
 from dpregress.rows.engines import Progress
 from dpregress.solvers import ScoreSteps, Solution, Solver, Uncertainty
 
@@ -274,18 +275,24 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> DPLogisticRegression:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
         if y is None:
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
-        super().fit(X, coded(y, self._levels()), progress=progress)
-        self.classes_ = np.asarray(self.classes)
-        return self
+        return super().fit(X, coded(y, self.target_classes), progress=progress)
 
-    def _levels(self) -> tuple[float | str, ...]:
-        if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
-            raise InvalidInput(f"classes must be two different values, not {self.classes!r}")
-        return tuple(self.classes)
+    @property
+    def classes_(self) -> Any:
+        """The classes, as they were given."""
+        return np.asarray(self.classes)
+
+    @property
+    def target_classes(self) -> tuple[str, ...]:
+        """Texts of the two classes."""
+        texts = tuple(text_of(value) or "" for value in self.classes)
+        if len(texts) != 2 or texts[0] == texts[1] or "" in texts:
+            raise InvalidInput(f"classes must be two different numbers or texts, not {self.classes!r}")
+        return texts
 
     def _family(self) -> Family:
         return family_of("binomial")
@@ -294,7 +301,7 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         if facts.public is not None and facts.public.labels is not None:
             labels = facts.public.labels
             if not np.isin(labels, [0.0, 1.0]).all():
-                labels = coded(labels, self._levels())
+                labels = coded(labels, self.target_classes)
             if not np.isfinite(labels).all():
                 raise InvalidInput("labels of the public rows must be 0 and 1, or the classes")
             facts = replace(facts, public=replace(facts.public, labels=labels))

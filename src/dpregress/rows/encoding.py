@@ -34,19 +34,24 @@ class Encoder:
     columns : tuple of (str, Numeric or Categorical)
         Source columns in order.
     target : str or None
-        A numeric response column.
+        The response column.
+    classes : tuple of str
+        Levels of a response that is a class; empty for a number.
     """
 
     columns: tuple[tuple[str, Numeric | Categorical], ...]
     target: str | None = None
+    classes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Sequence[str], target: str | None, schema: Schema | None) -> Encoder:
+    def of(
+        cls, names: Sequence[str], target: str | None, schema: Schema | None, classes: tuple[str, ...] = ()
+    ) -> Encoder:
         """Columns typed by the schema, numeric where it is silent."""
         columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
-        if target is not None and schema is not None and isinstance(schema.column(target), Categorical):
-            raise InvalidInput(f"target {target!r} is categorical: a linear model needs a numeric response")
-        return cls(columns, target)
+        if not classes and target is not None and schema and isinstance(schema.column(target), Categorical):
+            raise InvalidInput(f"target {target!r} is categorical: this model needs a numeric response")
+        return cls(columns, target, classes)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -70,8 +75,11 @@ class Encoder:
         return np.ascontiguousarray(np.column_stack(blocks)) if blocks else np.empty((batch.num_rows, 0))
 
     def y(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
-        """Response of shape (m,); missing cells are NaN."""
-        return None if self.target is None else to_numbers(batch.column(self.target))
+        """Response of shape (m,), of a class its position; missing cells and undeclared classes are NaN."""
+        if self.target is None:
+            return None
+        column = batch.column(self.target)
+        return to_codes(column, self.classes) if self.classes else to_numbers(column)
 
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse missing columns and types that can be neither number nor level; types are public, cells are not."""
@@ -115,15 +123,21 @@ def text_of(cell: Any) -> str | None:
         return None
 
 
-def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Positions in ``levels``; 0 for a missing or undeclared level."""
+def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
+    """Positions in ``levels`` as float64; NaN for a missing or undeclared level."""
     column = _plain(column)
     if is_text(column.type):
         column = pc.cast(_as_text(column), pa.large_binary())
     else:
         column = pc.cast(pc.cast(column, pa.large_string()), pa.large_binary())
     declared = pa.array([level.encode() for level in levels], pa.large_binary())
-    return np.asarray(pc.fill_null(pc.index_in(column, declared), 0), dtype=np.int64)
+    codes = pc.cast(pc.index_in(column, declared), pa.float64())
+    return np.asarray(pc.fill_null(codes, float("nan")), dtype=np.float64)
+
+
+def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Positions in ``levels``; 0 for a missing or undeclared level."""
+    return np.nan_to_num(to_codes(column, levels), nan=0.0).astype(np.int64)
 
 
 def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical) -> Matrix:
