@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement
-from dpregress.accounting import Event, gaussian_promise
+from dpregress.accounting import Event, gaussian_promise, together
+from dpregress.errors import InvalidInput
 from dpregress.releases import Coefficients
-from dpregress.reports import fit_page, words
+from dpregress.reports import Fitted, fit_page, words
 from tests.support import tool
 
 
@@ -36,7 +38,7 @@ def page(name: str = "age", error: float = 0.5) -> str:
     found = Coefficients(
         (name, "zero"), np.array([2.0, 0.0]), 1.0, "y", 100, np.array([0.4, 0.0]), np.array([error, 0])
     )
-    return fit_page("A <fit>", found, statement(ApproxDP(1, 1e-6)), software="dpregress")
+    return fit_page("A <fit>", [Fitted("Coefficients", found, statement(ApproxDP(1, 1e-6)))], software="dpregress")
 
 
 def test_page_is_self_contained_and_escaped() -> None:
@@ -52,6 +54,16 @@ def test_page_is_self_contained_and_escaped() -> None:
     Outside().feed(text)
     # links inside a drawing to other pages would be drawn by nobody, but must not be there
     assert seen == []
+
+
+def test_fits_on_one_page_are_promised_together() -> None:
+    one = statement(GDP(0.6))
+    both = together([one, statement(GDP(0.8))])
+    assert both.mu == pytest.approx(1.0)
+    assert len(both.events.parts) == 2
+    assert together([one]) is one
+    with pytest.raises(InvalidInput, match="different units"):
+        together([one, replace(one, unit="person")])
 
 
 def test_unknown_errors_do_not_break_the_page() -> None:

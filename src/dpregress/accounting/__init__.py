@@ -4,7 +4,7 @@ from dpregress.accounting.calibrate import gaussian_promise, split
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
 from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
 from dpregress.accounting.reservation import Reservation
-from dpregress.accounting.statement import PrivacyStatement
+from dpregress.accounting.statement import PrivacyStatement, together
 
 __all__ = [
     "GDP",
@@ -25,4 +25,5 @@ __all__ = [
     "gaussian_promise",
     "group",
     "split",
+    "together",
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpregress.accounting.events import Composed, Event, Relation, group
+from dpregress.accounting.events import GDP, Composed, Event, Relation, group
+from dpregress.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -72,3 +74,29 @@ class PrivacyStatement:
             "seeded": self.seeded,
             "recorded": None if self.recorded is None else Path(self.recorded).name,
         }
+
+
+def together(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
+    """The guarantee of several fits on the same people: what each spent, composed.
+
+    Raises
+    ------
+    InvalidInput
+        For fits about different units or neighbours.
+    """
+    first = statements[0]
+    if len(statements) == 1:
+        return first
+    if len({(statement.unit, statement.relation) for statement in statements}) > 1:
+        raise InvalidInput("fits for different units or neighbours have no guarantee together")
+    total = GDP(Composed.of(statement.promise for statement in statements).mu)
+    return PrivacyStatement(
+        budget=total,
+        promise=total,
+        events=Composed.of(statement.events for statement in statements),
+        relation=first.relation,
+        unit=first.unit,
+        assumed_public=tuple(dict.fromkeys(fact for statement in statements for fact in statement.assumed_public)),
+        seeded=any(statement.seeded for statement in statements),
+        recorded=first.recorded if all(statement.recorded for statement in statements) else None,
+    )

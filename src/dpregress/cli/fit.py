@@ -123,10 +123,12 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
 def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
     from dpregress import __version__
     from dpregress.releases.files import model_text
-    from dpregress.reports import fit_page
+    from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
-    page = fit_page(f"{target} in {data.name}", model.coefficients_, model.privacy_, software=software)
+    page = fit_page(
+        f"{target} in {data.name}", [Fitted("Coefficients", model.coefficients_, model.privacy_)], software=software
+    )
     text = model_text(model.coefficients_, model.privacy_, model.moments_, software=software)
     return {"model.json": text, "report.html": page}
 

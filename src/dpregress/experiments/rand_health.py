@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dpregress.accounting import ApproxDP, PrivacyStatement
-from dpregress.baselines import least_squares, mean_only
+from dpregress.accounting import ApproxDP
+from dpregress.baselines import mean_only, scored_fit
 from dpregress.datasets import randhie
-from dpregress.estimators import DPLinearRegression
+from dpregress.estimators import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
 from dpregress.public import PublicMoments
-from dpregress.releases import Coefficients, Matrix, Moments, Vector
-from dpregress.reports import Comparison
+from dpregress.queries import Binomial, Family, Gaussian, Poisson
+from dpregress.releases import Matrix, Vector
+from dpregress.reports import Comparison, Fitted
 from dpregress.rows.engines import Progress
 
 TARGET = "mdvis"
@@ -29,17 +32,26 @@ NOTES = (
     "measure prediction; the rest are private.",
     "The table has no person id, and a person can appear once for every year (up to five): the guarantee is "
     "per record, and the table below says what it is for a person with k records.",
+    "Three models are fitted, each with a budget of its own: together they spend what the last line says.",
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Demonstration:
-    """A private fit with the answers it is compared with."""
+@dataclass(frozen=True)
+class Model:
+    """One of the models: its title, what becomes of the number of visits, and how it is fitted and scored."""
 
-    coefficients: Coefficients
-    privacy: PrivacyStatement
-    moments: Moments | None
-    comparison: Comparison
+    title: str
+    response: Callable[[Vector], Vector]
+    estimator: Callable[..., Any]
+    family: Family
+    loss: str
+
+
+MODELS = (
+    Model("Doctor visits a year, linear", lambda y: y, DPLinearRegression, Gaussian, "mean squared error"),
+    Model("Any visit, logistic", lambda y: (y > 0).astype(float), DPLogisticRegression, Binomial, "mean deviance"),
+    Model("Doctor visits a year, Poisson", lambda y: y, DPPoissonRegressor, Poisson, "mean deviance"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +76,36 @@ def split_rows(table: pa.Table, target: str, *, public: float, held_out: float, 
     return Split(features, rows[0], rows[2], rows[1])
 
 
-def run(progress: Progress | None = None) -> Demonstration:
-    """Fit doctor visits at epsilon 1, delta 1e-6, and compare."""
+def run(progress: Progress | None = None) -> tuple[Fitted, ...]:
+    """Fit every model at epsilon 1, delta 1e-6, and compare."""
     rows = split_rows(randhie(), TARGET, public=PUBLIC_SHARE, held_out=HELD_OUT_SHARE, seed=SPLIT_SEED)
-    public = PublicMoments.from_rows(*rows.public, names=rows.features)
-    model = DPLinearRegression(BUDGET, public=public)
-    model.fit(*rows.private, progress=progress)
+    return tuple(_fits(rows, progress))
 
-    non_private = least_squares(*rows.private)
-    x, y = rows.held_out
-    predictions = {
-        "private": model.predict(x),
-        "non-private": non_private.predict(x),
-        "public rows only": least_squares(*rows.public).predict(x),
-        "mean of the private rows (non-private)": mean_only(*rows.private).predict(x),
-    }
-    comparison = Comparison(
-        name="non-private",
-        coef=non_private.coef,
-        intercept=non_private.intercept,
-        errors=[(name, float(np.mean((y - p) ** 2)), float(np.mean(p))) for name, p in predictions.items()],
-        truth=float(np.mean(y)),
-    )
-    return Demonstration(model.coefficients_, model.privacy_, model.moments_, comparison)
+
+def _fits(rows: Split, progress: Progress | None) -> Iterator[Fitted]:
+    for model in MODELS:
+        (u, v), (x, y), (z, w) = (
+            (part[0], model.response(part[1])) for part in (rows.public, rows.private, rows.held_out)
+        )
+        fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features))
+        fitted.fit(x, y, progress=progress)
+        found = fitted.coefficients_
+        non_private = scored_fit(x, y, model.family)
+        predictions = {
+            "private": model.family.mean(found.predict(z)),
+            "non-private": model.family.mean(non_private.predict(z)),
+            "public rows only": model.family.mean(scored_fit(u, v, model.family).predict(z)),
+            "mean of the private rows (non-private)": mean_only(x, y).predict(z),
+        }
+        losses = {
+            name: float(np.mean(model.family.distribution.unit_deviance(w, p))) for name, p in predictions.items()
+        }
+        comparison = Comparison(
+            name="non-private",
+            coef=non_private.coef,
+            intercept=non_private.intercept,
+            loss=model.loss,
+            errors=[(name, loss, float(np.mean(predictions[name]))) for name, loss in losses.items()],
+            truth=float(np.mean(w)),
+        )
+        yield Fitted(model.title, found, fitted.privacy_, comparison)

@@ -1,5 +1,5 @@
 """Fits for people: words, pictures and self-contained pages."""
 
-from dpregress.reports.page import Comparison, fit_page
+from dpregress.reports.page import Comparison, Fitted, fit_page
 
-__all__ = ["Comparison", "fit_page"]
+__all__ = ["Comparison", "Fitted", "fit_page"]

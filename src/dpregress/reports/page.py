@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from dpregress.accounting import PrivacyStatement
+from dpregress.accounting import PrivacyStatement, together
 from dpregress.releases import Coefficients, Vector
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
@@ -34,8 +34,10 @@ class Comparison:
     name : str
     coef : ndarray of shape (d,)
     intercept : float
+    loss : str
+        What the errors are: "mean squared error", "mean deviance".
     errors : sequence of (str, float, float)
-        Predictor, held-out mean squared error, mean prediction.
+        Predictor, held-out loss, mean prediction.
     truth : float
         The held-out mean of the response.
     """
@@ -43,49 +45,43 @@ class Comparison:
     name: str
     coef: Vector
     intercept: float
+    loss: str
     errors: Sequence[tuple[str, float, float]]
     truth: float
 
 
-def fit_page(
-    title: str,
-    coefficients: Coefficients,
-    privacy: PrivacyStatement,
-    *,
-    software: str,
-    comparison: Comparison | None = None,
-    notes: Sequence[str] = (),
-) -> str:
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """One fit of a page: its title, coefficients and guarantee, and what to set beside them, if anything."""
+
+    title: str
+    coefficients: Coefficients
+    privacy: PrivacyStatement
+    comparison: Comparison | None = None
+
+
+def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequence[str] = ()) -> str:
     """The whole page as text.
 
     Parameters
     ----------
     title : str
-    coefficients : Coefficients
-    privacy : PrivacyStatement
+    fits : sequence of Fitted
+        On the same people; the guarantee shown is that of all together.
     software : str
-    comparison : Comparison, optional
     notes : sequence of str
         Sentences about the data, shown under the title.
     """
-    plot = coefficient_plot(
-        coefficients.features,
-        coefficients.coef,
-        coefficients.standard_error,
-        other=None if comparison is None else comparison.coef,
-        other_name="" if comparison is None else comparison.name,
-    )
+    privacy = together([fit.privacy for fit in fits])
+    compared = any(fit.comparison is not None for fit in fits)
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="lead">{coefficients.n:,} private records; {escape(privacy.describe())}</p>',
+        f'<p class="lead">{fits[0].coefficients.n:,} private records; {escape(privacy.describe())}</p>',
         *(f"<p>{escape(note)}</p>" for note in notes),
-        *([] if comparison is None else [_NOT_PRIVATE]),
-        "<h2>Coefficients</h2>",
-        plot,
-        _coefficient_table(coefficients, comparison),
-        '<p class="note">Standard errors are first-order and homoscedastic: privacy noise and sampling together; '
-        "they do not include the bias of row weights and clipping.</p>",
-        *([] if comparison is None else ["<h2>Held-out error</h2>", _error_table(comparison)]),
+        *([_NOT_PRIVATE] if compared else []),
+        *(part for fit in fits for part in _fit_parts(fit)),
+        '<p class="note">Standard errors are first-order: privacy noise and sampling together; they do not include '
+        "the bias of row weights and clipping.</p>",
         "<h2>What is promised</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
         _group_table(privacy),
@@ -94,6 +90,21 @@ def fit_page(
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     return f"{head}{viewport}<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+
+
+def _fit_parts(fit: Fitted) -> list[str]:
+    comparison = fit.comparison
+    plot = coefficient_plot(
+        fit.coefficients.features,
+        fit.coefficients.coef,
+        fit.coefficients.standard_error,
+        other=None if comparison is None else comparison.coef,
+        other_name="" if comparison is None else comparison.name,
+    )
+    parts = [f"<h2>{escape(fit.title)}</h2>", plot, _coefficient_table(fit.coefficients, comparison)]
+    if comparison is not None:
+        parts += ["<h3>Held-out rows</h3>", _error_table(comparison)]
+    return parts
 
 
 _NOT_PRIVATE = (
@@ -121,7 +132,7 @@ def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None
 
 
 def _error_table(comparison: Comparison) -> str:
-    header = ["predictor", "mean squared error", "mean prediction"]
+    header = ["predictor", comparison.loss, "mean prediction"]
     rows = [[name, _number(error), _number(mean)] for name, error, mean in comparison.errors]
     return _table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
 
