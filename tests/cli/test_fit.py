@@ -39,7 +39,7 @@ class TestSuccess:
         assert "<svg" in page
         for outside in ("src=", "<script", "<link", "@import", "url(http"):
             assert outside not in page
-        assert sorted(os.listdir("result")) == ["model.json", "report.html"]
+        assert sorted(os.listdir("result")) == ["model.json", "privacy.json", "report.html"]
 
     def test_parquet_equals_csv(self, capsys: pytest.CaptureFixture[str]) -> None:
         table = pa.csv.read_csv("private.csv")

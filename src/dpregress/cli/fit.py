@@ -9,7 +9,7 @@ import click
 
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 
-_FILES = ("model.json", "report.html")
+_FILES = ("model.json", "privacy.json", "report.html")
 _PATH = click.Path(path_type=Path)
 
 
@@ -59,7 +59,8 @@ def fit(
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
-    is charged, and only then is anything computed from private cells. Writes model.json and report.html.
+    is charged, and only then is anything computed from private cells. Writes model.json, privacy.json and
+    report.html.
 
     A private cell that is missing, not finite or not a number counts as the public mean of its column; a
     row without a usable response gets weight 0; neither is ever reported.
@@ -122,15 +123,21 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
 
 def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
     from dpregress import __version__
-    from dpregress.releases.files import model_text
+    from dpregress.releases.files import model_text, privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
     page = fit_page(
         f"{target} in {data.name}", [Fitted("Coefficients", model.coefficients_, model.privacy_)], software=software
     )
-    text = model_text(model.coefficients_, model.privacy_, model.moments_, software=software)
-    return {"model.json": text, "report.html": page}
+    text = model_text(
+        model.coefficients_, model.privacy_, model.moments_, software=software, response=model.response_model
+    )
+    return {
+        "model.json": text,
+        "privacy.json": privacy_text(model.privacy_, software=software),
+        "report.html": page,
+    }
 
 
 def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
@@ -154,4 +161,4 @@ def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignor
         click.echo(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
     if left_out:
         click.echo(f"{left_out} public row(s) with missing cells were left out.")
-    click.echo(f"Wrote {out / 'model.json'} and {out / 'report.html'}.")
+    click.echo(f"Wrote {', '.join(_FILES)} in {out}.")

@@ -22,6 +22,7 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Vector
+from dpregress.releases.files import ResponseModel
 from dpregress.rows import PrivateRows, Source, TableSource, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
@@ -51,6 +52,11 @@ class PrivateLinearModel(BaseEstimator):
     @abstractmethod
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         """Covariances of the whitened coefficients, where they are known."""
+
+    @property
+    @abstractmethod
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction."""
 
     @property
     def target_classes(self) -> tuple[str, ...]:
@@ -156,7 +162,6 @@ class PrivateLinearModel(BaseEstimator):
             seeded=noise.seeded,
             recorded=reservation.recorded,
         )
-        self._fill = solution.frame.fill
         return self
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
@@ -170,7 +175,7 @@ class PrivateLinearModel(BaseEstimator):
                 f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{len(self.coefficients_.features)} features as input"
             )
-        return self.coefficients_.predict(np.where(np.isfinite(x), x, self._fill))
+        return self.coefficients_.predict(x)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -200,4 +205,5 @@ def _coefficients(solution: Solution, uncertainty: Uncertainty | None, facts: Fa
         n=facts.n,
         privacy_error=unknown if uncertainty is None else in_original_units(uncertainty.privacy, frame),
         standard_error=unknown if uncertainty is None else in_original_units(uncertainty.total, frame),
+        fill=frame.fill,
     )

@@ -18,6 +18,7 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.queries import Family, family_of
 from dpregress.releases import Vector
+from dpregress.releases.files import ResponseModel
 from dpregress.rows.encoding import text_of
 from dpregress.rows.engines import Progress
 from dpregress.solvers import ScoreSteps, Solution, Solver, Uncertainty
@@ -33,6 +34,12 @@ class _ScoredModel(PrivateLinearModel):
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
         return ScoreSteps(facts, self._family(), budget, checked_penalty(self.alpha))
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """Family, link, and the classes of a binomial response."""
+        family = self._family()
+        return ResponseModel(family.distribution.name, family.link.name, self.target_classes)
 
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         return solution.uncertainty

@@ -16,6 +16,7 @@ from dpregress.papers.cao2026 import PublishedRidge, published_frame
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.releases import Vector
+from dpregress.releases.files import ResponseModel
 from dpregress.solvers import OneShot, Solution, Solver, Uncertainty
 
 Recipe = Literal["one-shot", "paper"]
@@ -119,6 +120,11 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
             frame = published_frame(facts.public, facts.n, _PAPER_ETA, intercept=self.fit_intercept)
             return PublishedRidge(frame, budget, alpha / facts.n)
         raise InvalidInput(f'recipe must be "one-shot" or "paper", not {self.recipe!r}')
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """The linear predictor is the prediction."""
+        return ResponseModel()
 
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         if solution.moments is None:

@@ -43,6 +43,8 @@ class Link(ABC):
     name: ClassVar[str]
     lower: ClassVar[float]
     upper: ClassVar[float]
+    #: Largest change of a predictor that a step of a fit may make: where the mean is linear, any.
+    longest: ClassVar[float] = 3.0
 
     @abstractmethod
     def mean(self, eta: Vector) -> Vector:
@@ -57,6 +59,7 @@ class Link(ABC):
         """The link itself, for a starting value."""
 
 
+@dataclass(frozen=True)
 class GaussianDistribution(Distribution):
     """V = 1."""
 
@@ -70,6 +73,7 @@ class GaussianDistribution(Distribution):
         return np.asarray((y - mean) ** 2)
 
 
+@dataclass(frozen=True)
 class BinomialDistribution(Distribution):
     """V = m (1 - m), y in {0, 1}."""
 
@@ -84,6 +88,7 @@ class BinomialDistribution(Distribution):
         return np.asarray(2 * (xlogy(y, y / mean) + xlogy(1 - y, (1 - y) / (1 - mean))))
 
 
+@dataclass(frozen=True)
 class PoissonDistribution(Distribution):
     """V = m, y >= 0."""
 
@@ -98,6 +103,7 @@ class PoissonDistribution(Distribution):
         return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
 
 
+@dataclass(frozen=True)
 class GammaDistribution(Distribution):
     """V = m^2, y > 0."""
 
@@ -112,12 +118,14 @@ class GammaDistribution(Distribution):
         return np.asarray(2 * (ratio - 1 - np.log(ratio)))
 
 
+@dataclass(frozen=True)
 class Identity(Link):
     """``eta = m``."""
 
     name: ClassVar[str] = "identity"
     lower: ClassVar[float] = -1e75
     upper: ClassVar[float] = 1e75
+    longest: ClassVar[float] = np.inf
 
     def mean(self, eta: Vector) -> Vector:
         return eta
@@ -129,6 +137,17 @@ class Identity(Link):
         return mean
 
 
+@dataclass(frozen=True)
+class PositiveIdentity(Identity):
+    """``eta = m``, eta > 0: for means that cannot be 0."""
+
+    lower: ClassVar[float] = 1e-6
+
+    def predictor(self, mean: float) -> float:
+        return max(mean, self.lower)
+
+
+@dataclass(frozen=True)
 class Log(Link):
     """``eta = log m``."""
 
@@ -146,6 +165,7 @@ class Log(Link):
         return float(np.log(max(mean, _SMALLEST)))
 
 
+@dataclass(frozen=True)
 class Logit(Link):
     """``eta = log(m / (1 - m))``."""
 
@@ -160,9 +180,11 @@ class Logit(Link):
         return np.asarray(expit(eta) * expit(-eta))
 
     def predictor(self, mean: float) -> float:
+        mean = min(max(mean, _SMALLEST), 1 - _SMALLEST)
         return float(np.log(mean / (1 - mean)))
 
 
+@dataclass(frozen=True)
 class Probit(Link):
     """``m = Phi(eta)``."""
 
@@ -177,9 +199,10 @@ class Probit(Link):
         return np.asarray(np.exp(-(eta**2) / 2) / np.sqrt(2 * np.pi))
 
     def predictor(self, mean: float) -> float:
-        return float(ndtri(mean))
+        return float(ndtri(min(max(mean, _SMALLEST), 1 - _SMALLEST)))
 
 
+@dataclass(frozen=True)
 class Inverse(Link):
     """``m = 1 / eta``, eta > 0."""
 
@@ -234,17 +257,15 @@ Binomial = Family(BinomialDistribution(), Logit())
 Poisson = Family(PoissonDistribution(), Log())
 Gamma = Family(GammaDistribution(), Log())
 
-_DISTRIBUTIONS: Mapping[str, Distribution] = {
-    found.name: found
-    for found in (GaussianDistribution(), BinomialDistribution(), PoissonDistribution(), GammaDistribution())
-}
-_LINKS: Mapping[str, Link] = {found.name: found for found in (Identity(), Log(), Logit(), Probit(), Inverse())}
-#: The links each distribution may have; the first is the default.
-_ALLOWED: Mapping[str, tuple[str, ...]] = {
-    "gaussian": ("identity", "log"),
-    "binomial": ("logit", "probit"),
-    "poisson": ("log", "identity"),
-    "gamma": ("log", "inverse"),
+#: The families by name; the first link is the default.
+_OFFERED: Mapping[str, tuple[Family, ...]] = {
+    offered[0].distribution.name: offered
+    for offered in (
+        (Gaussian, Family(GaussianDistribution(), Log())),
+        (Binomial, Family(BinomialDistribution(), Probit())),
+        (Poisson, Family(PoissonDistribution(), PositiveIdentity())),
+        (Gamma, Family(GammaDistribution(), Inverse())),
+    )
 }
 
 
@@ -256,9 +277,11 @@ def family_of(name: str, link: str | None = None) -> Family:
     InvalidInput
         For a name or a combination that is not offered.
     """
-    if name not in _ALLOWED:
-        raise InvalidInput(f"family must be one of {', '.join(_ALLOWED)}, not {name!r}")
-    chosen = _ALLOWED[name][0] if link is None else link
-    if chosen not in _ALLOWED[name]:
-        raise InvalidInput(f"link of {name} must be one of {', '.join(_ALLOWED[name])}, not {link!r}")
-    return Family(_DISTRIBUTIONS[name], _LINKS[chosen])
+    if name not in _OFFERED:
+        raise InvalidInput(f"family must be one of {', '.join(_OFFERED)}, not {name!r}")
+    links = {family.link.name: family for family in _OFFERED[name]}
+    if link is None:
+        return _OFFERED[name][0]
+    if link not in links:
+        raise InvalidInput(f"link of {name} must be one of {', '.join(links)}, not {link!r}")
+    return links[link]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +19,29 @@ from dpregress.releases.svec import Vector
 
 T = TypeVar("T")
 _FORMAT = "dpregress.model/1"
+_PRIVACY_FORMAT = "dpregress.privacy/1"
 
 
-def model_text(coefficients: Coefficients, privacy: PrivacyStatement, moments: Moments | None, *, software: str) -> str:
+@dataclass(frozen=True)
+class ResponseModel:
+    """How a linear predictor becomes a prediction: family, link, and the classes of a binomial response."""
+
+    family: str = "gaussian"
+    link: str = "identity"
+    classes: tuple[str, ...] = ()
+
+
+_LINEAR = ResponseModel()
+
+
+def model_text(
+    coefficients: Coefficients,
+    privacy: PrivacyStatement,
+    moments: Moments | None,
+    *,
+    software: str,
+    response: ResponseModel = _LINEAR,
+) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments they came from.
 
     Parameters
@@ -30,6 +51,7 @@ def model_text(coefficients: Coefficients, privacy: PrivacyStatement, moments: M
     moments : Moments or None
     software : str
         Name and version of what wrote it.
+    response : ResponseModel
     """
     record = {
         "format": _FORMAT,
@@ -41,6 +63,8 @@ def model_text(coefficients: Coefficients, privacy: PrivacyStatement, moments: M
         "coef": coefficients.coef.tolist(),
         "standard_error": _finite(coefficients.standard_error),
         "privacy_error": _finite(coefficients.privacy_error),
+        "fill": coefficients.fill.tolist(),
+        "response": dict(vars(response)),
         "privacy": privacy.encode(),
         "moments": None if moments is None else _moments(moments),
     }
@@ -56,6 +80,26 @@ def load_model(path: str | Path) -> Coefficients:
         For a file that is not one, or of another version.
     """
     return _load(path, _coefficients)
+
+
+def load_response(path: str | Path) -> ResponseModel:
+    """Read how predictions are made from a model file."""
+    return _load(
+        path,
+        lambda record: ResponseModel(
+            str(record["response"]["family"]),
+            str(record["response"]["link"]),
+            tuple(str(name) for name in record["response"]["classes"]),
+        ),
+    )
+
+
+def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
+    """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6."""
+    delta = privacy.budget.parameters().get("delta", 1e-6)
+    total = {"mu": privacy.mu, "epsilon": privacy.epsilon(delta), "delta": delta}
+    record = {"format": _PRIVACY_FORMAT, "software": software, "total": total, **privacy.encode()}
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
 
 def load_moments(path: str | Path) -> Moments:
@@ -85,7 +129,7 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
     features = tuple(str(name) for name in record["features"])
     vectors = {
         key: np.array([np.nan if value is None else value for value in record[key]], dtype=np.float64)
-        for key in ("coef", "standard_error", "privacy_error")
+        for key in ("coef", "standard_error", "privacy_error", "fill")
     }
     if any(vector.shape != (len(features),) for vector in vectors.values()):
         raise InvalidInput(f"{len(features)} features but another number of coefficients")

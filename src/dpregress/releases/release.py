@@ -125,6 +125,8 @@ class Coefficients:
         Standard deviation that the privacy noise gives each coefficient, to first order.
     standard_error : ndarray of shape (d,)
         The same with sampling added.
+    fill : ndarray of shape (d,)
+        What stands in for a missing cell, here as in the fit.
     """
 
     features: tuple[str, ...]
@@ -134,7 +136,8 @@ class Coefficients:
     n: int
     privacy_error: Vector
     standard_error: Vector
+    fill: Vector
 
     def predict(self, x: Matrix) -> Vector:
-        """``x @ coef + intercept``, of shape (m,)."""
-        return np.asarray(x @ self.coef + self.intercept)
+        """``x @ coef + intercept``, of shape (m,); a cell that is not finite counts as the fill value."""
+        return np.asarray(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept)

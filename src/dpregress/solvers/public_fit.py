@@ -13,8 +13,6 @@ from dpregress.releases import Frame, Matrix, Vector
 _STEPS = 50
 #: Penalty on whitened slopes, in rows: public rows are few.
 _RIDGE = 1.0
-#: Largest change of a linear predictor in one step.
-_LONGEST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
         score = x.T @ ((y - family.mean(eta)) * family.factor(eta)) - penalty @ (coef - centre)
         information = (x * family.information(eta)[:, None]).T @ x + penalty
         step = np.linalg.solve(information, score)
-        coef = coef + step * min(1.0, _LONGEST / max(float(np.abs(x @ step).max()), 1e-300))
+        coef = coef + step * min(1.0, family.link.longest / max(float(np.abs(x @ step).max()), 1e-300))
     eta = x @ coef
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - frame.order, 1)

@@ -51,8 +51,6 @@ STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0), (1.0, 1.0, 1.0, 2.0)
 _SMALLEST_INFORMATION = 0.02
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
-#: Largest change of a stand-in's linear predictor in one step.
-_LONGEST = 3.0
 
 
 class ScoreSteps(Solver):
@@ -83,7 +81,7 @@ class ScoreSteps(Solver):
         mean = _MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             "refine": _REFINE if facts.start.refine else 0.0,
-            "start": 0.0 if labelled or natural else _START,
+            "start": 0.0 if labelled or natural or not facts.start.frame.intercept else _START,
             "gram": _GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.frame.intercept else mean,
@@ -151,7 +149,7 @@ class ScoreSteps(Solver):
             noise = _sandwich(system, (2 * frame.radius * clip / (spend.mu * n)) ** 2 * identity)
             own = noise + dispersion / n * _sandwich(system, system)
             gain = identity if known is None else np.linalg.solve((known + own).T, known.T).T
-            coef = coef + _shortened(np.asarray(gain @ step), rows)
+            coef = coef + _shortened(np.asarray(gain @ step), rows, self.family.link.longest)
             # a step starts from coefficients that carry the noise of those before; what it gains replaces it
             kept = identity - gain
             privacy = np.asarray(kept @ privacy @ kept.T + gain @ noise @ gain.T)
@@ -182,10 +180,12 @@ class ScoreSteps(Solver):
         def excess(shift: float) -> float:
             return float(np.mean(self.family.mean(eta + shift))) - wanted
 
-        low, high = excess(-_LONGEST), excess(_LONGEST)
-        if low * high > 0:  # the noise asks for more than the longest step
+        # where any step may be made, the mean moves as far as the predictor
+        longest = self.family.link.longest
+        reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
+        if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
             return coef
-        return np.asarray(coef + float(brentq(excess, -_LONGEST, _LONGEST)) * constant(frame))
+        return np.asarray(coef + float(brentq(excess, -reach, reach)) * constant(frame))
 
 
 def constant(frame: Frame) -> Vector:
@@ -202,7 +202,7 @@ def _sandwich(system: Matrix, meat: Matrix) -> Matrix:
     return np.asarray(np.linalg.solve(system, np.linalg.solve(system, meat).T))
 
 
-def _shortened(step: Vector, rows: StandIns) -> Vector:
+def _shortened(step: Vector, rows: StandIns, longest: float) -> Vector:
     """The step, shortened so that no stand-in's predictor moves by more than the longest one."""
     moved = float(np.abs(rows.predictor(step)).max())
-    return np.asarray(step * min(1.0, _LONGEST / max(moved, 1e-300)))
+    return np.asarray(step * min(1.0, longest / max(moved, 1e-300)))
