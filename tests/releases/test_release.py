@@ -110,5 +110,5 @@ def test_negative_counts_do_not_move_a_quantile_back() -> None:
 
 
 def test_coefficients_predict() -> None:
-    fitted = Coefficients(("a", "b"), np.array([1.0, -2.0]), 3.0, "y", 10, np.zeros(2), np.zeros(2))
+    fitted = Coefficients(("a", "b"), np.array([1.0, -2.0]), 3.0, "y", 10, np.zeros(2), np.zeros(2), np.zeros(2))
     assert fitted.predict(np.array([[1.0, 1.0], [0.0, 2.0]])).tolist() == [2.0, -1.0]

@@ -36,7 +36,7 @@ def statement(budget: Event) -> PrivacyStatement:
 
 def page(name: str = "age", error: float = 0.5) -> str:
     found = Coefficients(
-        (name, "zero"), np.array([2.0, 0.0]), 1.0, "y", 100, np.array([0.4, 0.0]), np.array([error, 0])
+        (name, "zero"), np.array([2.0, 0.0]), 1.0, "y", 100, np.array([0.4, 0.0]), np.array([error, 0]), np.zeros(2)
     )
     return fit_page("A <fit>", [Fitted("Coefficients", found, statement(ApproxDP(1, 1e-6)))], software="dpregress")
 
