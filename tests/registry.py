@@ -10,12 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpregress import DPLinearRegression, DPRidge, MemoryLedger, Numeric, PublicMoments, Schema, SQLiteLedger
+from dpregress import (
+    DPGammaRegressor,
+    DPGLMRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    MemoryLedger,
+    Numeric,
+    PublicMoments,
+    Schema,
+    SQLiteLedger,
+)
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
 from dpregress.mechanisms import Gaussian, Mechanism
 from dpregress.papers.cao2026 import PublishedRidge
@@ -26,10 +39,16 @@ from dpregress.queries import (
     Binomial,
     ClippedGradient,
     ClippedScore,
+    Family,
+    Gamma,
+    MeanResidual,
+    Poisson,
     PublishedHessian,
     Query,
+    ResidualHistogram,
     ResponseHistogram,
     SecondMoment,
+    family_of,
 )
 from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
@@ -42,7 +61,7 @@ from dpregress.rows import (
     ThreadedEngine,
     WhitenedRows,
 )
-from dpregress.solvers import OneShot, Solver
+from dpregress.solvers import OneShot, ScoreSteps, Solver
 from dpregress.trust import Central, Local, TrustModel
 
 Rng = np.random.Generator
@@ -192,6 +211,23 @@ def _bound(frame: Frame) -> float:
 _EDGES = 2.0 ** np.arange(-30.0, 13.0)
 
 
+#: Every distribution with every link that is offered.
+FAMILIES = tuple(
+    family_of(name, link)
+    for name, links in (
+        ("gaussian", ("identity", "log")),
+        ("binomial", ("logit", "probit")),
+        ("poisson", ("log", "identity")),
+        ("gamma", ("log", "inverse")),
+    )
+    for link in links
+)
+
+
+def _score(family: Family, frame: Frame, rng: Rng) -> ClippedScore:
+    return ClippedScore(frame, family, _coef(frame, rng), 0.8 * _bound(frame))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
@@ -207,15 +243,28 @@ class QueryEntry:
 QUERIES = (
     QueryEntry("second moment", lambda f, _: SecondMoment(f.with_response(None)), symmetric),
     QueryEntry("joint second moment", lambda f, _: SecondMoment(f), symmetric),
-    QueryEntry("Gaussian Hessian", lambda f, r: PublishedHessian(f, GaussianFamily(), _coef(f, r)), triangle),
-    QueryEntry("Binomial Hessian", lambda f, r: PublishedHessian(f, Binomial(), _coef(f, r)), triangle),
-    QueryEntry("Gaussian score", lambda f, r: ClippedScore(f, GaussianFamily(), _coef(f, r), 0.8 * _bound(f))),
-    QueryEntry("Binomial score", lambda f, r: ClippedScore(f, Binomial(), _coef(f, r), 0.8 * _bound(f))),
-    QueryEntry("Gaussian gradient", lambda f, r: ClippedGradient(f, GaussianFamily(), _coef(f, r), 1e-4)),
+    QueryEntry("Gaussian Hessian", lambda f, r: PublishedHessian(f, GaussianFamily, _coef(f, r), 1.0), triangle),
+    QueryEntry("Binomial Hessian", lambda f, r: PublishedHessian(f, Binomial, _coef(f, r), 0.25), triangle),
+    QueryEntry("Poisson Hessian", lambda f, r: PublishedHessian(f, Poisson, _coef(f, r), 3.0), triangle),
+    QueryEntry("Gaussian score", lambda f, r: ClippedScore(f, GaussianFamily, _coef(f, r), 0.8 * _bound(f))),
+    QueryEntry("Binomial score", lambda f, r: ClippedScore(f, Binomial, _coef(f, r), 0.8 * _bound(f))),
+    QueryEntry("Gaussian gradient", lambda f, r: ClippedGradient(f, GaussianFamily, _coef(f, r), 1e-4)),
     QueryEntry(
         "unbounded gradient",
-        lambda f, r: ClippedGradient(replace(f, radius=math.inf), GaussianFamily(), _coef(f, r), 1e-4),
+        lambda f, r: ClippedGradient(replace(f, radius=math.inf), GaussianFamily, _coef(f, r), 1e-4),
     ),
+    *(
+        QueryEntry(f"{family.distribution.name} {family.link.name} score", partial(_score, family))
+        for family in FAMILIES
+        if family not in (GaussianFamily, Binomial)
+    ),
+    QueryEntry(
+        "mean residual",
+        lambda f, r: MeanResidual(f, GaussianFamily, _coef(f, r), -0.3 * _bound(f), 0.8 * _bound(f)),
+    ),
+    QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, Poisson, _coef(f, r), -1e-4, 1e-5)),
+    QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
+    QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
 )
 
@@ -299,7 +348,18 @@ def _published_ridge(_: PublicMoments, frame: Frame, n: int, budget: GDP, alpha:
     return PublishedRidge(frame.with_response(ResponseScale("y", bound=1e6)), budget, alpha / n)
 
 
-SOLVERS = (SolverEntry(OneShot, _one_shot), SolverEntry(PublishedRidge, _published_ridge))
+def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    """As if there were so many private rows that the public prior counts for nothing beside them."""
+    many = 1e30
+    facts = Facts(int(many), "y", Start(frame, refine=False), public, None)
+    return ScoreSteps(facts, GaussianFamily, budget, alpha * many / n, steps=(1.0,) * 40)
+
+
+SOLVERS = (
+    SolverEntry(OneShot, _one_shot),
+    SolverEntry(PublishedRidge, _published_ridge),
+    SolverEntry(ScoreSteps, _score_steps),
+)
 
 # ---------------------------------------------------------------- estimators
 
@@ -310,8 +370,24 @@ def linear_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
     return x, x @ np.arange(1.0, WIDTH + 1) + rng.normal(size=n)
 
 
-def _public(rng: Rng, m: int = 60) -> PublicMoments:
-    return PublicMoments.from_rows(*linear_data(rng, m))
+def glm_data(family: str, rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
+    """Private rows for a generalised linear model with its default link."""
+    x = rng.uniform(-1, 1, size=(n, WIDTH))
+    mean = family_of(family).mean(x @ np.linspace(-0.5, 1.0, WIDTH))
+    draw: dict[str, Callable[[], Vector]] = {
+        "gaussian": lambda: rng.normal(mean),
+        "binomial": lambda: rng.binomial(1, mean).astype(np.float64),
+        "poisson": lambda: rng.poisson(mean).astype(np.float64),
+        "gamma": lambda: rng.gamma(2.0, mean / 2),
+    }
+    return x, draw[family]()
+
+
+Data = Callable[..., tuple[Matrix, Vector]]
+
+
+def _public(rng: Rng, m: int = 60, data: Data = linear_data) -> PublicMoments:
+    return PublicMoments.from_rows(*data(rng, m))
 
 
 def _schema(*names: str) -> Schema:
@@ -330,6 +406,18 @@ LINEAR: dict[str, Callable[[Rng], dict[str, Any]]] = {
 }
 
 
+def _scored(data: Data, **more: Any) -> dict[str, Callable[[Rng], dict[str, Any]]]:
+    """The same for a generalised linear model."""
+    return {
+        "labelled public rows": lambda rng: {"public": _public(rng, data=data), **more},
+        "unlabelled public rows": lambda rng: {"public": _public(rng, data=data).unlabelled(), **more},
+        "few public rows": lambda rng: {"public": _public(rng, 2 * WIDTH, data).unlabelled(), **more},
+        "few labelled public rows": lambda rng: {"public": _public(rng, 2 * WIDTH, data), **more},
+        "a schema": lambda _: {"schema": _schema("x0", "x1", "x2"), "fit_intercept": False, **more},
+        "a row bound": lambda _: {"row_bound": 2.0, **more},
+    }
+
+
 @dataclass(frozen=True)
 class EstimatorEntry:
     """An estimator under one set of public facts."""
@@ -340,18 +428,27 @@ class EstimatorEntry:
     data: Callable[[Rng], tuple[Matrix, Vector]]
 
     def make(self, rng: Rng, **parameters: Any) -> Any:
-        return self.kind(**self.facts(rng), **parameters)
+        return self.kind(**{**self.facts(rng), **parameters})
 
     def __str__(self) -> str:
         return f"{self.kind.__name__} with {self.setting}"
 
 
-def _settings(kind: type[Any], settings: dict[str, Any], data: Callable[[Rng], Any]) -> Iterator[EstimatorEntry]:
+def _settings(kind: type[Any], settings: dict[str, Any], data: Data) -> Iterator[EstimatorEntry]:
     for setting, facts in settings.items():
         yield EstimatorEntry(kind, setting, facts, data)
+
+
+def _scored_settings(kind: type[Any], distribution: str, **more: Any) -> Iterator[EstimatorEntry]:
+    data = partial(glm_data, distribution)
+    yield from _settings(kind, _scored(data, **more), data)
 
 
 ESTIMATORS = (
     *_settings(DPLinearRegression, LINEAR, linear_data),
     *_settings(DPRidge, LINEAR, linear_data),
+    *_scored_settings(DPGLMRegressor, "gaussian", family="gaussian"),
+    *_scored_settings(DPPoissonRegressor, "poisson"),
+    *_scored_settings(DPGammaRegressor, "gamma"),
+    *_scored_settings(DPLogisticRegression, "binomial"),
 )

@@ -64,7 +64,7 @@ def test_gradients_are_clipped_in_real_arithmetic(order: int, seed: int) -> None
     """``||x|| |r| <= C`` exactly, for the residual as it is clipped. No seed can break it."""
     rng = np.random.default_rng(seed)
     frame = replace(frame_of(order), radius=np.inf)
-    query = ClippedGradient(frame, GaussianFamily(), rng.normal(size=order), 0.3)
+    query = ClippedGradient(frame, GaussianFamily, rng.normal(size=order), 0.3)
     x = rng.normal(size=(25, order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
     y = rng.normal(size=25) * 10.0 ** rng.integers(-9, 9, size=25)
     row_map = WhitenedRows(frame)
@@ -111,9 +111,9 @@ def query_of(which: int, frame: Frame, slope: float = 1.0) -> Query[Any]:
     make: tuple[Callable[[], Query[Any]], ...] = (
         lambda: SecondMoment(frame),
         lambda: SecondMoment(frame.with_response(None)),
-        lambda: PublishedHessian(frame, Binomial(), coef),
-        lambda: ClippedScore(frame, GaussianFamily(), coef, 1.0),
-        lambda: ClippedGradient(frame, GaussianFamily(), coef, 1.0),
+        lambda: PublishedHessian(frame, Binomial, coef, 0.25),
+        lambda: ClippedScore(frame, GaussianFamily, coef, 1.0),
+        lambda: ClippedGradient(frame, GaussianFamily, coef, 1.0),
     )
     return make[which]()
 

@@ -18,7 +18,7 @@ from dpregress.accounting import GDP, Charge, Composed, Ledger, MemoryLedger, Re
 from dpregress.mechanisms import Gaussian, SeededSource
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
-from dpregress.queries import ClippedScore, Query, SecondMoment
+from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Query, ResidualHistogram, SecondMoment
 from dpregress.releases import Frame, Isotropic, svec
 from dpregress.rows import BoundedRows, WhitenedRows, bounded
 from dpregress.trust import Local, TrustModel
@@ -134,6 +134,30 @@ def removal_for_replacement(patch: Patch) -> None:
 
 def score_of_one_direction(patch: Patch) -> None:
     patch.setattr(ClippedScore, "replacement", lambda self: math.sqrt(2) * self.frame.radius * self.clip)
+
+
+def longer_side_for_width(patch: Patch) -> None:
+    patch.setattr(MeanResidual, "replacement", MeanResidual.contribution)
+
+
+def one_bin_for_two(patch: Patch) -> None:
+    patch.setattr(ResidualHistogram, "replacement", ResidualHistogram.contribution)
+
+
+def residual_not_clipped(patch: Patch) -> None:
+    patch.setattr(MeanResidual, "value", lambda self, rows: np.array([rows.y.sum()]))  # noqa: ARG005 - that is the fault
+
+
+def hessian_of_any_curvature(patch: Patch) -> None:
+    make = PublishedHessian.__init__
+
+    def larger(self: PublishedHessian, *arguments: Any) -> None:
+        make(self, *arguments)
+        vars(self)["largest"], self.stated = math.inf, self.largest  # type: ignore[attr-defined]
+
+    patch.setattr(PublishedHessian, "__init__", larger)
+    patch.setattr(PublishedHessian, "replacement", lambda self: 2 * self.frame.radius**2 * self.stated)
+    patch.setattr(PublishedHessian, "contribution", lambda self: self.frame.radius**2 * self.stated)
 
 
 def bound_never_reached(patch: Patch) -> None:
@@ -270,6 +294,10 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "add-remove for replace-one, scores": (removal_for_replacement, sensitivity_of("Gaussian score")),
     "opposite scores forgotten": (score_of_one_direction, sensitivity_of("Binomial score")),
     "a loose bound called tight": (bound_never_reached, sensitivity_of("second moment")),
+    "one side of a lopsided clip": (longer_side_for_width, sensitivity_of("mean residual")),
+    "a mean residual without its clip": (residual_not_clipped, sensitivity_of("mean residual")),
+    "one bin where two change": (one_bin_for_two, sensitivity_of("residual histogram")),
+    "a curvature without its bound": (hessian_of_any_curvature, sensitivity_of("Poisson Hessian")),
     "svec without the root of two": (off_diagonal_unscaled, matrix_entries),
     "svec without the root of two, all entries": (off_diagonal_unscaled, noise_of("joint second moment")),
     "mu over Delta": (inverted_noise, noise_of("second moment")),

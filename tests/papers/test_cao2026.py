@@ -14,8 +14,10 @@ from scipy.stats import mannwhitneyu
 from dpregress.errors import DPRegressError, InvalidInput
 from dpregress.mechanisms import NoiseSource
 from dpregress.papers import cao2026
+from dpregress.queries import Binomial, Family, Gaussian, Poisson
 from dpregress.releases import Matrix, Vector
 from tests.reference import cao2026 as reference
+from tests.reference import cao2026_glm
 
 N, M, D = 300, 60, 4
 ETA = 0.05
@@ -257,3 +259,76 @@ def test_a_bad_oracle_moment_is_refused(second: Matrix, data: Data) -> None:
 def test_bad_steps_and_clips_are_refused(call: str, options: dict[str, Any], data: Data) -> None:
     with pytest.raises(DPRegressError):
         getattr(cao2026, call)(data["X"], data["y"], mu=1.0, rng=np.random.default_rng(0), **options)
+
+
+# ------------------------------------------------------------------ Algorithm 4
+
+CANONICAL = pytest.mark.parametrize("family", [Gaussian, Binomial, Poisson], ids=lambda f: f.distribution.name)
+RESPONSE_BOUND = 5.0
+
+
+def glm_data(seed: int) -> Data:
+    """Public rows around the mean of the private ones; counts, some of them above the bound."""
+    of = make_data(seed)
+    of["counts"] = np.random.default_rng(seed).poisson(2.0, size=N).astype(float)
+    of["counts"][:FAR] = 100.0
+    return of
+
+
+def pmt_glm(family: Family, of: Data, mu: float, coef_bound: float, alpha: float = 0.1, seed: int = 0) -> Matrix:
+    return cao2026.pmt_glm(
+        of["X"], of["counts"], of["X_public"], family=family, mu=mu, alpha=alpha, eta=ETA, steps=STEPS,
+        response_bound=RESPONSE_BOUND, coef_bound=coef_bound, rng=np.random.default_rng(seed),
+    )  # fmt: skip
+
+
+def whitened_norms(path: Matrix, of: Data) -> Vector:
+    """Norms of iterates in the frame in which they are projected."""
+    values, vectors = np.linalg.eigh(of["second_moment"])
+    return np.linalg.norm(path @ (vectors * np.sqrt(values)) @ vectors.T, axis=1)
+
+
+@CANONICAL
+@pytest.mark.parametrize("coef_bound", [0.02, 0.5])
+@pytest.mark.parametrize("alpha", [0.01, 1.0])
+def test_glm_without_noise_agrees(family: Family, coef_bound: float, alpha: float, seed: int) -> None:
+    """Noise at this mu is below 1e-7 of every total."""
+    of = glm_data(seed)
+    found = pmt_glm(family, of, 1e11, coef_bound, alpha, seed)
+    expected = cao2026_glm.pmt_glm(
+        of["X"], of["counts"], of["X_public"], cumulant=family.distribution.name, mu=1e11, alpha=alpha, eta=ETA,
+        steps=STEPS, response_bound=RESPONSE_BOUND, coef_bound=coef_bound, rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@CANONICAL
+@pytest.mark.parametrize("mu", [0.3, 3.0])
+def test_glm_has_the_papers_noise(family: Family, mu: float, drawn: list[tuple[int, float]], seed: int) -> None:
+    pmt_glm(family, glm_data(seed), mu, 0.3, seed=seed)
+    pair = cao2026_glm.glm_scales(N, D, mu, ETA, STEPS, family.distribution.name, RESPONSE_BOUND, 0.3)
+    assert [length for length, _ in drawn] == [MATRIX, D] * STEPS
+    np.testing.assert_allclose([sigma / N for _, sigma in drawn], list(pair) * STEPS, rtol=1e-6)
+
+
+@CANONICAL
+@pytest.mark.parametrize("mu", [0.01, 1e11])
+def test_glm_iterates_stay_in_the_ball(family: Family, mu: float, seed: int) -> None:
+    """With much noise and with none; without noise a small ball is reached."""
+    of = glm_data(seed)
+    norms = whitened_norms(pmt_glm(family, of, mu, 0.02, alpha=0.0, seed=seed), of)
+    assert (norms <= 0.02 * (1 + 1e-9)).all()
+    if mu > 1:
+        assert norms.max() >= 0.02 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.inf, math.nan])
+def test_glm_needs_finite_bounds(bound: float) -> None:
+    of = glm_data(0)
+    with pytest.raises(InvalidInput, match="coef_bound"):
+        pmt_glm(Poisson, of, 1.0, bound)
+    options = {"family": Poisson, "mu": 1.0, "alpha": 0.0, "eta": ETA, "steps": 1, "coef_bound": 1.0}
+    with pytest.raises(InvalidInput, match="response_bound"):
+        cao2026.pmt_glm(
+            of["X"], of["counts"], of["X_public"], response_bound=bound, rng=np.random.default_rng(0), **options
+        )

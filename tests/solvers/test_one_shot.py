@@ -19,7 +19,7 @@ from dpregress.queries import Query, ResponseHistogram, SecondMoment
 from dpregress.releases import Frame, Histogram, Isotropic, Matrix, Vector
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import OneShot, Solution
-from dpregress.solvers.one_shot import scale_of
+from dpregress.solvers.levels import Levels
 from dpregress.trust import Central, Door
 
 NAMES = ("x0", "x1", "x2")
@@ -159,7 +159,7 @@ def test_the_scale_is_within_half_a_bin(scale: float, seed: int) -> None:
     """Bins are a factor sqrt 2 wide and values are taken at their geometric middle: 2^(1/4) at most."""
     values = scale * np.random.default_rng(seed).normal(size=2_000)
     truth = np.sqrt(np.mean(values**2))
-    assert 2**-0.25 <= scale_of(histogram(values, 1e-9)) / truth <= 2**0.25
+    assert 2**-0.25 <= Levels.of_histogram(histogram(values, 1e-9)).root_mean_square / truth <= 2**0.25
 
 
 def test_bins_within_the_noise_do_not_count(seed: int) -> None:
@@ -167,7 +167,7 @@ def test_bins_within_the_noise_do_not_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.uniform(1.0, 1.4, size=5_000)
     noise = 10.0 * np.clip(rng.normal(size=160), -3, 3)
-    assert scale_of(histogram(values, 10.0, noise)) == pytest.approx(2**0.25)
+    assert Levels.of_histogram(histogram(values, 10.0, noise)).root_mean_square == pytest.approx(2**0.25)
 
 
 def test_the_scale_is_never_taken_from_an_empty_bin(seed: int) -> None:
@@ -180,9 +180,9 @@ def test_the_scale_is_never_taken_from_an_empty_bin(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.normal(size=20_000)
     for _ in range(100):
-        assert 0.5 <= scale_of(histogram(values, 20.0, 20.0 * rng.normal(size=160))) <= 2.0
+        assert 0.5 <= Levels.of_histogram(histogram(values, 20.0, 20.0 * rng.normal(size=160))).root_mean_square <= 2.0
 
 
 def test_where_nothing_stands_out_the_largest_bin_counts() -> None:
     values = np.full(5, 3.0)
-    assert scale_of(histogram(values, 100.0)) == pytest.approx(2**1.75)
+    assert Levels.of_histogram(histogram(values, 100.0)).root_mean_square == pytest.approx(2**1.75)

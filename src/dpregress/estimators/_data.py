@@ -120,12 +120,15 @@ def matrix(X: Any) -> Matrix:
 
 def numbers(y: Any) -> Vector:
     """A float64 vector; a cell that is not a number becomes NaN. A column of shape (n, 1) is taken, with a warning."""
-    values = _numeric(y)
+    return _one_column(_numeric(y))
+
+
+def _one_column(values: NDArray[Any]) -> NDArray[Any]:
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: use ravel()",
             DataConversionWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         values = values.ravel()
     if values.ndim != 1:
@@ -156,8 +159,6 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 
 def coded(y: Any, classes: tuple[str, ...]) -> Vector:
     """Positions of labels among the classes, of shape (n,); NaN for a label that is none of them."""
-    array = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
-    if array.ndim != 1:
-        raise InvalidInput(f"y should be a 1d array, got an array of shape {array.shape} instead.")
+    array = _one_column(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None))
     known = {name: float(position) for position, name in enumerate(classes)}
     return np.array([known.get(text_of(cell) or "", np.nan) for cell in array.tolist()], dtype=np.float64)

@@ -47,7 +47,7 @@ _REFINE, _START, _GRAM, _LEVELS = 0.10, 0.05, 0.20, 0.05
 _MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private steps: few from a prior near the answer, more from nothing.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0), (1.0, 1.0, 1.0, 2.0)
-#: Smallest eigenvalue of a Fisher information that is believed, as a share of its mean one.
+#: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
@@ -101,13 +101,14 @@ class ScoreSteps(Solver):
         if "refine" in self._spend:
             frame = refined(ask, frame, self._spend["refine"])
         second = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
-        rows = stand_ins(frame, self.facts.public, floored(second.gram, gram_floor(second)))
+        gram = floored(second.gram, gram_floor(second))
+        rows = stand_ins(frame, self.facts.public, gram)
         frame = frame.with_response(ResponseScale(self.facts.target))
 
         prior = self._prior(frame)
         coef = prior.coef if prior is not None else self._start(ask, frame)
         levels = self._levels(ask, frame, coef, prior)
-        coef, system, uncertainty = self._walk(ask, frame, rows, coef, levels, prior)
+        coef, system, uncertainty = self._walk(ask, frame, rows, gram, coef, levels, prior)
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Levels.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals))
@@ -134,8 +135,9 @@ class ScoreSteps(Solver):
         return Levels.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n)
 
     def _walk(
-        self, ask: Ask, frame: Frame, rows: StandIns, coef: Vector, levels: Levels | None, prior: PublicFit | None
-    ) -> tuple[Vector, Matrix, Uncertainty]:
+        self, ask: Ask, frame: Frame, rows: StandIns, gram: Matrix, coef: Vector, levels: Levels | None,
+        prior: PublicFit | None,
+    ) -> tuple[Vector, Matrix, Uncertainty]:  # fmt: skip
         n, identity = self.facts.n, np.eye(frame.order)
         dispersion = 1.0 if prior is None else prior.dispersion
         penalty = self.alpha / n * frame.slopes @ frame.slopes.T
@@ -144,7 +146,7 @@ class ScoreSteps(Solver):
         for spend in self._steps:
             clip = self._clip(frame, coef, levels, spend)
             score = ask(ClippedScore(frame, self.family, coef, clip), spend)
-            system = _believed(rows.information(self.family, coef)) + penalty
+            system = _believed(rows.information(self.family, coef), gram) + penalty
             step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
             noise = _sandwich(system, (2 * frame.radius * clip / (spend.mu * n)) ** 2 * identity)
             own = noise + dispersion / n * _sandwich(system, system)
@@ -193,8 +195,12 @@ def constant(frame: Frame) -> Vector:
     return np.asarray(np.linalg.solve(frame.whitening.T, np.eye(frame.order)[0]))
 
 
-def _believed(information: Matrix) -> Matrix:
-    return floored(information, _SMALLEST_INFORMATION * float(np.trace(information)) / len(information))
+def _believed(information: Matrix, gram: Matrix) -> Matrix:
+    """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
+    root = np.linalg.cholesky(gram)
+    relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
+    floor = _SMALLEST_INFORMATION * float(np.trace(relative)) / len(relative)
+    return np.asarray(root @ floored(relative, floor) @ root.T)
 
 
 def _sandwich(system: Matrix, meat: Matrix) -> Matrix:
