@@ -198,7 +198,8 @@ def plain(total: Vector) -> Vector:
 
 def _coef(frame: Frame, rng: Rng) -> Vector:
     """Coefficients orthogonal to the directions of :func:`extremal_rows`, so that these see no prediction."""
-    stretched = basis(frame)[:, :2]
+    shift = np.zeros((frame.order, 0)) if frame.shift is None else frame.shift[:, None]
+    stretched = np.linalg.qr(np.hstack([basis(frame)[:, :2], shift]))[0]
     coef = 10 * rng.normal(size=frame.order)
     return coef - stretched @ (stretched.T @ coef)
 
@@ -349,10 +350,12 @@ def _published_ridge(_: PublicMoments, frame: Frame, n: int, budget: GDP, alpha:
 
 
 def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
-    """As if there were so many private rows that the public prior counts for nothing beside them."""
-    many = 1e30
-    facts = Facts(int(many), "y", Start(frame, refine=False), public, None)
-    return ScoreSteps(facts, GaussianFamily, budget, alpha * many / n, steps=(1.0,) * 40)
+    """As if there were so many private rows that the public prior, of no slopes, counts for nothing beside them."""
+    assert public.rows is not None
+    public = PublicMoments.from_rows(np.repeat(public.rows, 2, axis=0), np.tile([-1e6, 1e6], public.n))
+    many = 10**30
+    facts = Facts(many, "y", Start(frame, refine=False), public, None)
+    return ScoreSteps(facts, GaussianFamily, budget, alpha * many / n, steps=(1.0,) * 8)
 
 
 SOLVERS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpregress import GDP
+from dpregress import GDP, DPLinearRegression, DPRidge
 from dpregress.estimators import _fit
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import SecondMoment
@@ -14,7 +14,7 @@ from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
 from tests.registry import ESTIMATORS, EstimatorEntry
 
-ONE_RELEASE = [entry for entry in ESTIMATORS if str(entry) in ("DPLinearRegression with labelled public rows", "DPRidge with labelled public rows")]
+ONE_RELEASE = [e for e in ESTIMATORS if e.kind in (DPLinearRegression, DPRidge) and e.setting == "labelled public rows"]
 
 
 @pytest.mark.parametrize("intercept", [False, True])

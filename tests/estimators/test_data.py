@@ -94,13 +94,13 @@ def test_a_feature_may_have_the_targets_name() -> None:
 
 def test_columns_of_a_table_to_fit() -> None:
     frame = pd.DataFrame({"a": [1.0], "y": [2.0], "b": [3.0]})
-    assert training_table(frame, "y", None, None)[1].features == ("a", "b")
-    assert training_table(frame, "y", ["b"], None)[1].features == ("b",)
+    assert training_table(frame, "y", None, None, ())[1].features == ("a", "b")
+    assert training_table(frame, "y", ["b"], None, ())[1].features == ("b",)
     with pytest.raises(InvalidInput, match="target 'y' is among the features"):
-        training_table(frame, "y", ["a", "y"], None)
+        training_table(frame, "y", ["a", "y"], None, ())
     for target, features in (("z", None), ("y", ["z"])):
         with pytest.raises(InvalidInput, match="no column 'z'"):
-            training_table(frame, target, features, None)
+            training_table(frame, target, features, None, ())
 
 
 def test_rows_to_predict_for_are_put_in_order() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -173,7 +174,7 @@ BALANCED = {("gaussian", "identity"), ("binomial", "logit"), ("poisson", "log")}
 ROWS = 600
 
 
-def statsmodels_fit(family: Family, x: Matrix, y: Vector, intercept: bool) -> tuple[Vector, Any]:
+def statsmodels_fit(family: Family, x: Matrix, y: Vector, intercept: bool) -> Vector:
     try:
         import statsmodels.api as sm
     except ImportError:
@@ -189,38 +190,38 @@ def statsmodels_fit(family: Family, x: Matrix, y: Vector, intercept: bool) -> tu
     begin[0] = family.link.predictor(float(y.mean())) if intercept else 0.0
     if not intercept and family.link.name in ("identity", "inverse"):
         begin = np.full(3, 0.1)
-    model = sm.GLM(y, design, family=theirs)
-    return model.fit(start_params=begin, maxiter=200, tol=1e-14, tol_criterion="params").params, model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some links give means that the distribution cannot have
+        model = sm.GLM(y, design, family=theirs)
+        return model.fit(start_params=begin, maxiter=300, tol=1e-14, tol_criterion="params").params
 
 
 def limit(
-    family: Family, rng: np.random.Generator, intercept: bool, monkeypatch: pytest.MonkeyPatch, labelled: bool
-) -> tuple[Vector, Vector, Vector, Matrix, Vector]:
+    family: Family, rng: np.random.Generator, intercept: bool, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Vector, Vector, Matrix, Vector]:
     """Slopes with the intercept of a fit without noise, weights or clips, and of statsmodels; its rows."""
     x, y = data(family, rng, ROWS, intercept)
     # a clip is one of the sizes that were seen: the largest of them is below the largest private one
     monkeypatch.setattr(Levels, "best_clip", lambda *_: 1e9)
-    public = PublicMoments.from_rows(x, y if labelled else None)
-    frame = from_public(public, intercept=intercept)
-    frame = replace(frame, radius=1e6)
-    # as if there were so many private rows that the prior counts for nothing
-    many = Facts(10**30 if labelled else ROWS, "y", Start(frame, refine=False), public, None)
-    solver = ScoreSteps(many, family, GDP(1e30), 0.0, steps=(1.0,) * 60)
+    # without labels: a gain that knows of the noise alone takes later steps for repetitions of the first
+    public = PublicMoments.from_rows(x)
+    frame = replace(from_public(public, intercept=intercept), radius=1e6)
+    exact = Facts(ROWS, "y", Start(frame, refine=False), public, None)
+    solver = ScoreSteps(exact, family, GDP(1e30), 0.0, steps=(1.0,) * 60)
     solution, _ = run(solver, x, y, 1e30, Silent())
     slopes, constant = solution.frame.pull_back(solution.whitened)
     found = np.concatenate([[constant], slopes]) if intercept else slopes
-    return found, statsmodels_fit(family, x, y, intercept)[0], solution.whitened, x, y
+    return found, statsmodels_fit(family, x, y, intercept), x, y
 
 
-@pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
 @pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f"{f.distribution.name} {f.link.name}")
 def test_without_noise_it_is_statsmodels(
-    family: Family, intercept: bool, labelled: bool, monkeypatch: pytest.MonkeyPatch, seed: int
+    family: Family, intercept: bool, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """The slopes to 1e-6; the intercept too where the link is canonical, else it makes the mean prediction right."""
     rng = np.random.default_rng(seed)
-    found, expected, _, x, y = limit(family, rng, intercept, monkeypatch, labelled)
+    found, expected, x, y = limit(family, rng, intercept, monkeypatch)
     scale = np.concatenate([[1.0], x.std(axis=0)])[-len(found) :]
     size = np.linalg.norm(expected * scale)
     balanced = (family.distribution.name, family.link.name) in BALANCED

@@ -142,21 +142,26 @@ class ScoreSteps(Solver):
         dispersion = 1.0 if prior is None else prior.dispersion
         penalty = self.alpha / n * frame.slopes @ frame.slopes.T
         system, privacy, total = identity, np.zeros_like(identity), identity
-        known = None if prior is None else prior.covariance
+        precision: Matrix | None = None
         for spend in self._steps:
             clip = self._clip(frame, coef, levels, spend)
             score = ask(ClippedScore(frame, self.family, coef, clip), spend)
             system = _believed(rows.information(self.family, coef), gram) + penalty
             step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
-            noise = _sandwich(system, (2 * frame.radius * clip / (spend.mu * n)) ** 2 * identity)
-            own = noise + dispersion / n * _sandwich(system, system)
-            gain = identity if known is None else np.linalg.solve((known + own).T, known.T).T
+            noise = (2 * frame.radius * clip / (spend.mu * n)) ** 2
+            sampling = dispersion / n * _sandwich(system, system)
+            kept = np.zeros_like(identity)
+            added = system @ system / noise
+            if prior is not None:
+                # of the private rows' own optimum, around which every step's error is its noise alone
+                before = np.linalg.inv(prior.covariance + sampling) if precision is None else precision
+                precision = before + added
+                kept = np.linalg.solve(precision, before)
+            gain = identity - kept
             coef = coef + _shortened(np.asarray(gain @ step), rows, self.family.link.longest)
             # a step starts from coefficients that carry the noise of those before; what it gains replaces it
-            kept = identity - gain
-            privacy = np.asarray(kept @ privacy @ kept.T + gain @ noise @ gain.T)
-            total = own if known is None else np.asarray(kept @ known)
-            known = None if known is None else total
+            privacy = np.asarray(kept @ privacy @ kept.T + gain @ _sandwich(system, noise * identity) @ gain.T)
+            total = np.asarray(sampling + np.linalg.inv(added if precision is None else precision))
         return coef, system, Uncertainty(privacy, total)
 
     def _clip(self, frame: Frame, coef: Vector, levels: Levels | None, spend: GDP) -> float:
