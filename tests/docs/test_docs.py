@@ -65,7 +65,7 @@ COMMANDS = dict(commands(cli))
 def section_of(command: str) -> str:
     """The part of the page about one command."""
     text = (DOCS / "command-line.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## `{re.escape(command)}( [A-Z]+)?`\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^## `{re.escape(command)}( [A-Z]+)*`\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
     assert found, f"docs/command-line.md has no section about {command}"
     return found.group(2)
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import chi2
 
-from dpregress import GDP, DPLogisticRegression, PublicMoments
+from dpregress import GDP, DPGLMRegressor, DPLogisticRegression, PublicMoments
 from dpregress.releases import Matrix, Vector
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
@@ -48,3 +49,25 @@ def test_logistic_error_is_near_that_of_maximum_likelihood(mu: float, seed: int)
     """
     found = np.array([errors(mu, np.random.default_rng([seed, repeat])) for repeat in range(REPEATS)])
     assert np.median(found[:, 0] / found[:, 1]) <= 1.4
+
+
+@pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
+@pytest.mark.parametrize("family", ["poisson", "gaussian"])
+def test_standard_errors_are_not_too_small(family: str, labelled: bool, seed: int) -> None:
+    """z-scores of one slope over 60 data sets; their standard deviation is .76 to .88, in any unit of y.
+
+    Were it 1, the sum of squares would pass the upper bound with probability 1e-8; were it .5, it would fall below
+    the lower one with probability 1e-8.
+    """
+    coef, repeats = np.array([0.3, -0.2, 0.1]), 60
+    unit = 1.0 if family == "poisson" else 100.0
+    scores = np.empty(repeats)
+    for repeat in range(repeats):
+        rng = np.random.default_rng([seed, repeat])
+        x = rng.normal(size=(5_200, 3))
+        mean = 0.5 + x @ coef
+        y = rng.poisson(np.exp(mean)).astype(float) if family == "poisson" else unit * rng.normal(mean)
+        public = PublicMoments.from_rows(x[:200], y[:200] if labelled else None)
+        found = DPGLMRegressor(GDP(3.0), family=family, public=public, random_state=rng).fit(x[200:], y[200:])
+        scores[repeat] = (found.coef_[0] - unit * coef[0]) / found.coefficients_.standard_error[0]
+    assert 0.25 * chi2.ppf(1e-8, repeats) <= float(scores @ scores) <= chi2.isf(1e-8, repeats)

@@ -139,7 +139,7 @@ class ScoreSteps(Solver):
         prior: PublicFit | None,
     ) -> tuple[Vector, Matrix, Uncertainty]:  # fmt: skip
         n, identity = self.facts.n, np.eye(frame.order)
-        dispersion = 1.0 if prior is None else prior.dispersion
+        dispersion = self._dispersion(rows, coef, levels) if prior is None else prior.dispersion
         penalty = self.alpha / n * frame.slopes @ frame.slopes.T
         system, privacy, total = identity, np.zeros_like(identity), identity
         precision: Matrix | None = None
@@ -163,6 +163,14 @@ class ScoreSteps(Solver):
             privacy = np.asarray(kept @ privacy @ kept.T + gain @ _sandwich(system, noise * identity) @ gain.T)
             total = np.asarray(sampling + np.linalg.inv(added if precision is None else precision))
         return coef, system, Uncertainty(privacy, total)
+
+    def _dispersion(self, rows: StandIns, coef: Vector, levels: Levels | None) -> float:
+        """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
+        if levels is None:
+            return 1.0
+        information = rows.weight**2 * self.family.information(rows.predictor(coef))
+        found = levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
+        return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
 
     def _clip(self, frame: Frame, coef: Vector, levels: Levels | None, spend: GDP) -> float:
         """The bound on a row's residual: 1/2 or 1 where the logistic model sets it, else the best level."""
