@@ -27,42 +27,17 @@ def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwr
     Example:
       dpregress predict cost-model/model.json new-claims.csv -o predicted.csv
     """
-    import numpy as np
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
     from dpregress.cli.output import write_all
     from dpregress.cli.tables import load_schema
-    from dpregress.queries import family_of
-    from dpregress.releases.files import load_model, load_response
-    from dpregress.rows import Encoder
-    from dpregress.rows.files import names_of, read
+    from dpregress.estimators.saved import SavedModel
 
     if out.exists() and not overwrite:
         raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
-    coefficients, response = load_model(model), load_response(model)
-    schema = load_schema(schema_file)
-    columns = [name for name in names_of(data) if _feeds(name, coefficients.features)]
-    encoder = Encoder.of(columns, None, schema)
-    absent = [name for name in coefficients.features if name not in encoder.features]
-    if absent:
-        raise InvalidInput(
-            f"{data} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
-        )
-    table = read(data, columns)
-    encoder.check_types(table.schema)
-    x = encoder.x(table)[:, [encoder.features.index(name) for name in coefficients.features]]
-    mean = family_of(response.family, response.link).mean(coefficients.predict(x))
-    found = {coefficients.target: mean}
-    if response.classes:
-        likelier = np.array(response.classes)[(mean > 0.5).astype(int)]
-        found = {f"P({coefficients.target} = {response.classes[1]})": mean, coefficients.target: likelier}
+    predicted = SavedModel.load(model).predict_file(data, load_schema(schema_file))
     buffer = pa.BufferOutputStream()
-    pacsv.write_csv(pa.table(found), buffer)
+    pacsv.write_csv(predicted, buffer)
     write_all(out.parent, {out.name: buffer.getvalue().to_pybytes().decode()})
-    click.echo(f"Wrote {len(mean):,} predictions to {out}.")
-
-
-def _feeds(column: str, features: tuple[str, ...]) -> bool:
-    """Whether design columns of the model come from this column."""
-    return any(name == column or name.startswith(f"{column}=") for name in features)
+    click.echo(f"Wrote {predicted.num_rows:,} predictions to {out}.")
