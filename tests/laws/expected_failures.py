@@ -21,6 +21,11 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     },
 }
 
+#: Checks of tens of rows, which the noise may drown and must be able to: they fail on some runs.
+BY_CHANCE: dict[str, dict[str, str]] = {
+    "DPLogisticRegression": {"check_classifiers_one_label": "ten rows of one label: noise may outvote them"},
+}
+
 
 def expected_failures(kind: type[Any]) -> dict[str, str]:
     """The checks that fail, and why."""
