@@ -10,6 +10,7 @@
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
     │   ├── NotAnswered               this trust model cannot answer that query
     │   └── UnsafeNoise               a noise scale at which the sampler would return the data itself
+    ├── OutputError                   results could not be written; what was charged stays charged
     └── LedgerError                   no such ledger or budget, or a file that is not one
 
 None of them ever depends on the value of a private cell: an error is an output too.
@@ -46,6 +47,10 @@ class NotAnswered(PrivacyError):
 
 class UnsafeNoise(PrivacyError):
     """A noise scale at which a sampler would hand back the data itself."""
+
+
+class OutputError(DPRegressError):
+    """Results could not be written; what was charged stays charged."""
 
 
 class LedgerError(DPRegressError):

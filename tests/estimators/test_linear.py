@@ -30,7 +30,14 @@ from dpregress import (
     SQLiteLedger,
 )
 from dpregress.accounting import Composed
-from dpregress.errors import BudgetExceeded, DPRegressError, InvalidInput, SeededNoiseWarning, UnboundedData
+from dpregress.errors import (
+    BudgetExceeded,
+    DPRegressError,
+    InvalidInput,
+    LedgerError,
+    SeededNoiseWarning,
+    UnboundedData,
+)
 from dpregress.mechanisms import NoiseSource
 from dpregress.papers import cao2026
 from dpregress.releases import Vector
@@ -238,8 +245,8 @@ def test_bounds_are_looked_up_under_the_name_of_the_response() -> None:
 @pytest.fixture(params=["memory", "sqlite"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "memory":
-        return MemoryLedger(GDP(1.5), "people", unit="person")
-    return SQLiteLedger.create(tmp_path / "ledger.db", "people", GDP(1.5), unit="person")
+        return MemoryLedger(GDP(1.5), "people")
+    return SQLiteLedger.create(tmp_path / "ledger.db", "people", GDP(1.5))
 
 
 @pytest.mark.parametrize("recipe", ["one-shot", "paper"])
@@ -251,7 +258,7 @@ def test_a_fit_charges_its_whole_budget_once(ledger: Any, recipe: str) -> None:
     statement = fitted.privacy_
     assert statement.promise == GDP(1.0)
     assert statement.events.mu == pytest.approx(1.0)
-    assert (statement.unit, statement.recorded, statement.seeded) == ("person", ledger.location, False)
+    assert (statement.unit, statement.recorded, statement.seeded) == ("record", ledger.location, False)
 
 
 def test_a_refused_fit_reads_nothing_and_leaves_no_trace(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,3 +451,30 @@ def test_an_array_with_other_columns_than_the_public_rows_is_refused() -> None:
     more = PublicMoments.from_rows(np.column_stack([ALL[N:], RNG.normal(size=(M, 2))]), RESPONSE[N:])
     with pytest.raises(InvalidInput):
         model(public=more).fit(X, Y)
+
+
+def test_a_ledger_of_another_unit_is_refused() -> None:
+    """Nothing bounds the rows of a person yet: a fit protects records, and must not say otherwise."""
+    ledger = MemoryLedger(GDP(1.0), unit="person")
+    with pytest.raises(LedgerError, match="counts a person; a fit protects a record"):
+        DPRidge(GDP(1.0), row_bound=10.0, schema=Schema({"y": Numeric(-9, 9)}), ledger=ledger).fit(
+            np.eye(3), np.ones(3)
+        )
+    assert ledger.charges == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("privacy", 1.0),
+        ("public", np.eye(3)),
+        ("schema", {}),
+        ("ledger", "budget.db"),
+        ("row_bound", "9"),
+        ("alpha", "a"),
+    ],
+)
+def test_parameters_of_another_type_are_named(name: str, value: object) -> None:
+    model = DPRidge(GDP(1.0), row_bound=10.0, schema=Schema({"y": Numeric(-9, 9)})).set_params(**{name: value})
+    with pytest.raises(InvalidInput, match=name):
+        model.fit(np.eye(3), np.ones(3))

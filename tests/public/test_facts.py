@@ -33,7 +33,7 @@ def test_every_fact_in_use_is_named(given: Facts, words: str) -> None:
     assumed = given.assumed_public()
     assert assumed[0] == "the number of private records"
     assert assumed[-1] == words
-    assert len(assumed) == 3
+    assert len(assumed) == 4
 
 
 def test_labels_are_those_of_the_public_rows() -> None:

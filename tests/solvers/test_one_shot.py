@@ -70,9 +70,10 @@ SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]], list[float]]] = {
         [1.0],
     ),
     "few public rows": (
+        # too few for their labels to be used, so that the scale is bought
         lambda x, y: facts(N, PublicMoments.from_rows(x[:14], y[:14])),
-        [SecondMoment, SecondMoment],
-        [0.1, 0.9],
+        [SecondMoment, ResponseHistogram, SecondMoment],
+        [0.1, 0.014, 0.886],
     ),
     "a schema": (
         lambda _x, _y: facts(N, None, Schema({"y": Numeric(-40, 40), **BOUNDS})),
@@ -118,7 +119,10 @@ def test_too_little_budget_to_find_the_scale_is_refused(n_mu: float) -> None:
         OneShot(facts(10_000, unlabelled), GDP(n_mu / 10_000), 0.0)
     assert "\n" not in str(caught.value)
     schema = Schema({"y": Numeric(0, 1), **BOUNDS})
-    for known in (facts(10_000, unlabelled, schema), facts(10_000, PublicMoments.from_rows(np.eye(3), np.ones(3)))):
+    for known in (
+        facts(10_000, unlabelled, schema),
+        facts(10_000, PublicMoments.from_rows(np.eye(3).repeat(10, axis=0), np.ones(30))),
+    ):
         assert OneShot(known, GDP(n_mu / 10_000), 0.0).scale is None
 
 

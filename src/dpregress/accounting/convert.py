@@ -29,6 +29,8 @@ _NODES, _WEIGHTS = leggauss(12)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 #: Root searches stop within this relative distance; the answer is then moved that far to the safe side.
 _ROOT_TOLERANCE = 1e-13
+#: A budget beyond it promises nothing that could be told from no promise.
+LARGEST_EPSILON = 1e9
 _RTOL = 1e-15
 #: Beyond this argument ``1 - t m(t)`` is taken from its asymptotic series (it cancels otherwise).
 _ASYMPTOTIC = 30.0
@@ -134,6 +136,8 @@ def check_epsilon_delta(epsilon: float, delta: float) -> None:
     """Refuse an epsilon that is not positive and finite, and a delta outside (0, 1)."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise InvalidInput(f"epsilon must be positive and finite, not {epsilon}: 1 is a common choice")
+    if epsilon > LARGEST_EPSILON:
+        raise InvalidInput(f"epsilon = {epsilon:g} protects nobody: 1 is a common choice")
     check_delta(delta)
 
 

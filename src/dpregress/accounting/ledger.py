@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,6 +157,7 @@ class MemoryLedger(Ledger):
         self._account = Account(dataset, budget, relation, unit)
         self._charges: list[Charge] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def account(self) -> Account:
@@ -170,6 +172,8 @@ class MemoryLedger(Ledger):
         return None
 
     def _append(self, event: Event, note: str) -> None:
+        if os.getpid() != self._process:
+            raise LedgerError("a ledger in memory cannot be charged from another process: use SQLiteLedger")
         with self._lock:
             self._refuse_if_over(self.spent, event)
             self._charges.append(Charge(event, note, _now()))
@@ -201,8 +205,10 @@ class SQLiteLedger(Ledger):
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         self.path = Path(path)
+        self._place = self.path.absolute()  # where it is, whatever folder the process moves to
         self.dataset = dataset
-        self._account = self._read_account()
+        with self._transaction() as connection:
+            self._account = self._read_account(connection)
 
     @classmethod
     def create(
@@ -222,7 +228,7 @@ class SQLiteLedger(Ledger):
             When the data set has a budget already: a budget is opened once and never changed.
         """
         path = Path(path)
-        if not path.parent.is_dir():
+        if not _is_folder(path.parent):
             raise LedgerError(f"no folder {path.parent}: make it first")
         with _transaction(path, write=True, create=True) as connection:
             if not _is_ledger(connection):
@@ -251,7 +257,7 @@ class SQLiteLedger(Ledger):
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        with _transaction(self.path) as connection:
+        with self._transaction() as connection:
             return self._read_charges(connection)
 
     @property
@@ -259,7 +265,9 @@ class SQLiteLedger(Ledger):
         return str(self.path)
 
     def _append(self, event: Event, note: str) -> None:
-        with _transaction(self.path, write=True) as connection:
+        with self._transaction(write=True) as connection:
+            if self._read_account(connection) != self._account:
+                raise LedgerError(f"{self.path} holds another budget for {self.dataset!r} than when it was opened")
             spent = Composed.of(charge.event for charge in self._read_charges(connection))
             self._refuse_if_over(spent, event)
             connection.execute(
@@ -267,10 +275,12 @@ class SQLiteLedger(Ledger):
                 (self.dataset, json.dumps(event.encode()), note, _now()),
             )
 
-    def _read_account(self) -> Account:
+    def _transaction(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        return _transaction(self._place, write=write, shown=self.path)
+
+    def _read_account(self, connection: sqlite3.Connection) -> Account:
         query = "SELECT name, budget, relation, unit FROM dataset WHERE name = ?"
-        with _transaction(self.path) as connection:
-            row = connection.execute(query, (self.dataset,)).fetchone()
+        row = connection.execute(query, (self.dataset,)).fetchone()
         if row is None:
             raise LedgerError(
                 f"{self.path} holds no budget for {self.dataset!r}: "
@@ -285,31 +295,53 @@ class SQLiteLedger(Ledger):
         return tuple(Charge(decode(json.loads(event)), note, charged) for event, note, charged in rows)
 
     def __reduce__(self) -> Any:
-        return (SQLiteLedger, (self.path.absolute(), self.dataset))
+        return (SQLiteLedger, (self._place, self.dataset))
 
 
 def _is_ledger(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID)
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
-def _transaction(path: Path, *, write: bool = False, create: bool = False) -> Iterator[sqlite3.Connection]:
+def _transaction(
+    path: Path, *, write: bool = False, create: bool = False, shown: Path | None = None
+) -> Iterator[sqlite3.Connection]:
     """A transaction (exclusive to write), synced on commit; every failure becomes one :class:`LedgerError`."""
-    if not create and not path.is_file():
-        raise LedgerError(f"no ledger at {path}: make one with `dpregress ledger new {path} --dataset NAME ..`")
+    shown = shown or path
+    if not create and not _is_file(path):
+        raise LedgerError(f"no ledger at {shown}: make one with `dpregress ledger new {shown} --dataset NAME ..`")
     try:
         connection = sqlite3.connect(path, timeout=60, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if not create and not _is_ledger(connection):
-                raise LedgerError(f"{path} is not a dpregress ledger")
+                raise LedgerError(f"{shown} is not a dpregress ledger")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if _is_ledger(connection) and version != _VERSION:
+                raise LedgerError(f"{shown} is a ledger of version {version}, this program reads {_VERSION}")
             yield connection
             connection.execute("COMMIT")
         finally:
             connection.close()  # an open transaction is rolled back
-    except sqlite3.Error as error:
-        raise LedgerError(f"cannot use {path} as a ledger: {error}") from error
+    except (sqlite3.Error, OSError, UnicodeError) as error:
+        raise LedgerError(f"cannot use {shown} as a ledger: {error}") from error
+    except ValueError as error:  # a row that is not what this program writes
+        raise LedgerError(f"{shown} is damaged: {error}") from error
 
 
 def describe(event: Event) -> str:

@@ -58,7 +58,9 @@ class PrivacyStatement:
 
     def describe(self) -> str:
         """The guarantee in one sentence."""
-        parameters = ", ".join(f"{name} = {value:g}" for name, value in self.budget.parameters().items())
+        parts = self.budget.parts if isinstance(self.budget, Composed) else (self.budget,)
+        budgets = (", ".join(f"{name} = {value:g}" for name, value in part.parameters().items()) for part in parts)
+        parameters = " + ".join(budgets)
         seeded = " (seeded noise: no protection)" if self.seeded else ""
         return f"{parameters} for {self.relation.value} {self.unit}, mu = {self.mu:.4g} in all{seeded}"
 

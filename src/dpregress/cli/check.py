@@ -25,8 +25,8 @@ def check(data: Path, features: str | None, schema_file: Path | None) -> None:
     """
     from dpregress.cli.output import print_table
     from dpregress.cli.tables import load_schema, split_names
-    from dpregress.rows.audit import inspect
     from dpregress.rows.files import read
+    from dpregress.rows.inspection import inspect
 
     table = read(data, split_names(features))
     found = inspect(table, load_schema(schema_file))

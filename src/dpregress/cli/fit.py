@@ -34,7 +34,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--dataset", help="Whose budget in the ledger.")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace results that are there.")
-@click.option("--seed", type=int, help="Seed the noise. For tests only: a seed protects nobody.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
 def fit(
     data: Path,
     target: str,
@@ -77,6 +77,8 @@ def fit(
     schema = load_schema(schema_file)
     if public_rows is None and schema is None:
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
+    if public_rows is not None and data.exists() and public_rows.exists() and data.samefile(public_rows):
+        raise InvalidInput(f"{public_rows} is the private table itself: --public takes rows that are public already")
     columns = choose_features(data, target, split_names(features), public_rows, schema)
     model = _model(family, classes, recipe, alpha)
     public, left_out = None, 0

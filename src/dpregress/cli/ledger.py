@@ -25,8 +25,7 @@ def ledger() -> None:
 @click.option("--dataset", required=True, help="Name of the data set.")
 @click.option("--epsilon", type=float, required=True, help="All that may ever be spent on it.")
 @click.option("--delta", type=float, required=True)
-@click.option("--unit", default="record", show_default=True, help="Whose data the budget protects, in a word.")
-def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str) -> None:
+def new(file: Path, dataset: str, epsilon: float, delta: float) -> None:
     """Open a budget for a data set in FILE (made if it is not there). It can never be changed.
 
     \b
@@ -35,7 +34,7 @@ def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str) -> No
     """
     from dpregress import ApproxDP, SQLiteLedger
 
-    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), unit=unit)
+    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta))
     account = opened.account
     click.echo(
         f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "

@@ -53,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DPRegressError as refusal:
         click.echo(f"error: {_one_line(str(refusal))}", err=True)
         sys.exit(2)
+    except (OSError, UnicodeError) as failure:
+        # of the terminal, a full disk or a path: nothing here knows a private cell
+        click.echo(f"error: {_one_line(str(failure))}; a budget that was charged stays charged", err=True)
+        sys.exit(2)
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text.encode("utf-8", "replace").decode().split())

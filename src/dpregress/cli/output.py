@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, OutputError
 from dpregress.rows.engines import Progress
 
 _PATIENCE = 2.0  # seconds before a progress bar appears
@@ -27,7 +25,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     console.print(table)
 
 
@@ -68,31 +66,58 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:
     """Refuse, before anything is charged, a folder that cannot be written to or whose files would be lost."""
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"--out {folder} is a file: name a folder")
-    present = [name for name in names if (folder / name).exists()]
-    if present and not overwrite:
-        raise InvalidInput(f"{folder / present[0]} is there already: choose another --out, or add --overwrite")
-    parent = folder
-    while not parent.exists():
-        parent = parent.parent
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise InvalidInput(f"cannot write to {parent}: choose another --out")
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"--out {folder} is a file: name a folder")
+        for name in names:
+            if (folder / name).is_dir():
+                raise InvalidInput(f"{folder / name} is a folder: choose another --out")
+            if (folder / name).exists() and not overwrite:
+                raise InvalidInput(f"{folder / name} is there already: choose another --out, or add --overwrite")
+        made = _make(folder)
+        try:
+            with tempfile.TemporaryDirectory(prefix=".dpregress-", dir=folder):
+                pass
+        finally:
+            for parent in made:
+                parent.rmdir()
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"cannot write to {folder}: {_reason(error)}; choose another --out") from error
 
 
 def write_all(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write every file beside its place first, then move all into place."""
+    """Write every file beside its place first, then move all into place.
+
+    Raises
+    ------
+    OutputError
+        When the disk refuses; no file of these is half-written then.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".dpregress-", dir=folder))
-        try:
+        _make(folder)
+        with tempfile.TemporaryDirectory(prefix=".dpregress-", dir=folder) as staging:
             for name, text in texts.items():
-                (staging / name).write_text(text, encoding="utf-8")
+                (Path(staging) / name).write_text(text, encoding="utf-8", errors="replace")
             for name in texts:
-                (staging / name).replace(folder / name)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"cannot write to {folder}: {error.strerror}; what the fit was charged stays charged"
+                (Path(staging) / name).replace(folder / name)
+    except (OSError, ValueError) as error:
+        raise OutputError(
+            f"cannot write to {folder}: {_reason(error)}; a budget that was charged stays charged"
         ) from error
+
+
+def _make(folder: Path) -> list[Path]:
+    """Make a folder and its parents; those that were made, innermost first."""
+    missing = []
+    at = folder
+    while not at.exists():
+        missing.append(at)
+        at = at.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

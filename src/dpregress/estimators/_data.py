@@ -140,9 +140,12 @@ def _numeric(values: Any) -> NDArray[np.float64]:
     """Any array as float64. Lists become arrays of objects, so that no cell decides how another is read."""
     if issparse(values):
         raise InvalidInput("Sparse data was passed, but dense data is required: use toarray()")
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return to_numbers(values)
     array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if array.dtype.kind in "biuf":
-        return np.ascontiguousarray(array, dtype=np.float64)
+        with np.errstate(all="ignore"):  # a cell beyond float64 becomes infinite, which is no number; no word of it
+            return np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind == "c":
         raise InvalidInput("Complex data not supported")
     if array.dtype.kind in "OUST":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, LedgerError
 from dpregress.estimators._data import design, matrix, training_source, training_table
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
@@ -28,6 +29,17 @@ from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
+
+_LARGEST_PENALTY = 1e200
+#: Whose data a fit protects: the record, whatever a ledger calls it.
+_UNIT = "record"
+_KINDS: dict[str, type[Any]] = {
+    "privacy": Event,
+    "public": PublicMoments,
+    "schema": Schema,
+    "ledger": Ledger,
+    "row_bound": numbers.Real,
+}
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -87,6 +99,7 @@ class PrivateLinearModel(BaseEstimator):
         BudgetExceeded
             When the ledger does not hold enough; nothing is charged or read then.
         """
+        self._checked_parameters()
         target = str(getattr(y, "name", None) or "y")
         source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
         validate_data(self, X, skip_check_array=True)
@@ -112,14 +125,14 @@ class PrivateLinearModel(BaseEstimator):
         InvalidInput
             For a file or column that is not there, and all that :meth:`fit` refuses.
         """
+        self._checked_parameters()
         table, encoder = training_table(source, target, features, self.schema, self.target_classes)
         self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
         self.n_features_in_ = len(encoder.columns)
         return self._fit_source(TableSource(table, encoder), encoder.features, target, progress)
 
     def _fit_source(self, source: Source, features: tuple[str, ...], target: str, progress: Progress | None) -> Self:
-        if self.privacy is None:
-            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        budget = self._checked_parameters()
         if source.n == 0 or not features:
             missing = "rows" if source.n == 0 else "features"
             raise InvalidInput(f"the table has no {missing}: nothing can be fitted")
@@ -137,12 +150,14 @@ class PrivateLinearModel(BaseEstimator):
             public=public,
             schema=self.schema,
         )
-        promise = gaussian_promise(self.privacy)
+        promise = gaussian_promise(budget)
         solver = self._solver(facts, promise)
         trust = Central()
         trust.accept(solver.rounds)
         noise = noise_source(self.random_state)
         ledger = MemoryLedger(promise) if self.ledger is None else self.ledger
+        if ledger.account.unit != _UNIT:
+            raise LedgerError(f"this ledger counts a {ledger.account.unit}; a fit protects a {_UNIT}")
         reservation = ledger.reserve(promise, note=f"{type(self).__name__} of {target}")
         rows = PrivateRows(source, ThreadedEngine(progress=progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
@@ -153,16 +168,26 @@ class PrivateLinearModel(BaseEstimator):
         self.intercept_: float = result.intercept
         self.moments_ = solution.moments
         self.privacy_ = PrivacyStatement(
-            budget=self.privacy,
+            budget=budget,
             promise=promise,
             events=reservation.drawn,
             relation=reservation.relation,
-            unit=ledger.account.unit,
+            unit=_UNIT,
             assumed_public=facts.assumed_public(),
             seeded=noise.seeded,
             recorded=reservation.recorded,
         )
         return self
+
+    def _checked_parameters(self) -> Event:
+        """Refuse parameters of another type than documented; the budget."""
+        if self.privacy is None:
+            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInput(f"{name}= takes a {kind.__name__}, not a {type(value).__name__}")
+        return self.privacy
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         check_is_fitted(self)
@@ -185,11 +210,17 @@ class PrivateLinearModel(BaseEstimator):
         return tags
 
 
-def checked_penalty(alpha: float) -> float:
-    """Refuse a penalty that is negative or not finite."""
-    if not (math.isfinite(alpha) and alpha >= 0):
-        raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
-    return alpha
+def checked_penalty(alpha: float, facts: Facts) -> float:
+    """Refuse a penalty that is negative, not finite, or beyond what the columns' scales can carry."""
+    try:
+        usable = math.isfinite(alpha) and alpha >= 0
+    except TypeError:
+        usable = False
+    if not usable:
+        raise InvalidInput(f"alpha must be finite and not negative, not {alpha!r}")
+    if alpha * float(np.abs(facts.start.frame.slopes).max()) ** 2 > _LARGEST_PENALTY:
+        raise InvalidInput(f"alpha = {alpha:g} is beyond any number for columns of this scale: choose a smaller one")
+    return float(alpha)
 
 
 def _coefficients(solution: Solution, uncertainty: Uncertainty | None, facts: Facts) -> Coefficients:

@@ -33,7 +33,7 @@ class _ScoredModel(PrivateLinearModel):
         raise NotImplementedError
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
-        return ScoreSteps(facts, self._family(), budget, checked_penalty(self.alpha))
+        return ScoreSteps(facts, self._family(), budget, checked_penalty(self.alpha, facts))
 
     @property
     def response_model(self) -> ResponseModel:

@@ -28,7 +28,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     r"""Ridge regression under differential privacy.
 
     Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from one noisy release of moments; the penalty is
-    scikit-learn's, and noise to zero gives scikit-learn's coefficients.
+    scikit-learn's. Without noise, shrunken rows and clipped responses the coefficients are scikit-learn's; row
+    weights shrink the Gram matrix and leave alpha as it is, so that it weighs somewhat more.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         return self.alpha
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
-        alpha = checked_penalty(self._penalty())
+        alpha = checked_penalty(self._penalty(), facts)
         if self.recipe == "one-shot":
             return OneShot(facts, budget, alpha)
         if self.recipe == "paper":

@@ -9,6 +9,9 @@ from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
 from dpregress.releases import Vector
 
+#: With fewer public responses their scale says too little, and they are not used.
+FEWEST_LABELS = 30
+
 
 @dataclass(frozen=True, eq=False)
 class Facts:
@@ -38,14 +41,24 @@ class Facts:
         """Public responses, where there are any."""
         return None if self.public is None else self.public.labels
 
+    @property
+    def trusted_labels(self) -> Vector | None:
+        """Public responses, where there are enough of them to tell the scale of the private ones."""
+        labels = self.labels
+        return labels if labels is not None and len(labels) >= FEWEST_LABELS else None
+
     def assumed_public(self) -> tuple[str, ...]:
         """What the guarantee takes as known to everybody, in words."""
-        public = ["the number of private records", "the names and types of the columns"]
+        public = [
+            "the number of private records",
+            "the names and types of the columns",
+            "the choice of model, features, penalty and budget",
+        ]
         if self.public is not None:
             labels = " with their responses" if self.public.labelled else ""
             public.append(f"the moments of {self.public.n} public rows{labels}")
         if self.schema is not None:
             public.append("the bounds and levels of the schema")
-        if self.public is None and self.schema is None:
+        if self.start.row_bound:
             public.append("the bound on the norm of a row")
         return tuple(public)

@@ -16,6 +16,7 @@ from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix, Vector
 
 _FORMAT = "dpregress.public-moments/1"
+_LARGEST = 1e180
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +59,11 @@ class PublicMoments:
             raise InvalidInput(f"public moments of {order} columns need a matrix of shape {(order, order)}")
         if self.n < 1:
             raise InvalidInput("public moments need at least one row")
-        if not np.isfinite(self.second).all() or (self.mean is not None and not np.isfinite(self.mean).all()):
-            raise InvalidInput("public moments must be finite: drop or mend missing public cells first")
+        numbers = np.concatenate([self.second.ravel(), [] if self.mean is None else self.mean])
+        if not (np.abs(numbers) <= _LARGEST).all():
+            raise InvalidInput("public moments must be finite: drop or mend missing and huge public cells first")
+        if np.linalg.eigvalsh(self.second)[0] < -1e-9 * max(float(np.trace(self.second)), 0.0):
+            raise InvalidInput("a second moment has no negative eigenvalues: this matrix is none")
         if len(set(self.names)) != order:
             raise InvalidInput("names of public columns must differ")
 
@@ -192,8 +196,10 @@ class PublicMoments:
             record: Mapping[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
             if record["format"] != _FORMAT:
                 raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
+            if type(record["n"]) is not int or not isinstance(record["names"], list):
+                raise InvalidInput(f"{path} needs a whole number n and a list of names")
             return cls.from_matrix(record["second_moment"], n=record["n"], mean=record["mean"], names=record["names"])
-        except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput(f"{path} is not a file of public moments: {error}") from error
@@ -206,8 +212,8 @@ def _matrix(V: ArrayLike) -> Matrix:
         raise InvalidInput(f"public rows must be numbers: {error}") from error
     if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
         raise InvalidInput("public rows must be a table with at least one row and one column")
-    if not np.isfinite(rows).all():
-        raise InvalidInput("public rows hold missing or non-finite cells: drop or mend them first")
+    if not (np.abs(rows) <= 1e90).all():
+        raise InvalidInput("public rows hold huge, missing or non-finite cells: drop or mend them first")
     return rows
 
 
@@ -218,6 +224,6 @@ def _labels(y: ArrayLike, rows: int) -> Vector:
         raise InvalidInput(f"public labels must be numbers: {error}") from error
     if labels.shape != (rows,):
         raise InvalidInput(f"{rows} public rows need {rows} labels, not {labels.size}")
-    if not np.isfinite(labels).all():
-        raise InvalidInput("public labels hold missing or non-finite values: drop those rows first")
+    if not (np.abs(labels) <= 1e90).all():
+        raise InvalidInput("public labels hold huge, missing or non-finite values: drop those rows first")
     return labels

@@ -11,6 +11,9 @@ from typing import Any
 
 from dpregress.errors import SchemaError, UnboundedData
 
+#: Bounds lie within it, and are further apart than its inverse.
+_LARGEST = 1e90
+
 
 @dataclass(frozen=True)
 class Numeric:
@@ -35,6 +38,8 @@ class Numeric:
             finite = math.isfinite(self.lower) and math.isfinite(self.upper)
             if not (finite and self.lower < self.upper):
                 raise SchemaError(f"bounds {self.lower}, {self.upper} are not an interval: give lower < upper, finite")
+            if max(abs(self.lower), abs(self.upper)) > _LARGEST or self.upper - self.lower < 1 / _LARGEST:
+                raise SchemaError(f"bounds {self.lower}, {self.upper} are beyond what can be computed: change the unit")
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -57,6 +62,8 @@ class Categorical:
     levels: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        if not all(isinstance(level, str) and level.isprintable() for level in self.levels):
+            raise SchemaError("levels must be printable text: write numbers as they stand in the table, such as '1'")
         if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
             raise SchemaError("a categorical column needs at least two different levels")
 
@@ -93,7 +100,7 @@ class Schema:
         try:
             with Path(path).open("rb") as file:
                 tables = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        except (ValueError, OSError, RecursionError) as error:  # TOML and Unicode errors are ValueErrors
             raise SchemaError(f"cannot read {path} as a schema: {error}") from error
         return cls({name: _column(name, table) for name, table in tables.items()})
 
@@ -140,12 +147,15 @@ def _column(name: str, table: Any) -> Column:
         raise SchemaError(f"schema column {name!r} takes lower, upper and unit, or levels")
     if "levels" in table:
         levels = table["levels"]
-        if not isinstance(levels, list):
-            raise SchemaError(f"levels of {name!r} must be a list")
+        if not isinstance(levels, list) or not all(isinstance(level, str | int | float) for level in levels):
+            raise SchemaError(f"levels of {name!r} must be a list of texts or numbers")
         # a truth value is written as tables write it in text
         return Categorical(tuple(str(level).lower() if isinstance(level, bool) else str(level) for level in levels))
     try:
         lower, upper = (None if table.get(key) is None else float(table[key]) for key in ("lower", "upper"))
-        return Numeric(lower, upper, str(table.get("unit", "")))
-    except (TypeError, ValueError) as error:
+        unit = table.get("unit", "")
+        if not isinstance(unit, str):
+            raise SchemaError(f"unit of {name!r} must be text")
+        return Numeric(lower, upper, unit)
+    except (TypeError, ValueError, OverflowError) as error:
         raise SchemaError(f"schema column {name!r}: {error}") from error

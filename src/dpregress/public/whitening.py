@@ -30,10 +30,11 @@ _ROWS_PER_COLUMN = 5
 
 @dataclass(frozen=True)
 class Start:
-    """A first frame, and whether it describes the rows well enough to be used as it is."""
+    """A first frame, whether to refine it by a private second moment, and whether it rests on a bound of rows."""
 
     frame: Frame
     refine: bool
+    row_bound: bool = False
 
 
 def start(
@@ -77,7 +78,7 @@ def start(
     if row_bound is not None:
         if not (math.isfinite(row_bound) and row_bound > 0):
             raise InvalidInput(f"row_bound must be positive and finite, not {row_bound}")
-        return Start(_balled(names, row_bound, intercept), refine=True)
+        return Start(_balled(names, row_bound, intercept), refine=True, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from dpregress.releases import Vector
 
+_LONGEST_NAME = 40
 _INK, _PRIVATE, _OTHER = "#222222", "#1f5fa8", "#c8641c"
 
 
@@ -37,7 +39,10 @@ def coefficient_plot(
         reach = np.maximum(reach, np.abs(other))
     reach = np.where(reach > 0, reach, 1.0)
     at = np.arange(len(names))[::-1]
-    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "dpregress", "font.size": 9}):
+    with (
+        warnings.catch_warnings(),
+        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpregress", "font.size": 9}),
+    ):
         figure = Figure(figsize=(7.2, 0.9 + 0.34 * len(names)), layout="constrained")
         axes = figure.subplots()
         axes.axvline(0, color=_INK, linewidth=0.8)
@@ -46,7 +51,8 @@ def coefficient_plot(
         )
         if other is not None:
             axes.plot(other / reach, at - 0.18, "D", color=_OTHER, markersize=5, label=other_name)
-        axes.set_yticks(at, [f"{name}  {value:.3g}" for name, value in zip(names, estimate, strict=True)])
+        labels = [f"{_shown(name)}  {value:.3g}" for name, value in zip(names, estimate, strict=True)]
+        axes.set_yticks(at, labels, parse_math=False)
         axes.set_xticks([0], ["0"])
         axes.set_xlim(-1.1, 1.1)
         axes.set_ylim(-0.7, len(names) - 0.3)
@@ -56,6 +62,13 @@ def coefficient_plot(
         axes.set_axisbelow(True)
         axes.legend(loc="upper center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False, borderaxespad=-1.8)
         buffer = io.StringIO()
+        warnings.simplefilter("ignore", UserWarning)  # a name the measuring font lacks: the reader's browser has it
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
+
+
+def _shown(name: str) -> str:
+    """A column's name as a label: printable, and short enough to leave room for the plot."""
+    printable = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return printable if len(printable) <= _LONGEST_NAME else printable[: _LONGEST_NAME - 2] + ".."

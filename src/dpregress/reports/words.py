@@ -20,8 +20,7 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
         f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before anything was computed "
         "from private rows; everything after them is post-processing and costs nothing.",
     ]
-    if unit == "record":
-        sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")
+    sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")
     sentences.append("Taken as public, and not protected: " + "; ".join(privacy.assumed_public) + ".")
     if privacy.recorded is None:
         sentences.append("The spending is not recorded in a ledger: further fits on the same people add to it.")
@@ -33,9 +32,10 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
 def attacker(mu: float) -> str:
     """What the strongest test can do: its power at 5% false alarms, ``Phi(Phi^{-1}(.05) + mu)``."""
     power = float(ndtr(mu - 1.6448536269514722))
+    percent = math.ceil(1000 * power) / 10  # "at most": rounded up
     return (
         "Somebody who knows every other record, tests whether one particular record was used and accepts "
-        f"5% false alarms, notices it at most {100 * power:.1f}% of the time; a blind guess would do so 5%."
+        f"5% false alarms, notices it at most {percent:.1f}% of the time; a blind guess would do so 5%."
     )
 
 

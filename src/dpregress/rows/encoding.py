@@ -88,7 +88,7 @@ class Encoder:
             if len(found) != 1:
                 problem = "no column" if not found else "several columns"
                 raise InvalidInput(f"{problem} {name!r} in the table; it has {_listed(schema.names)}")
-            if not _readable(schema.field(found[0]).type):
+            if not readable(schema.field(found[0]).type):
                 raise InvalidInput(
                     f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
                 )
@@ -116,10 +116,12 @@ def text_of(cell: Any) -> str | None:
         return cell.encode("utf-8", "replace").decode()
     if isinstance(cell, bool | np.bool_):
         return str(bool(cell)).lower()
+    if cell is None or cell is np.ma.masked:
+        return None
     try:
         number = float(cell)
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # an object may raise anything at all, and nothing of it may be seen
         return None
 
 
@@ -172,7 +174,7 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _readable(kind: pa.DataType) -> bool:
+def readable(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(

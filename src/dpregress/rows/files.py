@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
@@ -62,6 +63,8 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
     if isinstance(data, pa.Table):
         table = data
     elif _is_pandas(data):
+        if columns is not None:
+            _present(columns, [str(label) for label in data.columns])
         table = _from_pandas(data, columns)
     elif is_table(data):
         table = _from_stream(data)
@@ -87,13 +90,23 @@ def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
     names, arrays = [], []
     for position, label in enumerate(data.columns):
         if columns is None or str(label) in columns:
-            series = data.iloc[:, position]
             names.append(str(label))
-            if series.dtype == object:
-                arrays.append(pa.array([text_of(cell) for cell in series], pa.large_string()))
-            else:
-                arrays.append(pa.array(series, from_pandas=True))
+            arrays.append(_from_series(data.iloc[:, position]))
     return pa.Table.from_arrays(arrays, names=names)
+
+
+def _from_series(series: Any) -> pa.Array:
+    """A typed column as it is; objects, texts and categories one by one, whatever they hold."""
+    if str(series.dtype) == "category":
+        texts = [text_of(level) for level in series.cat.categories.tolist()]
+        codes = pa.array(series.cat.codes.tolist(), pa.int64())
+        return pc.take(pa.array(texts, pa.large_string()), pc.if_else(pc.less(codes, 0), None, codes))
+    if series.dtype == object or str(series.dtype).startswith("str"):
+        return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
 
 
 def _is_pandas(data: Any) -> bool:
@@ -101,15 +114,21 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _existing(path: str | Path) -> Path:
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidInput(f"no file {path}: check the path")
-    return path
+    try:
+        path = Path(path)
+        if path.is_file():
+            return path
+    except (OSError, TypeError, ValueError) as error:
+        raise InvalidInput(f"cannot read {path!r}: give the path of a CSV or Parquet file") from error
+    raise InvalidInput(f"no file {path}: check the path")
 
 
 def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1" or path.suffix.lower() in {".parquet", ".pq"}
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1" or path.suffix.lower() in {".parquet", ".pq"}
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
 def _present(columns: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -53,7 +53,7 @@ class OneShot(Solver):
         self.facts = facts
         self.alpha = alpha
         self._seeks_scale = (
-            facts.labels is None and response.from_bounds(facts.target, facts.schema, facts.start.frame) is None
+            facts.trusted_labels is None and response.from_bounds(facts.target, facts.schema, facts.start.frame) is None
         )
         shares = [
             _REFINE_SHARE if facts.start.refine else 0.0,
@@ -62,6 +62,9 @@ class OneShot(Solver):
         shares.append(1 - sum(shares))
         parts = iter(split(budget, [share for share in shares if share > 0]))
         self.refine, self.scale, self.joint = (next(parts) if share > 0 else None for share in shares)
+        if facts.trusted_labels is not None and self.joint is not None:
+            # labels that no response scale can hold are refused here, before anything is charged
+            response.from_labels(facts.target, facts.trusted_labels, facts.start.frame, n=facts.n, mu=self.joint.mu)
 
     @property
     def rounds(self) -> int:
@@ -88,8 +91,8 @@ class OneShot(Solver):
 
     def _response(self, ask: Ask, frame: Frame, joint: GDP) -> ResponseScale:
         facts = self.facts
-        if facts.labels is not None:
-            return response.from_labels(facts.target, facts.labels, frame, n=facts.n, mu=joint.mu)
+        if facts.trusted_labels is not None:
+            return response.from_labels(facts.target, facts.trusted_labels, frame, n=facts.n, mu=joint.mu)
         if self.scale is None:
             declared = response.from_bounds(facts.target, facts.schema, frame)
             assert declared is not None

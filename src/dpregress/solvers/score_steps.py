@@ -74,7 +74,7 @@ class ScoreSteps(Solver):
         self.facts = facts
         self.family = family
         self.alpha = alpha
-        labelled = facts.public is not None and facts.public.rows is not None and facts.labels is not None
+        labelled = _has_prior(facts)
         self._labelled = labelled
         natural = family == Binomial  # the logistic residual lies in [-1, 1] by itself
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
@@ -201,6 +201,13 @@ class ScoreSteps(Solver):
         if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
             return coef
         return np.asarray(coef + float(brentq(excess, -reach, reach)) * constant(frame))
+
+
+def _has_prior(facts: Facts) -> bool:
+    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns."""
+    if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
+        return False
+    return facts.public.n >= 2 * facts.start.frame.order
 
 
 def constant(frame: Frame) -> Vector:

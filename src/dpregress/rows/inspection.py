@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.rows.encoding import is_text, to_levels, to_numbers
+from dpregress.rows.encoding import is_text, readable, to_levels, to_numbers
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,16 @@ class ColumnCheck:
 
 def inspect(table: pa.Table, schema: Schema | None) -> list[ColumnCheck]:
     """Count, column by column, the cells that cannot be used as they are."""
-    return [_inspect(name, table[name], schema.column(name) if schema else None) for name in table.schema.names]
+    return [
+        _inspect(name, column, schema.column(name) if schema else None)
+        for name, column in zip(table.schema.names, table.columns, strict=True)
+    ]
 
 
 def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical | None) -> ColumnCheck:
     missing = int(column.null_count)
+    if not readable(column.type):
+        return ColumnCheck(name, "not read", missing)
     if isinstance(declared, Categorical):
         known = to_levels(column, declared.levels) > 0
         first = to_levels(column, ("", declared.levels[0])) > 0

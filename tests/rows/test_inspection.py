@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dpregress import Categorical, Numeric, Schema
-from dpregress.rows.audit import inspect
+from dpregress.rows.inspection import inspect
 
 SCHEMA = Schema({"age": Numeric(0, 110), "sex": Categorical(("f", "m"))})
 
