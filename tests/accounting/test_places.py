@@ -38,7 +38,7 @@ def test_a_file_put_in_its_place_is_refused(tmp_path: Path, dataset: str) -> Non
     ledger = SQLiteLedger.create(tmp_path / "a.db", "d", GDP(10.0))
     SQLiteLedger.create(tmp_path / "b.db", dataset, GDP(0.1))
     (tmp_path / "b.db").replace(tmp_path / "a.db")
-    with pytest.raises(LedgerError, match="another budget|no budget"):
+    with pytest.raises(LedgerError, match=r"another budget|no budget"):
         ledger.reserve(GDP(5.0))
     assert SQLiteLedger(tmp_path / "a.db", dataset).charges == ()
 
