@@ -36,6 +36,7 @@ test-nightly: lint
 bench: install
 	$(BIN)/python -m benchmarks.one_shot
 	$(BIN)/python -m benchmarks.utility
+	$(BIN)/python -m benchmarks.glm
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .
