@@ -25,6 +25,7 @@ from dpregress.errors import SeededNoiseWarning
 from dpregress.experiments import rand_health
 from dpregress.queries import Binomial, Family
 from dpregress.releases import Matrix, Vector
+from dpregress.solvers.scoring import fisher_scoring
 
 CONSOLE = Console(width=120)
 
@@ -37,15 +38,6 @@ def logistic_sample(rng: np.random.Generator, n: int, m: int, d: int = 8) -> tup
     beta = rng.normal(size=d)
     y = (rng.random(n + m) < Binomial.mean(x @ beta)).astype(float)
     return x[:n], y[:n], x[n:], beta
-
-
-def maximum_likelihood(x: Matrix, y: Vector) -> Vector:
-    """Logistic regression through the origin, without privacy."""
-    beta = np.zeros(x.shape[1])
-    for _ in range(25):
-        information = (x * Binomial.information(x @ beta)[:, None]).T @ x
-        beta = beta + np.linalg.solve(information, x.T @ (y - Binomial.mean(x @ beta)))
-    return beta
 
 
 def logistic(repeats: int) -> None:
@@ -61,7 +53,7 @@ def logistic(repeats: int) -> None:
             moments = PublicMoments.from_rows(public)
             budget = GDP(math.sqrt(2) * mu)
             model = DPLogisticRegression(budget, public=moments, fit_intercept=False, random_state=rng)
-            fits = (model.fit(x, y).coef_, maximum_likelihood(x, y), np.zeros_like(beta))
+            fits = (model.fit(x, y).coef_, fisher_scoring(x, y, Binomial, np.zeros(8)), np.zeros_like(beta))
             found.append([np.linalg.norm(coef - beta) for coef in fits])
         private, plain, zero = np.median(found, axis=0)
         table.add_row(f"{mu:g}", *(f"{value:.3f}" for value in (private, plain, zero, private / plain)))

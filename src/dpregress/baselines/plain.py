@@ -12,10 +12,7 @@ import numpy as np
 
 from dpregress.queries import Family
 from dpregress.releases import Matrix, Vector
-
-_STEPS = 30
-#: Largest change of a linear predictor in one step; a linear model's single step may be long.
-_LONGEST = 1e6
+from dpregress.solvers.scoring import fisher_scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +52,9 @@ def scored_fit(x: Matrix, y: Vector, family: Family) -> LinearFit:
     spread = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
     centre = x.mean(axis=0)
     design = np.column_stack([np.ones(len(x)), (x - centre) / spread])
-    coef = np.zeros(design.shape[1])
-    coef[0] = family.link.predictor(float(y.mean()))
-    for _ in range(_STEPS):
-        eta = design @ coef
-        score = design.T @ ((y - family.mean(eta)) * family.factor(eta))
-        information = (design * family.information(eta)[:, None]).T @ design
-        step = np.linalg.lstsq(information, score, rcond=None)[0]
-        coef = coef + step * min(1.0, _LONGEST / max(float(np.abs(design @ step).max()), 1e-300))
+    start = np.zeros(design.shape[1])
+    start[0] = family.link.predictor(float(y.mean()))
+    coef = fisher_scoring(design, y, family, start)
     slopes = coef[1:] / spread
     return LinearFit(slopes, float(coef[0] - centre @ slopes))
 

@@ -27,7 +27,26 @@ from dpregress.solvers import ScoreSteps, Solution, Solver, Uncertainty
 class _ScoredModel(PrivateLinearModel):
     """What the generalised linear models share."""
 
-    alpha: float
+    def __init__(
+        self,
+        privacy: Event | None = None,
+        *,
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        ledger: Ledger | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.privacy = privacy
+        self.public = public
+        self.schema = schema
+        self.row_bound = row_bound
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.ledger = ledger
+        self.random_state = random_state
 
     def _family(self) -> Family:
         raise NotImplementedError
@@ -45,7 +64,25 @@ class _ScoredModel(PrivateLinearModel):
         return solution.uncertainty
 
 
-class DPGLMRegressor(RegressorMixin, _ScoredModel):
+class _ScoredRegressor(RegressorMixin, _ScoredModel):
+    """A model whose prediction is the mean response; its family has a name."""
+
+    _name: str
+
+    def _family(self) -> Family:
+        return family_of(self._name)
+
+    def predict(self, X: ArrayLike) -> Vector:
+        """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
+        return self._family().mean(self._linear_predictor(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        return tags
+
+
+class DPGLMRegressor(_ScoredRegressor):
     r"""A generalised linear model under differential privacy.
 
     Solves the score equations ``sum x (y - m(x'b)) m'/V = alpha b`` by noisy scoring on one private Gram matrix.
@@ -106,61 +143,24 @@ class DPGLMRegressor(RegressorMixin, _ScoredModel):
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.privacy = privacy
+        super().__init__(
+            privacy,
+            public=public,
+            schema=schema,
+            row_bound=row_bound,
+            alpha=alpha,
+            fit_intercept=fit_intercept,
+            ledger=ledger,
+            random_state=random_state,
+        )
         self.family = family
         self.link = link
-        self.public = public
-        self.schema = schema
-        self.row_bound = row_bound
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.ledger = ledger
-        self.random_state = random_state
 
     def _family(self) -> Family:
         return family_of(self.family, self.link)
 
-    def predict(self, X: ArrayLike) -> Vector:
-        """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
-        return self._family().mean(self._linear_predictor(X))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
-        return tags
-
-
-class _FixedFamily(DPGLMRegressor):
-    """A regressor whose family is its name."""
-
-    _name: str
-
-    def __init__(
-        self,
-        privacy: Event | None = None,
-        *,
-        public: PublicMoments | None = None,
-        schema: Schema | None = None,
-        row_bound: float | None = None,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        ledger: Ledger | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.privacy = privacy
-        self.public = public
-        self.schema = schema
-        self.row_bound = row_bound
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def _family(self) -> Family:
-        return family_of(self._name)
-
-
-class DPPoissonRegressor(_FixedFamily):
+class DPPoissonRegressor(_ScoredRegressor):
     r"""Poisson regression of counts, ``E y = exp(X b + b0)``, under differential privacy.
 
     Parameters
@@ -192,7 +192,7 @@ class DPPoissonRegressor(_FixedFamily):
     _name = "poisson"
 
 
-class DPGammaRegressor(_FixedFamily):
+class DPGammaRegressor(_ScoredRegressor):
     r"""Gamma regression of positive amounts, ``E y = exp(X b + b0)``, under differential privacy.
 
     Parameters
@@ -272,15 +272,17 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.privacy = privacy
+        super().__init__(
+            privacy,
+            public=public,
+            schema=schema,
+            row_bound=row_bound,
+            alpha=alpha,
+            fit_intercept=fit_intercept,
+            ledger=ledger,
+            random_state=random_state,
+        )
         self.classes = classes
-        self.public = public
-        self.schema = schema
-        self.row_bound = row_bound
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.ledger = ledger
-        self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
