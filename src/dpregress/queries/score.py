@@ -131,7 +131,7 @@ class MeanResidual(_Residual):
 
     References
     ----------
-    METHODS 5: the sensitivity of one bounded number.
+    docs/queries.md.
     """
 
     tight: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 r"""Score steps: generalised linear models from one private Gram matrix and a few private scores.
 
-Every choice is a function of public facts or of what was released before (METHODS 5 and 7):
+Every choice is a function of public facts or of what was released before (docs/methods/score-steps.md):
 
 1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
