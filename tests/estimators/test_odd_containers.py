@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dpregress import GDP, DPLinearRegression, Numeric, Schema
+from dpregress.errors import InvalidInput
 
 SCHEMA = Schema({"age": Numeric(0, 110), "x0": Numeric(0, 110), "y": Numeric(-5, 5)})
 
@@ -82,3 +83,12 @@ def test_few_labels_do_not_set_the_scale() -> None:
     public = PublicMoments.from_rows(x[:2], y[:2])
     model = DPLinearRegression(GDP(10.0), public=public, schema=schema).fit(x, y)
     assert np.abs(model.coef_ - 1).max() < 0.2
+
+
+def test_an_array_is_no_table_and_is_not_shown() -> None:
+    model = DPLinearRegression(GDP(1.0), schema=SCHEMA)
+    with pytest.raises(InvalidInput, match="ndarray is neither a path nor a table") as caught:
+        model.fit_table(np.full((5, 2), 31337.25), "y")
+    assert "31337" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="a list of column names"):
+        model.fit_table(pd.DataFrame({"age": [1.0], "y": [1.0]}), "y", "age")

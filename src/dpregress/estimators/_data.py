@@ -56,6 +56,8 @@ def training_table(
     """The needed columns of a file or table, and their encoder."""
     in_memory = is_table(source)
     names = to_table(source).schema.names if in_memory else names_of(source)
+    if isinstance(features, str):
+        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
     if features is None:
         features = [name for name in names if name != target]
     if target in features:

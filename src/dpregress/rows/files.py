@@ -114,12 +114,14 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _existing(path: str | Path) -> Path:
+    if not isinstance(path, str | Path):  # of an array only its type may be named, not its cells
+        raise InvalidInput(f"{type(path).__name__} is neither a path nor a table: give a file, or a data frame")
     try:
         path = Path(path)
         if path.is_file():
             return path
-    except (OSError, TypeError, ValueError) as error:
-        raise InvalidInput(f"cannot read {path!r}: give the path of a CSV or Parquet file") from error
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from error
     raise InvalidInput(f"no file {path}: check the path")
 
 
