@@ -261,3 +261,10 @@ def test_columns_of_one_name_are_refused() -> None:
 
 def test_the_index_of_a_frame_is_no_column() -> None:
     assert to_table(FRAME.set_index(pd.Index([7, 8, 9], name="id"))).schema.names == ["a", "b"]
+
+
+def test_a_file_without_names_is_refused_and_its_first_record_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="begins with numbers") as caught:
+        read(csv_file(tmp_path, b"31337.25,2\n3,4\n"), ["y"])
+    assert "31337" not in str(caught.value)
+    assert read(csv_file(tmp_path, b"2019,2020,y\n1,2,3\n")).column_names == ["2019", "2020", "y"]

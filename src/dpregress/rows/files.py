@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpregress.errors import InvalidInput
-from dpregress.rows.encoding import text_of
+from dpregress.rows.encoding import text_of, to_numbers
 
 #: What an empty cell may be called in a CSV file.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
@@ -167,7 +168,11 @@ def _header(path: Path) -> list[str]:
         )
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} does not begin with a line of column names") from error
-    return list(table.schema.names)
+    names = list(table.schema.names)
+    if np.isfinite(to_numbers(pa.array(names, pa.string()))).all():
+        # most likely a record: what follows would print its cells as if they were names
+        raise InvalidInput(f"{path} begins with numbers, not with a line of column names: add one")
+    return names
 
 
 def _delimiter(header: str) -> str:
