@@ -99,11 +99,11 @@ class PrivateLinearModel(BaseEstimator):
         BudgetExceeded
             When the ledger does not hold enough; nothing is charged or read then.
         """
-        self._checked_parameters()
+        budget = self._checked_parameters()
         target = str(getattr(y, "name", None) or "y")
         source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
         validate_data(self, X, skip_check_array=True)
-        return self._fit_source(source, features, target, progress)
+        return self._fit_source(budget, source, features, target, progress)
 
     def fit_table(
         self, source: Any, target: str, features: Sequence[str] | None = None, *, progress: Progress | None = None
@@ -125,14 +125,15 @@ class PrivateLinearModel(BaseEstimator):
         InvalidInput
             For a file or column that is not there, and all that :meth:`fit` refuses.
         """
-        self._checked_parameters()
+        budget = self._checked_parameters()
         table, encoder = training_table(source, target, features, self.schema, self.target_classes)
         self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
         self.n_features_in_ = len(encoder.columns)
-        return self._fit_source(TableSource(table, encoder), encoder.features, target, progress)
+        return self._fit_source(budget, TableSource(table, encoder), encoder.features, target, progress)
 
-    def _fit_source(self, source: Source, features: tuple[str, ...], target: str, progress: Progress | None) -> Self:
-        budget = self._checked_parameters()
+    def _fit_source(
+        self, budget: Event, source: Source, features: tuple[str, ...], target: str, progress: Progress | None
+    ) -> Self:
         if source.n == 0 or not features:
             missing = "rows" if source.n == 0 else "features"
             raise InvalidInput(f"the table has no {missing}: nothing can be fitted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpregress.releases import Frame, Isotropic, Matrix, Moments, Vector
+from dpregress.releases.matrices import sandwich
 
 
 def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
@@ -28,14 +29,14 @@ def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix
     size = float(coef @ coef) + moments.frame.response.cross ** (-2.0)
     scale = (moments.noise.sigma / moments.n) ** 2 / 2
     noise = scale * (size * np.eye(len(coef)) + np.outer(coef, coef))
-    return _sandwich(system, noise)
+    return sandwich(system, noise)
 
 
 def sampling_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
     """Covariance from sampling, ``s^2 A^{-1} / n``: homoscedastic, and generous where there is a penalty."""
     gram = moments.gram
     residual = max(float(moments.response_second - 2 * coef @ moments.cross + coef @ gram @ coef), 0.0)
-    return residual / moments.n * _sandwich(system, system)
+    return residual / moments.n * sandwich(system, system)
 
 
 def in_original_units(covariance: Matrix, frame: Frame) -> Vector:
@@ -43,8 +44,3 @@ def in_original_units(covariance: Matrix, frame: Frame) -> Vector:
     scale = frame.response.scale if frame.response is not None else 1.0
     variance = np.einsum("ki,kl,li->i", frame.slopes, covariance, frame.slopes)
     return np.asarray(scale * np.sqrt(np.maximum(variance, 0)))
-
-
-def _sandwich(system: Matrix, meat: Matrix) -> Matrix:
-    half = np.linalg.solve(system, meat)
-    return np.asarray(np.linalg.solve(system, half.T))

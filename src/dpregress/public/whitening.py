@@ -118,7 +118,7 @@ def public_radius(public: PublicMoments, frame: Frame) -> float:
     if public.rows is None or public.n <= frame.order + 1:
         inflation = public.n / max(public.n - frame.order - 1, 1)
         return chi_radius(frame) * math.sqrt(min(inflation, float(public.n)))
-    whitened = public.rows @ frame.slopes.T + (0.0 if frame.shift is None else frame.shift)
+    whitened = frame.whiten(public.rows)
     leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / public.n, 1 - 1e-9)
     return float(np.sqrt(np.median((public.n - 1) * leverage / (1 - leverage))))
 

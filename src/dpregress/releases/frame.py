@@ -107,6 +107,22 @@ class Frame:
         return self.whitening[:, 0] if self.intercept else None
 
     @property
+    def constant(self) -> Vector:
+        """The whitened coefficients of a model with an intercept that predicts 1 for everybody."""
+        return np.asarray(np.linalg.solve(self.whitening.T, np.eye(self.order)[0]))
+
+    def whiten(self, x: Matrix) -> Matrix:
+        """``W (1, x)`` of every row, of shape (m, p), not yet bounded."""
+        whitened: Matrix = x @ self.slopes.T
+        if self.shift is not None:
+            whitened += self.shift
+        return whitened
+
+    def weights(self, whitened: Matrix) -> Vector:
+        """``min(1, R / ||x~||)`` of public rows; private ones are bounded by the row map alone."""
+        return np.asarray(np.minimum(1.0, self.radius / np.maximum(np.linalg.norm(whitened, axis=1), 1e-300)))
+
+    @property
     def joint_radius(self) -> float:
         """Radius of the joint rows ``(x, cross * y)``; of x alone without a response."""
         if self.response is None:

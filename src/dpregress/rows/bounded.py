@@ -111,9 +111,7 @@ class WhitenedRows(RowMap):
         Products are taken over whole chunks, here and below: their rounding may depend on the shape and on
         a row's place in it, and must not depend on which other rows hold strange cells.
         """
-        whitened: Matrix = x @ self.frame.slopes.T
-        if self.frame.shift is not None:
-            whitened += self.frame.shift
+        whitened = self.frame.whiten(x)
         return whitened, np.einsum("ij,ij->i", whitened, whitened)
 
     def _fill(self, raw: Matrix, x: Matrix, squared: Vector) -> None:

@@ -52,12 +52,12 @@ class OneShot(Solver):
     def __init__(self, facts: Facts, budget: GDP, alpha: float) -> None:
         self.facts = facts
         self.alpha = alpha
-        self._seeks_scale = (
+        seeks_scale = (
             facts.trusted_labels is None and response.from_bounds(facts.target, facts.schema, facts.start.frame) is None
         )
         shares = [
             _REFINE_SHARE if facts.start.refine else 0.0,
-            self._scale_share(budget) if self._seeks_scale else 0.0,
+            self._scale_share(budget) if seeks_scale else 0.0,
         ]
         shares.append(1 - sum(shares))
         parts = iter(split(budget, [share for share in shares if share > 0]))

@@ -38,19 +38,18 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     """
     assert public.rows is not None
     assert public.labels is not None
-    x = public.rows @ frame.slopes.T + (0.0 if frame.shift is None else frame.shift)
+    x = frame.whiten(public.rows)
     y = public.labels
     start = np.zeros(frame.order)
     if frame.intercept:
         level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
-        start = level * np.linalg.solve(frame.whitening.T, np.eye(frame.order)[0])
+        start = level * frame.constant
     coef = fisher_scoring(x, y, family, start, ridge=_RIDGE)
     eta = x @ coef
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - frame.order, 1)
     pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
     information = (x * family.information(eta)[:, None]).T @ x + _RIDGE * np.eye(frame.order)
-    weight = np.minimum(1.0, frame.radius / np.maximum(np.linalg.norm(x, axis=1), 1e-300))
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
     covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))
-    return PublicFit(coef, covariance, dispersion, residuals, weight)
+    return PublicFit(coef, covariance, dispersion, residuals, frame.weights(x))

@@ -8,13 +8,13 @@ from dpregress.accounting import GDP
 from dpregress.public.whitening import chi_radius
 from dpregress.queries import Ask, SecondMoment
 from dpregress.releases import Frame
-from dpregress.solvers.repair import floored, gram_floor
+from dpregress.releases.matrices import symmetric_power
+from dpregress.solvers.repair import gram_floor
 
 
 def refined(ask: Ask, frame: Frame, spend: GDP) -> Frame:
     """``W <- A^{-1/2} W`` with A a private second moment in the first frame; the radius is a chi-square median."""
     second = ask(SecondMoment(frame.with_response(None)), spend)
-    values, vectors = np.linalg.eigh(floored(second.gram, gram_floor(second)))
-    root = np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+    root = symmetric_power(second.gram, -0.5, smallest=gram_floor(second))
     better = frame.rewhitened(root, 1.0)
     return better.rewhitened(np.eye(better.order), chi_radius(better))

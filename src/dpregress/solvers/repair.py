@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from dpregress.releases import Isotropic, Matrix, Moments
+from dpregress.releases.matrices import symmetric_power
 
 #: A whitened Gram matrix has eigenvalues near 1; below this share only the noise makes them.
 _SMALLEST = 0.2
@@ -26,8 +25,7 @@ def noise_norm(moments: Moments) -> float:
 
 def floored(gram: Matrix, floor: float) -> Matrix:
     """The matrix with its eigenvalues raised to at least ``floor``."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+    return symmetric_power(gram, 1.0, smallest=floor)
 
 
 def gram_floor(moments: Moments) -> float:

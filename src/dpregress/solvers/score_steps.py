@@ -35,6 +35,7 @@ from dpregress.queries import (
     SecondMoment,
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.releases.matrices import sandwich
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
 from dpregress.solvers.public_fit import PublicFit, fit_public
@@ -123,7 +124,7 @@ class ScoreSteps(Solver):
         if "start" not in self._spend:
             return np.zeros(frame.order)
         mean = Levels.of_histogram(ask(ResponseHistogram(frame, EDGES), self._spend["start"])).mean
-        return self.family.link.predictor(mean) * constant(frame)
+        return self.family.link.predictor(mean) * frame.constant
 
     def _levels(self, ask: Ask, frame: Frame, coef: Vector, prior: PublicFit | None) -> Levels | None:
         """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""
@@ -149,7 +150,7 @@ class ScoreSteps(Solver):
             system = _believed(rows.information(self.family, coef), gram) + penalty
             step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
             noise = (2 * frame.radius * clip / (spend.mu * n)) ** 2
-            sampling = dispersion / n * _sandwich(system, system)
+            sampling = dispersion / n * sandwich(system, system)
             kept = np.zeros_like(identity)
             added = system @ system / noise
             if prior is not None:
@@ -160,7 +161,7 @@ class ScoreSteps(Solver):
             gain = identity - kept
             coef = coef + _shortened(np.asarray(gain @ step), rows, self.family.link.longest)
             # a step starts from coefficients that carry the noise of those before; what it gains replaces it
-            privacy = np.asarray(kept @ privacy @ kept.T + gain @ _sandwich(system, noise * identity) @ gain.T)
+            privacy = np.asarray(kept @ privacy @ kept.T + gain @ sandwich(system, noise * identity) @ gain.T)
             total = np.asarray(sampling + np.linalg.inv(added if precision is None else precision))
         return coef, system, Uncertainty(privacy, total)
 
@@ -200,7 +201,7 @@ class ScoreSteps(Solver):
         reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
         if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
             return coef
-        return np.asarray(coef + float(brentq(excess, -reach, reach)) * constant(frame))
+        return np.asarray(coef + float(brentq(excess, -reach, reach)) * frame.constant)
 
 
 def _has_prior(facts: Facts) -> bool:
@@ -210,22 +211,12 @@ def _has_prior(facts: Facts) -> bool:
     return facts.public.n >= 2 * facts.start.frame.order
 
 
-def constant(frame: Frame) -> Vector:
-    """The whitened coefficients of a model that predicts 1 for everybody."""
-    return np.asarray(np.linalg.solve(frame.whitening.T, np.eye(frame.order)[0]))
-
-
 def _believed(information: Matrix, gram: Matrix) -> Matrix:
     """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
     root = np.linalg.cholesky(gram)
     relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
     floor = _SMALLEST_INFORMATION * float(np.trace(relative)) / len(relative)
     return np.asarray(root @ floored(relative, floor) @ root.T)
-
-
-def _sandwich(system: Matrix, meat: Matrix) -> Matrix:
-    """``A^{-1} M A^{-1}``."""
-    return np.asarray(np.linalg.solve(system, np.linalg.solve(system, meat).T))
 
 
 def _shortened(step: Vector, rows: StandIns, longest: float) -> Vector:

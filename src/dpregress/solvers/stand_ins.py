@@ -15,6 +15,7 @@ from scipy.stats import qmc
 from dpregress.public import PublicMoments
 from dpregress.queries import Family
 from dpregress.releases import Frame, Matrix, Vector
+from dpregress.releases.matrices import symmetric_power
 
 _PSEUDO_ROWS_LOG2 = 12
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
@@ -50,14 +51,11 @@ def stand_ins(frame: Frame, public: PublicMoments | None, gram: Matrix) -> Stand
     """
     if public is None or public.rows is None:
         return _normal(frame, gram)
-    whitened = public.rows @ frame.slopes.T + (0.0 if frame.shift is None else frame.shift)
-    weight = np.minimum(1.0, frame.radius / np.maximum(np.linalg.norm(whitened, axis=1), 1e-300))
+    whitened = frame.whiten(public.rows)
+    weight = frame.weights(whitened)
     rows = whitened * weight[:, None]
-    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
-    plain = (vectors / np.sqrt(np.maximum(values, _SMALLEST))) @ vectors.T
-    values, vectors = np.linalg.eigh(gram)
-    coloured = (vectors * np.sqrt(values)) @ vectors.T
-    return StandIns(rows @ plain @ coloured, weight)
+    plain = symmetric_power(rows.T @ rows / len(rows), -0.5, smallest=_SMALLEST)
+    return StandIns(rows @ plain @ symmetric_power(gram, 0.5), weight)
 
 
 def _normal(frame: Frame, gram: Matrix) -> StandIns:
