@@ -87,8 +87,8 @@ def facts(public: PublicMoments | None, *, intercept: bool = True, n: int = N) -
 S, H, R, G, M1 = SecondMoment, ResponseHistogram, ResidualHistogram, ClippedScore, MeanResidual
 #: Family, public rows, labelled, intercept; queries and shares of mu^2.
 SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[float]]] = {
-    "labelled": (Poisson, M, True, True, [S, G, G, M1], [0.2, 0.2, 0.2, 0.4]),
-    "labelled, no intercept": (Poisson, M, True, False, [S, G, G], [0.2, 0.4, 0.4]),
+    "labelled": (Poisson, M, True, True, [S, G, G, G, M1], [0.2, 0.1, 0.1, 0.2, 0.4]),
+    "labelled, no intercept": (Poisson, M, True, False, [S, G, G, G], [0.2, 0.2, 0.2, 0.4]),
     "unlabelled": (Gamma, M, False, True, [S, H, R, G, G, G, G, M1], [0.2, 0.05, 0.05, 0.09, 0.09, 0.09, 0.18, 0.25]),
     "unlabelled, no intercept": (Gamma, M, False, False, [S, R, G, G, G, G], [0.2, 0.05, 0.15, 0.15, 0.15, 0.3]),
     "few public rows": (
@@ -101,7 +101,7 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         Poisson, 14, True, True, [S, S, H, R, G, G, G, G, M1], [0.1, 0.2, 0.05, 0.05, 0.07, 0.07, 0.07, 0.14, 0.25],
     ),
     "logistic, unlabelled": (Binomial, M, False, True, [S, G, G, G, G, M1], [0.2, 0.15, 0.15, 0.15, 0.3, 0.05]),
-    "logistic, labelled": (Binomial, M, True, False, [S, G, G], [0.2, 0.4, 0.4]),
+    "logistic, labelled": (Binomial, M, True, False, [S, G, G, G], [0.2, 0.2, 0.2, 0.4]),
 }  # fmt: skip
 
 

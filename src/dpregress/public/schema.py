@@ -119,7 +119,7 @@ class Schema:
         column = self.columns.get(name)
         if isinstance(column, Numeric) and column.bounds is not None:
             return column.bounds
-        if column is None and self._is_indicator(name):
+        if column is None and self.indicates(name) is not None:
             return 0.0, 1.0
         raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
 
@@ -130,13 +130,12 @@ class Schema:
         except UnboundedData:
             return False
 
-    def _is_indicator(self, name: str) -> bool:
-        return any(
-            name == f"{column}={level}"
-            for column, declared in self.columns.items()
-            if isinstance(declared, Categorical)
-            for level in declared.levels
-        )
+    def indicates(self, name: str) -> str | None:
+        """The categorical column of whose indicators this design column is one, or None."""
+        for column, declared in self.columns.items():
+            if isinstance(declared, Categorical) and name in {f"{column}={level}" for level in declared.levels}:
+                return column
+        return None
 
 
 def _column(name: str, table: Any) -> Column:

@@ -73,8 +73,7 @@ def start(
         frame = from_public(public, intercept=intercept, null_scale=scale)
         return Start(frame, refine=public.n < _ROWS_PER_COLUMN * len(names))
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
-        centre, scale = _schema_scale(names, schema)
-        return Start(_boxed(names, centre, scale, intercept), refine=True)
+        return Start(_boxed(names, schema, intercept), refine=True)
     if row_bound is not None:
         if not (math.isfinite(row_bound) and row_bound > 0):
             raise InvalidInput(f"row_bound must be positive and finite, not {row_bound}")
@@ -161,14 +160,23 @@ def _schema_scale(names: tuple[str, ...], schema: Schema) -> tuple[Vector, Vecto
     return (lower + upper) / 2, (upper - lower) / 2
 
 
-def _boxed(names: tuple[str, ...], centre: Vector, scale: Vector, intercept: bool) -> Frame:
-    """Columns mapped into [-1, 1] by their bounds."""
+def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> Frame:
+    """Numbers mapped into [-1, 1] by their bounds, indicators left at 0 and 1.
+
+    At most one indicator of a categorical column is 1, so a row's squared norm is at most the number of its
+    columns before they were encoded (and 1 for the constant), however many levels they have.
+    """
+    centre, scale = _schema_scale(names, schema)
+    groups = [schema.indicates(name) for name in names]
+    indicator = np.array([group is not None for group in groups])
+    centre, scale = np.where(indicator, 0.0, centre), np.where(indicator, 1.0, scale)
+    columns = len({group for group in groups if group is not None}) + int((~indicator).sum())
     if not intercept:
         scale = scale + np.abs(centre)
-        return Frame(names, np.diag(1 / scale), math.sqrt(len(names)), centre)
+        return Frame(names, np.diag(1 / scale), math.sqrt(columns), centre)
     whitening = np.diag(np.concatenate([[1.0], 1 / scale]))
     whitening[1:, 0] = -centre / scale
-    return Frame(names, whitening, math.sqrt(1 + len(names)), centre, intercept)
+    return Frame(names, whitening, math.sqrt(1 + columns), centre, intercept)
 
 
 def _balled(names: tuple[str, ...], row_bound: float, intercept: bool) -> Frame:

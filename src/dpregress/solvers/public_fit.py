@@ -12,7 +12,7 @@ from dpregress.releases import Frame, Matrix, Vector
 from dpregress.solvers.scoring import fisher_scoring
 
 #: Penalty on whitened slopes, in rows: public rows are few.
-_RIDGE = 1.0
+_RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +44,25 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     if frame.intercept:
         level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
         start = level * frame.constant
-    coef = fisher_scoring(x, y, family, start, ridge=_RIDGE)
+    ridge = min(_RIDGES, key=lambda r: _left_out(x, y, family, start, r))
+    coef = fisher_scoring(x, y, family, start, ridge=ridge)
     eta = x @ coef
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - frame.order, 1)
     pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
-    information = (x * family.information(eta)[:, None]).T @ x + _RIDGE * np.eye(frame.order)
+    information = (x * family.information(eta)[:, None]).T @ x + ridge * np.eye(frame.order)
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
     covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))
     return PublicFit(coef, covariance, dispersion, residuals, frame.weights(x))
+
+
+def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, ridge: float) -> float:
+    """Mean deviance of public rows that were left out, by one scoring step each."""
+    coef = fisher_scoring(x, y, family, start, ridge=ridge)
+    eta = x @ coef
+    weight = family.information(eta)
+    information = (x * weight[:, None]).T @ x + ridge * np.eye(len(coef))
+    leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ np.linalg.inv(information), x), 0.99)
+    residual = (y - family.mean(eta)) * family.factor(eta)
+    without = eta - leverage / (1 - leverage) * residual / np.maximum(weight, 1e-12)
+    return float(np.mean(family.distribution.unit_deviance(y, family.mean(without))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpregress.accounting import GDP
@@ -17,4 +19,6 @@ def refined(ask: Ask, frame: Frame, spend: GDP) -> Frame:
     second = ask(SecondMoment(frame.with_response(None)), spend)
     root = symmetric_power(second.gram, -0.5, smallest=gram_floor(second))
     better = frame.rewhitened(root, 1.0)
-    return better.rewhitened(np.eye(better.order), chi_radius(better))
+    # directions too weak to be whitened in this noise make rows shorter than normal ones
+    length = math.sqrt(max(float(np.trace(root @ second.gram @ root)), 1.0))
+    return better.rewhitened(np.eye(better.order), min(chi_radius(better), length))

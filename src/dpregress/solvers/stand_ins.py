@@ -24,19 +24,25 @@ _SMALLEST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class StandIns:
-    """Weighted whitened rows ``s x~`` of shape (m, p) and their weights s, of shape (m,)."""
+    """Weighted whitened rows ``s x~`` of shape (m, p) and their weights s, of shape (m,).
+
+    ``unseen`` of shape (p, p) is what they lack of the private Gram matrix: directions in which the public
+    rows do not vary, such as levels that none of them has.
+    """
 
     x: Matrix
     weight: Vector
+    unseen: Matrix
 
     def predictor(self, coef: Vector) -> Vector:
         """``x~'b`` of the rows before their weights."""
         return np.asarray(self.x @ coef / self.weight)
 
     def information(self, family: Family, coef: Vector) -> Matrix:
-        """``mean s^2 x~ x~' m'^2 / V`` at these coefficients."""
-        weighted = self.x * family.information(self.predictor(coef))[:, None]
-        return np.asarray(weighted.T @ self.x / len(self.x))
+        """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""
+        information = family.information(self.predictor(coef))
+        weighted = self.x * information[:, None]
+        return np.asarray(weighted.T @ self.x / len(self.x) + self.unseen * float(np.mean(information)))
 
 
 def stand_ins(frame: Frame, public: PublicMoments | None, gram: Matrix) -> StandIns:
@@ -55,7 +61,8 @@ def stand_ins(frame: Frame, public: PublicMoments | None, gram: Matrix) -> Stand
     weight = frame.weights(whitened)
     rows = whitened * weight[:, None]
     plain = symmetric_power(rows.T @ rows / len(rows), -0.5, smallest=_SMALLEST)
-    return StandIns(rows @ plain @ symmetric_power(gram, 0.5), weight)
+    recoloured = rows @ plain @ symmetric_power(gram, 0.5)
+    return StandIns(recoloured, weight, gram - recoloured.T @ recoloured / len(rows))
 
 
 def _normal(frame: Frame, gram: Matrix) -> StandIns:
@@ -65,13 +72,15 @@ def _normal(frame: Frame, gram: Matrix) -> StandIns:
     degrees = len(frame.features)
     points = qmc.Sobol(degrees, scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
     normal = ndtri(points * (1 - 2.0**-_PSEUDO_ROWS_LOG2) + 2.0 ** -(_PSEUDO_ROWS_LOG2 + 1))
+    normal -= normal.mean(axis=0)  # in many dimensions they are far from uncorrelated before
+    normal = normal @ symmetric_power(normal.T @ normal / len(normal), -0.5, smallest=_SMALLEST)
     if not frame.intercept:
         rows = normal @ np.linalg.cholesky(second).T
-        return StandIns(rows @ frame.whitening.T, np.ones(len(rows)))
+        return StandIns(rows @ frame.whitening.T, np.ones(len(rows)), np.zeros_like(gram))
     share = float(second[0, 0])  # E s^2: the constant's own second moment
     mean = second[1:, 0] / share
     covariance = second[1:, 1:] / share - np.outer(mean, mean)
     values, vectors = np.linalg.eigh(covariance)
     x = mean + normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
     rows = np.column_stack([np.ones(len(x)), x]) @ frame.whitening.T
-    return StandIns(rows * np.sqrt(share), np.full(len(x), np.sqrt(share)))
+    return StandIns(rows * np.sqrt(share), np.full(len(x), np.sqrt(share)), np.zeros_like(gram))
