@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, PublicMoments, Schema
+from dpregress.releases import Matrix
 from dpregress.rows.encoding import Encoder, is_text, to_numbers
 from dpregress.rows.files import names_of, read
 
@@ -69,12 +70,25 @@ def load_public(
     check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
     encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
-    x, y = encoder.x(table), encoder.y(table)
+    x, y = _mended(encoder.x(table), encoder), encoder.y(table)
     whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
     if not whole.any():
         raise InvalidInput(f"no row of {path} is free of missing cells: mend the public table")
     moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=encoder.features)
     return moments, int((~whole).sum())
+
+
+def _mended(x: Matrix, encoder: Encoder) -> Matrix:
+    """Public rows whose gaps the schema provides for: filled with what it declares, or beside an indicator the mean."""
+    x = x.copy()
+    for name, column in encoder.columns:
+        if isinstance(column, Categorical) or (column.fill is None and column.missing == "mean"):
+            continue
+        cells = x[:, encoder.features.index(name)]
+        gaps = ~np.isfinite(cells)
+        if gaps.any() and not (gaps.all() and column.fill is None):
+            cells[gaps] = cells[~gaps].mean() if column.fill is None else column.fill
+    return x
 
 
 def check_numeric(table: pa.Table, schema: Schema | None, path: Path) -> None:

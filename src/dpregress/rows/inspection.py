@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.rows.encoding import is_text, readable, to_levels, to_numbers
+from dpregress.rows.encoding import is_text, readable, to_codes, to_numbers
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,8 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
     if not readable(column.type):
         return ColumnCheck(name, "not read", missing)
     if isinstance(declared, Categorical):
-        known = to_levels(column, declared.levels) > 0
-        first = to_levels(column, ("", declared.levels[0])) > 0
-        return ColumnCheck(name, "level", missing, undeclared=int((~(known | first)).sum()) - missing)
+        unknown = int(np.isnan(to_codes(column, declared.levels)).sum())
+        return ColumnCheck(name, "level", missing, undeclared=unknown - missing)
     values = to_numbers(column)
     valid = np.asarray(pc.is_valid(column))
     not_a_number = int((valid & np.isnan(values)).sum()) if is_text(column.type) else 0
