@@ -36,7 +36,7 @@ def choose_features(
 ) -> list[str]:
     """The feature columns: those asked for, else all of DATA but the target; the public side must know them all."""
     columns = names_of(data)
-    for path, names in ((data, columns), *(((public, _names(public)),) if public is not None else ())):
+    for path, names in ((data, columns), *(((public, columns_of(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
@@ -113,10 +113,10 @@ def _known_columns(
     if public is None:
         return tuple(schema.columns) if schema is not None else (), features
     if public.suffix.lower() == ".json":
-        return _names(public), Encoder.of(features, None, schema).features
-    return _names(public), features
+        return columns_of(public), Encoder.of(features, None, schema).features
+    return columns_of(public), features
 
 
-def _names(public: Path) -> Sequence[str]:
+def columns_of(public: Path) -> Sequence[str]:
     """Columns of public rows, or of a moments file."""
     return PublicMoments.load(public).names if public.suffix.lower() == ".json" else names_of(public)

@@ -58,7 +58,7 @@ class Numeric:
     def __post_init__(self) -> None:
         for what, value in (("lower", self.lower), ("upper", self.upper), ("fill", self.fill)):
             _check_number(what, value)
-        if not isinstance(self.unit, str) or not _is_plain(self.unit):
+        if not isinstance(self.unit, str) or not is_plain(self.unit):
             raise SchemaError('unit is a text without line breaks, such as "years"')
         if self.missing not in get_args(NumericRule):
             raise SchemaError(f'missing is "mean" or "indicator" for a number, not {self.missing!r}')
@@ -118,7 +118,7 @@ class Categorical:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
             raise SchemaError('levels are a list of texts, such as ["no", "yes"]')
         object.__setattr__(self, "levels", tuple(self.levels))
-        if not all(isinstance(level, str) and level and _is_plain(level) for level in self.levels):
+        if not all(isinstance(level, str) and level and is_plain(level) for level in self.levels):
             raise SchemaError(
                 "levels must be text that is not empty, without line breaks or control characters: "
                 "write numbers as they stand in the table, such as '1'"
@@ -195,7 +195,7 @@ class Schema:
             raise SchemaError('a schema maps names to columns: Schema({"age": Numeric(0, 110)})')
         made: set[str] = set()
         for name, column in self.columns.items():
-            if not isinstance(name, str) or not _is_plain(name):
+            if not isinstance(name, str) or not is_plain(name):
                 raise SchemaError(f"a column's name is a text without line breaks or control characters, not {name!r}")
             if not isinstance(column, Numeric | Categorical):
                 raise SchemaError(f"column {name!r} of a schema is a Numeric or Categorical, not {type(column).__name__}")
@@ -339,8 +339,8 @@ def toml_value(value: Any) -> str:
     return str(value) if isinstance(value, numbers.Integral) else repr(float(value))
 
 
-def _is_plain(text: str) -> bool:
-    """Whether it can stand in one line of a file: no control characters, line breaks or lone surrogates."""
+def is_plain(text: str) -> bool:
+    """Whether a text can stand in one line of a file: no control characters, line breaks or lone surrogates."""
     return text.isprintable() or not {unicodedata.category(mark) for mark in text} & {"Cc", "Cs", "Zl", "Zp"}
 
 

@@ -60,3 +60,12 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
         lower, upper = declared.bounds
         outside = int((np.isfinite(values) & ((values < lower) | (values > upper))).sum())
     return ColumnCheck(name, "number", missing, not_a_number, not_finite, out_of_bounds=outside)
+
+
+def stand_in(declared: Numeric | Categorical) -> str:
+    """What a missing or unusable cell of a feature counts as, in a few words."""
+    if isinstance(declared, Categorical):
+        own = declared.stand_in == len(declared.levels)
+        return "a level of its own" if own else f"level {declared.levels[declared.stand_in]}"
+    value = "the public mean" if declared.fill is None else f"{declared.fill:g}"
+    return f"{value}, and an indicator" if declared.missing == "indicator" else value
