@@ -68,7 +68,11 @@ def test_missing_rules(schema: Schema) -> None:
 
 
 def test_a_schema_written_is_read_back(schema: Schema, tmp_path: Path) -> None:
-    wide = {"": Numeric(-1e80, 1e80), "x": Numeric(1e-7, 0.1, 'a "unit"\\', fill=0.05), "ü=1": Categorical(("é", "\u00a0", "#"))}
+    wide = {
+        "": Numeric(-1e80, 1e80),
+        "x": Numeric(1e-7, 0.1, 'a "unit"\\', fill=0.05),
+        "ü=1": Categorical(("é", "\u00a0", "#")),
+    }
     whole = Schema({**schema.columns, **wide})
     whole.save(tmp_path / "again.toml")
     assert Schema.from_toml(tmp_path / "again.toml") == whole

@@ -143,7 +143,9 @@ def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) ->
     schema = Schema({"income": Numeric(missing="indicator"), "sex": Categorical(("f", "m", "x"))})
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.normal(5e4, 1e3, 80), rng.permutation(80) < 30, np.zeros((80, 2))])
-    found = start(names, intercept=intercept, public=PublicMoments.from_rows(rows, names=names), schema=schema, row_bound=None)
+    found = start(
+        names, intercept=intercept, public=PublicMoments.from_rows(rows, names=names), schema=schema, row_bound=None
+    )
     shown = from_public(PublicMoments.from_rows(rows[:, :2], names=names[:2]), intercept=intercept)
     np.testing.assert_allclose(norms(found.frame, rows), norms(shown, rows[:, :2]), rtol=1e-6)
     nothing = norms(found.frame, rows[:1])[0] ** 2

@@ -27,15 +27,15 @@ def schema() -> None:
 
 
 @schema.command("init")
-@click.argument("public_or_dictionary", type=_PATH)
+@click.argument("source", metavar="SOURCE", type=_PATH)
 @click.option("-o", "--out", type=_PATH, required=True, help="File to write (TOML).")
 @click.option(
     "--read-as", type=click.Choice(["rows", "dictionary", "domain"]),
     help="What the file is [default: domain for .json, dictionary where it has columns such as name and type].",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
-def init(public_or_dictionary: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
-    """Draft a schema from public knowledge only: PUBLIC rows, a data DICTIONARY, or a domain.
+def init(source: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
+    """Draft a schema from a SOURCE of public knowledge: PUBLIC rows, a data dictionary, or a domain.
 
     From public rows (CSV, Parquet) come types, levels of text columns, and ranges as comments: the private rows
     may lie further out, so widen them by knowledge of the subject before taking the comment signs away.
@@ -50,7 +50,6 @@ def init(public_or_dictionary: Path, out: Path, read_as: str | None, overwrite: 
     from dpregress.rows import drafting
     from dpregress.rows.files import names_of, read
 
-    source = public_or_dictionary
     if out.exists() and not overwrite:
         raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
     if read_as is None and source.suffix.lower() != ".json":
@@ -67,7 +66,7 @@ def init(public_or_dictionary: Path, out: Path, read_as: str | None, overwrite: 
 
 @schema.command("check")
 @click.argument("schema_file", metavar="SCHEMA", type=_PATH)
-@click.option("--public", "table", type=_PATH, help="A table or moments file whose columns are compared; cells are not read.")
+@click.option("--public", "table", type=_PATH, help="A table or moments file to compare the columns with.")
 def check_schema(schema_file: Path, table: Path | None) -> None:
     """Say what SCHEMA makes of each column: design columns, bounds, and what stands in for missing cells.
 
@@ -81,6 +80,9 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
     from dpregress.rows.inspection import stand_in
 
     declared = Schema.from_toml(schema_file)
+    if not declared.columns:
+        raise InvalidInput(f"{schema_file} declares no column: write a table such as [age] with lower and upper")
+    remarks = _remarks(declared, table)
     rows = []
     for name, column in declared.columns.items():
         if isinstance(column, Numeric):
@@ -92,7 +94,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
         rows.append([name, kind, values, stand_in(column), _shortened(column.design(name))])
     header = ["column", "read as", "bounds or levels", "a missing cell is", "design columns"]
     print_table(f"{schema_file}: {len(rows)} column(s)", header, rows)
-    for remark in _remarks(declared, table):
+    for remark in remarks:
         click.echo(remark)
 
 

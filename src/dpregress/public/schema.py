@@ -87,7 +87,13 @@ class Numeric:
     @property
     def _entries(self) -> dict[str, Any]:
         rule = None if self.missing == "mean" else self.missing
-        given = {"lower": self.lower, "upper": self.upper, "unit": self.unit or None, "missing": rule, "fill": self.fill}
+        given = {
+            "lower": self.lower,
+            "upper": self.upper,
+            "unit": self.unit or None,
+            "missing": rule,
+            "fill": self.fill,
+        }
         return {key: value for key, value in given.items() if value is not None}
 
 
@@ -198,7 +204,9 @@ class Schema:
             if not isinstance(name, str) or not is_plain(name):
                 raise SchemaError(f"a column's name is a text without line breaks or control characters, not {name!r}")
             if not isinstance(column, Numeric | Categorical):
-                raise SchemaError(f"column {name!r} of a schema is a Numeric or Categorical, not {type(column).__name__}")
+                raise SchemaError(
+                    f"column {name!r} of a schema is a Numeric or Categorical, not {type(column).__name__}"
+                )
             for design in column.design(name):
                 if design in made:
                     raise SchemaError(f"column {name!r} gives the design column {design!r} a second time: rename it")
@@ -255,7 +263,7 @@ class Schema:
         """The text that :meth:`from_toml` reads back as this schema."""
         return "\n".join(
             f"[{toml_key(name)}]\n"
-            + "".join(f"{key} = {toml_value(value)}\n" for key, value in column._entries.items())  # noqa: SLF001 - same file
+            + "".join(f"{key} = {toml_value(value)}\n" for key, value in column._entries.items())
             for name, column in self.columns.items()
         )
 
@@ -389,7 +397,9 @@ def _level(value: Any) -> str:
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    raise SchemaError(f"levels are texts or numbers, not {_shortened(repr(value)) if value != value else type(value).__name__}")
+    raise SchemaError(
+        f"levels are texts or numbers, not {_shortened(repr(value)) if value != value else type(value).__name__}"
+    )
 
 
 def _coded(name: str, codes: int | Sequence[int | str], *, as_number: bool) -> Column:

@@ -37,8 +37,32 @@ _FIELDS = {
     "description": ("description", "label", "meaning", "notes"),
 }
 _TRUTH = ("bool", "boolean", "logical")
-_NUMBERS = ("numeric", "number", "float", "double", "real", "int", "integer", "continuous", "count", "interval", "ratio")
-_LEVELS = (*_TRUTH, "categorical", "category", "factor", "nominal", "ordinal", "binary", "enum", "text", "string", "str")
+_NUMBERS = (
+    "numeric",
+    "number",
+    "float",
+    "double",
+    "real",
+    "int",
+    "integer",
+    "continuous",
+    "count",
+    "interval",
+    "ratio",
+)
+_LEVELS = (
+    *_TRUTH,
+    "categorical",
+    "category",
+    "factor",
+    "nominal",
+    "ordinal",
+    "binary",
+    "enum",
+    "text",
+    "string",
+    "str",
+)
 
 
 def from_rows(table: pa.Table, source: str) -> str:
