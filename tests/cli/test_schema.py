@@ -46,7 +46,8 @@ def test_a_domain_becomes_a_schema(tables: Path, capsys: pytest.CaptureFixture[s
     }  # fmt: skip
 
 
-def test_public_rows_become_a_draft_whose_bounds_are_remarks(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("tables")
+def test_public_rows_become_a_draft_whose_bounds_are_remarks(capsys: pytest.CaptureFixture[str]) -> None:
     table = pa.table(
         {
             "age": [18.0, 80.0, None, 30.0],
@@ -91,7 +92,8 @@ def test_check_says_what_each_column_becomes(tables: Path, capsys: pytest.Captur
     assert shown.code == 0, shown.err
     for words in (
         "0 to 110 years", "age=missing", "job=?", "Level '?' of 'job' is read as a missing cell",
-        "the schema lacks (read as numbers): bmi, cost", "public.csv lacks: job, w", "needs public rows that hold them: w",
+        "the schema lacks (read as numbers): bmi, cost", "public.csv lacks: job, w",
+        "needs public rows that hold them: w",
     ):  # fmt: skip
         assert words in " ".join(shown.out.split()), words
 
@@ -128,9 +130,8 @@ def test_gaps_and_unseen_levels_have_their_own_effects(
     """
     made = run(capsys, "public", "public.csv", "--features", "age,job", "--schema", "schema.toml", "-o", "m.json")
     assert made.code == 0, made.err
-    done = run(
-        capsys, "fit", "private.csv", "--target", "y", "--epsilon", 8, "--delta", 1e-6, "--schema", "schema.toml", *public
-    )  # fmt: skip
+    budget = ("--epsilon", 8, "--delta", 1e-6)
+    done = run(capsys, "fit", "private.csv", "--target", "y", *budget, "--schema", "schema.toml", *public)
     assert done.code == 0, done.err
     model = json.loads(Path("dpregress-out/model.json").read_text())
     assert model["features"] == ["age", "age=missing", "job=b", "job=c", "job=missing"]

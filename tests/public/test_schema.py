@@ -91,14 +91,14 @@ def test_codes_become_levels_or_numbers() -> None:
     [
         ({"a": 2}, ["b"], "'b' is not among"),
         ({"a": 2}, "a", "list of column names"),
-        ({"a": 1}, [], "'a': 1 levels"),
-        ({"a": 10**7}, [], "'a': 10000000 levels"),
+        ({"a": 1}, [], "'a': a column has 2 to"),
+        ({"a": 10**7}, [], "'a': a column has 2 to"),
         ({"a": "xy"}, [], "'a': give its codes"),
         ({"a": 2.5}, [], "'a': give its codes"),
         ({"a": ["x", "y"]}, ["a"], "must be integers"),
         ({"a": []}, ["a"], "must be integers"),
         ({"a": [1, 1]}, [], "at least two different"),
-        ({"a": [1, None]}, [], "texts or numbers"),
+        ({"a": [1, None]}, [], "texts or finite numbers"),
     ],
 )
 def test_codes_that_are_none_are_refused(levels: Any, numeric: Any, words: str) -> None:

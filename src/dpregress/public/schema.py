@@ -17,6 +17,8 @@ from dpregress.errors import SchemaError, UnboundedData
 
 #: Bounds lie within it, and are further apart than its inverse.
 _LARGEST = 1e90
+#: More codes than this are a mistake, or a number.
+_MOST_CODES = 1_000_000
 #: Ends the name of the design column that is 1 where a cell is missing.
 MISSING = "missing"
 #: The rule that makes a missing or undeclared cell a level of its own.
@@ -121,7 +123,8 @@ class Categorical:
     missing: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
+        levels: Any = self.levels  # users pass what they like
+        if isinstance(levels, str) or not isinstance(levels, Sequence):
             raise SchemaError('levels are a list of texts, such as ["no", "yes"]')
         object.__setattr__(self, "levels", tuple(self.levels))
         if not all(isinstance(level, str) and level and is_plain(level) for level in self.levels):
@@ -355,16 +358,13 @@ def is_plain(text: str) -> bool:
 def _check_number(what: str, value: Any) -> None:
     if value is None:
         return
+    if type(value) is bool or not isinstance(value, numbers.Real):
+        raise SchemaError(f"{what} must be a number, not {type(value).__name__}")
     try:
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(float(value))
-    except OverflowError:  # an integer that no float can hold
-        number = False
-    if not number:
-        raise SchemaError(f"{what} must be a number, not {_shortened(repr(value))}")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."
+        if math.isnan(value):
+            raise SchemaError(f"{what} must be a number, not nan")
+    except OverflowError as error:  # an integer that no float can hold
+        raise SchemaError(f"{what} must be a number that can be computed with: change the unit") from error
 
 
 def _column(name: str, table: Any) -> Column:
@@ -393,20 +393,18 @@ def _level(value: Any) -> str:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, numbers.Integral) and abs(value) < 2**64:
-        return str(value)
+    if isinstance(value, numbers.Integral) and abs(int(value)) < 2**64:
+        return str(int(value))
     if isinstance(value, float) and math.isfinite(value):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    raise SchemaError(
-        f"levels are texts or numbers, not {_shortened(repr(value)) if value != value else type(value).__name__}"
-    )
+    raise SchemaError(f"levels are texts or finite numbers, not a {type(value).__name__} such as this")
 
 
-def _coded(name: str, codes: int | Sequence[int | str], *, as_number: bool) -> Column:
+def _coded(name: str, codes: Any, *, as_number: bool) -> Column:
     try:
-        if isinstance(codes, numbers.Integral) and not isinstance(codes, bool):
-            if not 2 <= codes <= 10**6:
-                raise SchemaError(f"{_shortened(str(codes))} levels are too few or too many: give 2 to 1,000,000")
+        if isinstance(codes, numbers.Integral):
+            if not 2 <= int(codes) <= _MOST_CODES:
+                raise SchemaError(f"a column has 2 to {_MOST_CODES:,} levels: give the number of its codes")
             codes = range(int(codes))
         if isinstance(codes, str) or not isinstance(codes, Iterable):
             raise SchemaError("give its codes in a list, or how many there are")

@@ -76,7 +76,7 @@ def from_rows(table: pa.Table, source: str) -> str:
         Where they come from, for the first line.
     """
     head = (
-        f"# A draft from {table.num_rows:,} PUBLIC rows, {_comment(source)}. Rows that are not public must not be used.\n"
+        f"# A draft from {table.num_rows:,} PUBLIC rows, {_comment(source)}. Never draft from rows that are private.\n"
         "# The private rows may lie further out and hold other levels: widen by knowledge of the subject, then\n"
         "# take away the # before lower and upper. The first level is the reference.\n"
     )
@@ -148,10 +148,12 @@ def _seen(name: str, column: pa.ChunkedArray) -> str:
     lines = [f"[{toml_key(name)}]"]
     if len(finite):
         lower, upper = suggested_bounds(float(finite.min()), float(finite.max()))
-        lines.append(f"# seen in the public rows: {finite.min():g} to {finite.max():g}")
-    else:
-        lower, upper = "", ""
-    lines += [f"# lower = {lower}", f"# upper = {upper}", '# unit = ""']
+        lines += [
+            f"# seen in the public rows: {finite.min():g} to {finite.max():g}",
+            f"# lower = {lower}",
+            f"# upper = {upper}",
+        ]
+    lines.append('# unit = ""')
     if len(finite) < len(values):
         lines.append(f'# missing = "indicator"  # {len(values) - len(finite)} of the public rows have no number')
     return "\n".join(lines) + "\n"
