@@ -8,8 +8,7 @@ import numbers
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -198,6 +197,7 @@ class Schema:
     """
 
     columns: Mapping[str, Column]
+    _levels_of_indicators: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping):
@@ -214,6 +214,7 @@ class Schema:
                 if design in made:
                     raise SchemaError(f"column {name!r} gives the design column {design!r} a second time: rename it")
                 made.add(design)
+        object.__setattr__(self, "_levels_of_indicators", _levels_of_indicators(self.columns))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
@@ -323,17 +324,6 @@ class Schema:
         except UnboundedData:
             return False
 
-    @cached_property
-    def _levels_of_indicators(self) -> dict[str, int]:
-        """Of each indicator, one of how many levels it is; a number's missing cells are one of two."""
-        found: dict[str, int] = {}
-        for name, column in self.columns.items():
-            if isinstance(column, Categorical):
-                found |= dict.fromkeys(column.design(name), len(column.all_levels))
-            else:
-                found |= dict.fromkeys(column.design(name)[1:], 2)
-        return found
-
 
 def toml_key(name: str) -> str:
     """A column's name as a TOML key."""
@@ -348,6 +338,17 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(toml_value(item) for item in value) + "]"
     return str(value) if isinstance(value, numbers.Integral) else repr(float(value))
+
+
+def _levels_of_indicators(columns: Mapping[str, Column]) -> dict[str, int]:
+    """Of each indicator, one of how many levels it is; a number's missing cells are one of two."""
+    found: dict[str, int] = {}
+    for name, column in columns.items():
+        if isinstance(column, Categorical):
+            found |= dict.fromkeys(column.design(name), len(column.all_levels))
+        else:
+            found |= dict.fromkeys(column.design(name)[1:], 2)
+    return found
 
 
 def is_plain(text: str) -> bool:
