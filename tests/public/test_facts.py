@@ -25,7 +25,7 @@ def facts(public: PublicMoments | None, schema: Schema | None, row_bound: float 
     [
         (facts(LABELLED, None), "the moments of 40 public rows with their responses"),
         (facts(LABELLED.unlabelled(), None), "the moments of 40 public rows"),
-        (facts(None, SCHEMA), "the bounds and levels of the schema"),
+        (facts(None, SCHEMA), "the bounds, levels and missing rules of the schema"),
         (facts(None, None, 3.0), "the bound on the norm of a row"),
     ],
 )

@@ -136,6 +136,51 @@ def test_start_uses_the_schema_for_a_singular_moment() -> None:
         start(public.names, intercept=True, public=public, schema=None, row_bound=None)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) -> None:
+    """They take the schema's scale; the columns that the public rows do show are whitened by them alone."""
+    names = ("income", "sex=m", "sex=x", "income=missing")
+    schema = Schema({"income": Numeric(missing="indicator"), "sex": Categorical(("f", "m", "x"))})
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.normal(5e4, 1e3, 80), rng.permutation(80) < 30, np.zeros((80, 2))])
+    found = start(
+        names, intercept=intercept, public=PublicMoments.from_rows(rows, names=names), schema=schema, row_bound=None
+    )
+    shown = from_public(PublicMoments.from_rows(rows[:, :2], names=names[:2]), intercept=intercept)
+    np.testing.assert_allclose(norms(found.frame, rows), norms(shown, rows[:, :2]), rtol=1e-6)
+    nothing = norms(found.frame, rows[:1])[0] ** 2
+    for column, levels in ((2, 3), (3, 2)):
+        row = rows[:1].copy()
+        row[0, column] = 1
+        assert norms(found.frame, row)[0] ** 2 - nothing == pytest.approx(levels, rel=1e-6)
+
+
+def test_bounds_far_too_wide_do_not_drown_what_the_public_rows_show(seed: int) -> None:
+    rows = np.column_stack([rows_of(seed, d=2), np.zeros(60)])
+    public = PublicMoments.from_rows(rows, names=("a", "b", "c"))
+    schema = Schema({"a": Numeric(-1e12, 1e12), "b": Numeric(), "c": Numeric(0, 1)})
+    found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
+    values = np.linalg.eigvalsh(found.frame.whitening @ public.augmented(True) @ found.frame.whitening.T)
+    np.testing.assert_allclose(values, [0, 1, 1, 1], atol=1e-6)
+
+
+def test_a_direction_that_nothing_scales_is_refused() -> None:
+    schema = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1), "x2": Numeric(0, 1)})
+    with pytest.raises(InvalidInput, match="singular"):  # x3 repeats x0 and has no bounds
+        start(singular().names, intercept=True, public=singular(), schema=schema, row_bound=None)
+
+
+def test_a_declared_fill_wins_over_the_public_mean(seed: int) -> None:
+    public = PublicMoments.from_rows(rows_of(seed))
+    schema = Schema({"x1": Numeric(fill=7.0), "x2": Numeric(-9, 9)})
+    found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
+    assert public.mean is not None
+    np.testing.assert_array_equal(found.frame.fill, [public.mean[0], 7.0, *public.mean[2:]])
+    bounded = Schema({"a": Numeric(0, 10), "b": Numeric(0, 10, fill=2.0)})
+    alone = start(("a", "b"), intercept=True, public=None, schema=bounded, row_bound=None)
+    np.testing.assert_array_equal(alone.frame.fill, [5.0, 2.0])
+
+
 # ------------------------------------------------------------------ bounds instead of public rows
 
 
@@ -148,6 +193,8 @@ def test_a_schema_frame_contains_every_row_within_bounds(intercept: bool, seed: 
     lower, upper = np.array([18, 0, 0, -5e6]), np.array([110, 1, 1, 10])
     corners = np.where(rng.random((200, 4)) < 0.5, lower, upper)
     rows = np.concatenate([corners, rng.uniform(lower, upper, size=(200, 4))])
+    for some in corners, rows:
+        some[:, 1:3] = np.array([[0, 0], [1, 0], [0, 1]])[rng.integers(3, size=len(some))]  # a row has one level
     assert norms(found.frame, rows).max() <= found.frame.radius * (1 + 1e-12)
     assert norms(found.frame, corners).max() >= 0.5 * found.frame.radius
     assert found.refine

@@ -45,6 +45,29 @@ def test_design_and_response() -> None:
     assert Encoder(()).x(table).shape == (2, 0)
 
 
+def test_missing_cells_by_the_declared_rules() -> None:
+    schema = Schema(
+        {
+            "age": Numeric(0, 110, missing="indicator"),
+            "sex": Categorical(("f", "m"), missing="m"),
+            "job": Categorical(("a", "b"), missing="level"),
+        }
+    )
+    encoder = Encoder.of(["age", "sex", "job"], None, schema)
+    assert encoder.features == ("age", "age=missing", "sex=m", "job=b", "job=missing")
+    cells = [(7.0, "f", "a"), (None, None, None), (inf, "q", "missing"), (nan, "m", "b")]
+    age, sex, job = zip(*cells, strict=True)
+    table = pa.table({"age": age, "sex": sex, "job": job})
+    np.testing.assert_array_equal(
+        encoder.x(table), [[7, 0, 0, 0, 0], [nan, 1, 1, 0, 1], [inf, 1, 1, 0, 1], [nan, 1, 1, 1, 0]]
+    )
+
+
+def test_a_column_called_like_an_indicator_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'sex=m' has the name of an indicator"):
+        Encoder.of(["sex", "sex=m"], None, SCHEMA)
+
+
 def test_a_categorical_response_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'sex' is categorical"):
         Encoder.of(["age"], "sex", SCHEMA)

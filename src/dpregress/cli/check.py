@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from dpregress.public import Schema
+    from dpregress.rows.inspection import ColumnCheck
 
 _PATH = click.Path(path_type=Path)
 
@@ -29,14 +34,26 @@ def check(data: Path, features: str | None, schema_file: Path | None) -> None:
     from dpregress.rows.inspection import inspect
 
     table = read(data, split_names(features))
-    found = inspect(table, load_schema(schema_file))
-    header = ["column", "read as", "missing", "not a number", "not finite", "undeclared level", "out of bounds"]
-    rows = [[column.name, column.kind, *(str(count) for count in column.counts)] for column in found]
+    schema = load_schema(schema_file)
+    found = inspect(table, schema)
+    header = ["column", "read as", "missing", "not a number", "not finite", "undeclared", "out of bounds", "mapped to"]
+    rows = [
+        [column.name, column.kind, *(str(count) for count in column.counts), _stand_in(column, schema)]
+        for column in found
+    ]
     print_table(f"{data}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
     mapped = sum(sum(column.counts[:4]) for column in found)
     click.echo(
         "Every cell is usable as it is."
         if mapped == 0
-        else f"{mapped} cell(s) would be mapped: features to the public mean or the first level; "
+        else f"{mapped} cell(s) would be mapped, features as the last column says; "
         "a row without a usable response gets weight 0."
     )
+
+
+def _stand_in(column: ColumnCheck, schema: Schema | None) -> str:
+    from dpregress.public import Numeric
+    from dpregress.rows.inspection import stand_in
+
+    declared = schema.column(column.name) if schema is not None else None
+    return "" if column.kind == "not read" else stand_in(declared or Numeric())

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, PublicMoments, Schema
+from dpregress.releases import Matrix
 from dpregress.rows.encoding import Encoder, is_text, to_numbers
 from dpregress.rows.files import names_of, read
 
@@ -35,7 +36,7 @@ def choose_features(
 ) -> list[str]:
     """The feature columns: those asked for, else all of DATA but the target; the public side must know them all."""
     columns = names_of(data)
-    for path, names in ((data, columns), *(((public, _names(public)),) if public is not None else ())):
+    for path, names in ((data, columns), *(((public, columns_of(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
@@ -69,12 +70,25 @@ def load_public(
     check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
     encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
-    x, y = encoder.x(table), encoder.y(table)
+    x, y = _mended(encoder.x(table), encoder), encoder.y(table)
     whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
     if not whole.any():
         raise InvalidInput(f"no row of {path} is free of missing cells: mend the public table")
     moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=encoder.features)
     return moments, int((~whole).sum())
+
+
+def _mended(x: Matrix, encoder: Encoder) -> Matrix:
+    """Public rows whose gaps the schema provides for: filled with what it declares, or beside an indicator the mean."""
+    x = x.copy()
+    for name, column in encoder.columns:
+        if isinstance(column, Categorical) or (column.fill is None and column.missing == "mean"):
+            continue
+        cells = x[:, encoder.features.index(name)]
+        gaps = ~np.isfinite(cells)
+        if gaps.any() and not (gaps.all() and column.fill is None):
+            cells[gaps] = cells[~gaps].mean() if column.fill is None else column.fill
+    return x
 
 
 def check_numeric(table: pa.Table, schema: Schema | None, path: Path) -> None:
@@ -99,10 +113,10 @@ def _known_columns(
     if public is None:
         return tuple(schema.columns) if schema is not None else (), features
     if public.suffix.lower() == ".json":
-        return _names(public), Encoder.of(features, None, schema).features
-    return _names(public), features
+        return columns_of(public), Encoder.of(features, None, schema).features
+    return columns_of(public), features
 
 
-def _names(public: Path) -> Sequence[str]:
+def columns_of(public: Path) -> Sequence[str]:
     """Columns of public rows, or of a moments file."""
     return PublicMoments.load(public).names if public.suffix.lower() == ".json" else names_of(public)

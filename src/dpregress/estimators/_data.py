@@ -47,6 +47,9 @@ def training_source(
         if len(x) != len(response):
             raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
         source, features = ArraySource(x, response), array_names(x.shape[1], public)
+        for name, declared in () if schema is None else schema.columns.items():
+            if name in features and declared.design(name) != (name,):
+                raise InvalidInput(f"the schema makes indicators of column {name!r}: give a data frame, not an array")
     return source, features
 
 

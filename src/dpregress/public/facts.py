@@ -58,7 +58,7 @@ class Facts:
             labels = " with their responses" if self.public.labelled else ""
             public.append(f"the moments of {self.public.n} public rows{labels}")
         if self.schema is not None:
-            public.append("the bounds and levels of the schema")
+            public.append("the bounds, levels and missing rules of the schema")
         if self.start.row_bound:
             public.append("the bound on the norm of a row")
         return tuple(public)

@@ -1,23 +1,37 @@
-"""What is known of a table without looking at it: types, bounds and levels of its columns."""
+"""What is known of a table without looking at it: types, bounds, levels and missing rules of its columns."""
 
 from __future__ import annotations
 
+import json
 import math
+import numbers
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dpregress.errors import SchemaError, UnboundedData
 
 #: Bounds lie within it, and are further apart than its inverse.
 _LARGEST = 1e90
+#: More codes than this are a mistake, or a number.
+_MOST_CODES = 1_000_000
+#: Ends the name of the design column that is 1 where a cell is missing.
+MISSING = "missing"
+#: The rule that makes a missing or undeclared cell a level of its own.
+OWN_LEVEL = "level"
+
+NumericRule = Literal["mean", "indicator"]
 
 
 @dataclass(frozen=True)
 class Numeric:
     """A number, with public bounds where they are known.
+
+    A cell that is missing, not finite or not a number becomes ``fill`` where that is given, else the public
+    mean of the column, else the middle of its bounds. A cell beyond the bounds is kept: its row is shrunk.
 
     Parameters
     ----------
@@ -25,13 +39,30 @@ class Numeric:
         Both or neither. They come from a dictionary or the law, never from the private rows.
     unit : str
         For people: "years", "USD".
+    missing : {"mean", "indicator"}
+        ``"indicator"`` adds the design column ``name=missing``, 1 where the cell is missing and 0 elsewhere.
+    fill : float or None
+        In place of the public mean; within the bounds.
+
+    Raises
+    ------
+    SchemaError
+        For bounds that are no interval, and anything that is not of these types.
     """
 
     lower: float | None = None
     upper: float | None = None
     unit: str = ""
+    missing: NumericRule = "mean"
+    fill: float | None = None
 
     def __post_init__(self) -> None:
+        for what, value in (("lower", self.lower), ("upper", self.upper), ("fill", self.fill)):
+            _check_number(what, value)
+        if not isinstance(self.unit, str) or not is_plain(self.unit):
+            raise SchemaError('unit is a text without line breaks, such as "years"')
+        if self.missing not in get_args(NumericRule):
+            raise SchemaError(f'missing is "mean" or "indicator" for a number, not {self.missing!r}')
         if (self.lower is None) != (self.upper is None):
             raise SchemaError("give both bounds of a column, or neither")
         if self.lower is not None and self.upper is not None:
@@ -40,32 +71,95 @@ class Numeric:
                 raise SchemaError(f"bounds {self.lower}, {self.upper} are not an interval: give lower < upper, finite")
             if max(abs(self.lower), abs(self.upper)) > _LARGEST or self.upper - self.lower < 1 / _LARGEST:
                 raise SchemaError(f"bounds {self.lower}, {self.upper} are beyond what can be computed: change the unit")
+        if self.fill is not None:
+            lower, upper = self.bounds or (-_LARGEST, _LARGEST)
+            if not lower <= self.fill <= upper:
+                raise SchemaError(f"fill {self.fill} is not a number within the bounds: choose one there")
 
     @property
     def bounds(self) -> tuple[float, float] | None:
         """``(lower, upper)``, or None."""
         return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
+    def design(self, name: str) -> tuple[str, ...]:
+        """Names of the design columns that a column of this name becomes."""
+        return (name, f"{name}={MISSING}") if self.missing == "indicator" else (name,)
+
+    @property
+    def _entries(self) -> dict[str, Any]:
+        rule = None if self.missing == "mean" else self.missing
+        given = {
+            "lower": self.lower,
+            "upper": self.upper,
+            "unit": self.unit or None,
+            "missing": rule,
+            "fill": self.fill,
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Categorical:
     """One of a declared list of levels; the first is the reference.
 
-    A cell that is missing or holds an undeclared level counts as the reference level.
+    Each level but the first becomes an indicator, the design column ``name=level``.
 
     Parameters
     ----------
     levels : tuple of str
         At least two, all different.
+    missing : str or None
+        What a cell that is missing or holds an undeclared level counts as: a declared level (None: the first),
+        or ``"level"``: a level of its own after the others, the design column ``name=missing``.
+
+    Raises
+    ------
+    SchemaError
+        For levels that are not different texts, and a rule that names no declared level.
     """
 
     levels: tuple[str, ...]
+    missing: str | None = None
 
     def __post_init__(self) -> None:
-        if not all(isinstance(level, str) and level.isprintable() for level in self.levels):
-            raise SchemaError("levels must be printable text: write numbers as they stand in the table, such as '1'")
+        levels: Any = self.levels  # users pass what they like
+        if isinstance(levels, str) or not isinstance(levels, Sequence):
+            raise SchemaError('levels are a list of texts, such as ["no", "yes"]')
+        object.__setattr__(self, "levels", tuple(self.levels))
+        if not all(isinstance(level, str) and level and is_plain(level) for level in self.levels):
+            raise SchemaError(
+                "levels must be text that is not empty, without line breaks or control characters: "
+                "write numbers as they stand in the table, such as '1'"
+            )
         if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
             raise SchemaError("a categorical column needs at least two different levels")
+        if self.missing is not None and self.missing not in (*self.levels, OWN_LEVEL):
+            raise SchemaError(f'missing is one of the levels, or "{OWN_LEVEL}", not {self.missing!r}')
+        if self.missing == OWN_LEVEL and {OWN_LEVEL, MISSING} & set(self.levels):
+            raise SchemaError(
+                f'missing = "{OWN_LEVEL}" is not clear beside a level "{OWN_LEVEL}" or "{MISSING}": '
+                f'give a declared level, such as missing = "{self.levels[-1]}"'
+            )
+
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        """The declared levels, and that of missing cells where it is one of its own."""
+        return (*self.levels, MISSING) if self.missing == OWN_LEVEL else self.levels
+
+    @property
+    def stand_in(self) -> int:
+        """Position in :attr:`all_levels` of what a missing or undeclared cell counts as."""
+        if self.missing is None:
+            return 0
+        return len(self.levels) if self.missing == OWN_LEVEL else self.levels.index(self.missing)
+
+    def design(self, name: str) -> tuple[str, ...]:
+        """Names of the design columns that a column of this name becomes."""
+        return tuple(f"{name}={level}" for level in self.all_levels[1:])
+
+    @property
+    def _entries(self) -> dict[str, Any]:
+        return {"levels": list(self.levels)} | ({} if self.missing is None else {"missing": self.missing})
 
 
 Column = Numeric | Categorical
@@ -79,18 +173,52 @@ class Schema:
     ----------
     columns : mapping of str to Numeric or Categorical
 
+    Raises
+    ------
+    SchemaError
+        For anything else, and where two columns would give design columns of the same name.
+
     Examples
     --------
-    >>> from dpregress import Numeric, Schema
-    >>> Schema({"age": Numeric(0, 110, "years")}).columns["age"].bounds
+    >>> from dpregress import Categorical, Numeric, Schema
+    >>> schema = Schema({"age": Numeric(0, 110, "years"), "smoker": Categorical(("no", "yes"), missing="level")})
+    >>> schema.columns["age"].bounds
     (0, 110)
+    >>> print(schema.to_toml())
+    [age]
+    lower = 0
+    upper = 110
+    unit = "years"
+    <BLANKLINE>
+    [smoker]
+    levels = ["no", "yes"]
+    missing = "level"
+    <BLANKLINE>
     """
 
     columns: Mapping[str, Column]
+    _indicators: Mapping[str, tuple[str, int]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping):
+            raise SchemaError('a schema maps names to columns: Schema({"age": Numeric(0, 110)})')
+        made: set[str] = set()
+        for name, column in self.columns.items():
+            if not isinstance(name, str) or not is_plain(name):
+                raise SchemaError(f"a column's name is a text without line breaks or control characters, not {name!r}")
+            if not isinstance(column, Numeric | Categorical):
+                raise SchemaError(
+                    f"column {name!r} of a schema is a Numeric or Categorical, not {type(column).__name__}"
+                )
+            for design in column.design(name):
+                if design in made:
+                    raise SchemaError(f"column {name!r} gives the design column {design!r} a second time: rename it")
+                made.add(design)
+        object.__setattr__(self, "_indicators", _indicators(self.columns))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a schema file: one table per column, ``lower`` and ``upper``, or ``levels``.
+        """Read a schema file: one table per column, a number (``lower``, ``upper``, ..) or ``levels``.
 
         Raises
         ------
@@ -100,16 +228,59 @@ class Schema:
         try:
             with Path(path).open("rb") as file:
                 tables = tomllib.load(file)
-        except (ValueError, OSError, RecursionError) as error:  # TOML and Unicode errors are ValueErrors
+        except (ValueError, OSError, RecursionError, TypeError) as error:  # TOML and Unicode errors are ValueErrors
             raise SchemaError(f"cannot read {path} as a schema: {error}") from error
         return cls({name: _column(name, table) for name, table in tables.items()})
+
+    @classmethod
+    def from_levels(cls, levels: Mapping[str, int | Sequence[int | str]], numeric: Iterable[str] = ()) -> Schema:
+        """The schema of a table of integer codes.
+
+        Parameters
+        ----------
+        levels : mapping of str to int or sequence
+            A column's codes, or how many there are: ``3`` is ``0, 1, 2``.
+        numeric : iterable of str
+            Columns whose codes are read as numbers on the codes' range, not as levels.
+
+        Raises
+        ------
+        SchemaError
+            For a numeric column that is not among the levels or has codes that are no integers.
+
+        Examples
+        --------
+        >>> from dpregress import Schema
+        >>> schema = Schema.from_levels({"sex": 2, "age": 10}, numeric=["age"])
+        >>> schema.columns["sex"].levels, schema.columns["age"].bounds
+        (('0', '1'), (0, 9))
+        """
+        if isinstance(numeric, str):
+            raise SchemaError(f"numeric takes a list of column names: [{numeric!r}]")
+        numbers_of = set(numeric)
+        absent = sorted(numbers_of - set(levels))
+        if absent:
+            raise SchemaError(f"numeric column {absent[0]!r} is not among the levels: give its codes there")
+        return cls({name: _coded(name, codes, as_number=name in numbers_of) for name, codes in levels.items()})
+
+    def to_toml(self) -> str:
+        """The text that :meth:`from_toml` reads back as this schema."""
+        return "\n".join(
+            f"[{toml_key(name)}]\n"
+            + "".join(f"{key} = {toml_value(value)}\n" for key, value in column._entries.items())
+            for name, column in self.columns.items()
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write :meth:`to_toml` to a file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def column(self, name: str) -> Column | None:
         """What is declared of a column, or None."""
         return self.columns.get(name)
 
     def bounds_of(self, name: str) -> tuple[float, float]:
-        """The bounds of a design column: declared for a number, [0, 1] for the indicator of a level.
+        """The bounds of a design column: declared for a number, [0, 1] for an indicator.
 
         Raises
         ------
@@ -119,9 +290,32 @@ class Schema:
         column = self.columns.get(name)
         if isinstance(column, Numeric) and column.bounds is not None:
             return column.bounds
-        if column is None and self.indicates(name) is not None:
+        if name in self._indicators:
             return 0.0, 1.0
         raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
+
+    def scale_of(self, name: str) -> tuple[float, float]:
+        r"""Centre and scale of a design column.
+
+        Of a number the middle and half of its range. Of the indicator of one of L levels ``1/L`` and
+        ``1/sqrt L``: with equally frequent levels their second moment is then near the identity, and every level lies
+        as near to the centre as a box of ``[-1, 1]`` for each indicator would have it.
+
+        Raises
+        ------
+        UnboundedData
+            When it has no bounds.
+        """
+        if name in self._indicators:
+            _, levels = self._indicators[name]
+            return 1 / levels, 1 / math.sqrt(levels)
+        lower, upper = self.bounds_of(name)
+        return lower / 2 + upper / 2, upper / 2 - lower / 2
+
+    def fill_of(self, name: str) -> float | None:
+        """What is declared to stand in for a missing cell of a number, or None."""
+        column = self.columns.get(name)
+        return column.fill if isinstance(column, Numeric) else None
 
     def bounds_all(self, names: Iterable[str]) -> bool:
         """Whether every one of these design columns has bounds."""
@@ -131,30 +325,99 @@ class Schema:
             return False
 
     def indicates(self, name: str) -> str | None:
-        """The categorical column of whose indicators this design column is one, or None."""
-        for column, declared in self.columns.items():
-            if isinstance(declared, Categorical) and name in {f"{column}={level}" for level in declared.levels}:
-                return column
-        return None
+        """What this design column is an indicator of, the same for indicators of which a row has one; or None."""
+        return self._indicators.get(name, (None, 0))[0]
+
+
+def toml_key(name: str) -> str:
+    """A column's name as a TOML key."""
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else toml_value(name)
+
+
+def toml_value(value: Any) -> str:
+    """A text, a number or a list of texts in TOML."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    if isinstance(value, list):
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
+    return str(value) if isinstance(value, numbers.Integral) else repr(float(value))
+
+
+def _indicators(columns: Mapping[str, Column]) -> dict[str, tuple[str, int]]:
+    """Of each indicator, of what, and one of how many levels; a number's missing cells are one of two."""
+    found: dict[str, tuple[str, int]] = {}
+    for name, column in columns.items():
+        if isinstance(column, Categorical):
+            found |= dict.fromkeys(column.design(name), (name, len(column.all_levels)))
+        else:
+            found |= {design: (design, 2) for design in column.design(name)[1:]}
+    return found
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text can stand in one line of a file: no control characters, line breaks or lone surrogates."""
+    return text.isprintable() or not {unicodedata.category(mark) for mark in text} & {"Cc", "Cs", "Zl", "Zp"}
+
+
+def _check_number(what: str, value: Any) -> None:
+    if value is None:
+        return
+    if type(value) is bool or not isinstance(value, numbers.Real):
+        raise SchemaError(f"{what} must be a number, not {type(value).__name__}")
+    try:
+        if math.isnan(value):
+            raise SchemaError(f"{what} must be a number, not nan")
+    except OverflowError as error:  # an integer that no float can hold
+        raise SchemaError(f"{what} must be a number that can be computed with: change the unit") from error
 
 
 def _column(name: str, table: Any) -> Column:
     if not isinstance(table, dict):
-        raise SchemaError(f"schema entry {name!r} is not a table: write [{name}] with lower, upper or levels")
-    unknown = set(table) - {"lower", "upper", "unit", "levels"}
-    if unknown or ("levels" in table and len(table) > 1):
-        raise SchemaError(f"schema column {name!r} takes lower, upper and unit, or levels")
-    if "levels" in table:
-        levels = table["levels"]
-        if not isinstance(levels, list) or not all(isinstance(level, str | int | float) for level in levels):
-            raise SchemaError(f"levels of {name!r} must be a list of texts or numbers")
-        # a truth value is written as tables write it in text
-        return Categorical(tuple(str(level).lower() if isinstance(level, bool) else str(level) for level in levels))
+        raise SchemaError(f"schema entry {name!r} is not a table: write [{toml_key(name)}] with lower, upper or levels")
+    known = ("levels", "missing") if "levels" in table else ("lower", "upper", "unit", "missing", "fill")
+    unknown = [key for key in table if key not in known]
+    if unknown:
+        kind = "with levels" if "levels" in table else "of numbers"
+        raise SchemaError(f"schema column {name!r}: a column {kind} takes {', '.join(known)}, not {unknown[0]!r}")
     try:
-        lower, upper = (None if table.get(key) is None else float(table[key]) for key in ("lower", "upper"))
-        unit = table.get("unit", "")
-        if not isinstance(unit, str):
-            raise SchemaError(f"unit of {name!r} must be text")
-        return Numeric(lower, upper, unit)
-    except (TypeError, ValueError, OverflowError) as error:
+        if "levels" not in table:
+            return Numeric(**table)
+        levels = table["levels"]
+        if not isinstance(levels, list):
+            raise SchemaError('levels are a list, such as ["no", "yes"]')
+        rule = table.get("missing")
+        return Categorical(tuple(map(_level, levels)), None if rule is None else _level(rule))
+    except SchemaError as error:
+        raise SchemaError(f"schema column {name!r}: {error}") from error
+
+
+def _level(value: Any) -> str:
+    """A level as tables write it: truth values in small letters, whole numbers without a point."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, numbers.Integral) and abs(int(value)) < 2**64:
+        return str(int(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    raise SchemaError(f"levels are texts or finite numbers, not a {type(value).__name__} such as this")
+
+
+def _coded(name: str, codes: Any, *, as_number: bool) -> Column:
+    try:
+        if isinstance(codes, numbers.Integral):
+            if not 2 <= int(codes) <= _MOST_CODES:
+                raise SchemaError(f"a column has 2 to {_MOST_CODES:,} levels: give the number of its codes")
+            codes = range(int(codes))
+        if isinstance(codes, str) or not isinstance(codes, Iterable):
+            raise SchemaError("give its codes in a list, or how many there are")
+        values = list(codes)
+        if not as_number:
+            return Categorical(tuple(_level(value) for value in values))
+        if not values or not all(isinstance(value, numbers.Integral) for value in values):
+            raise SchemaError("codes that are read as numbers must be integers")
+        return Numeric(int(min(values)), int(max(values)))
+    except SchemaError as error:
         raise SchemaError(f"schema column {name!r}: {error}") from error

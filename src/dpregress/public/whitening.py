@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from dpregress.errors import InvalidInput, UnboundedData
@@ -24,6 +23,8 @@ from dpregress.releases import Frame, Matrix, Vector
 
 #: Eigenvalues of the scaled moment below this share of the largest count as zero.
 _RANK_TOLERANCE = 1e-11
+#: A column is part of a direction when its share in it is above this.
+_IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
 _ROWS_PER_COLUMN = 5
 
@@ -65,12 +66,25 @@ def start(
     InvalidInput
         When the public moment is singular and no schema scales its null directions.
     """
-    names = tuple(features)
+    found = _start(tuple(features), intercept, public, schema, row_bound)
+    if schema is None:
+        return found
+    declared = [schema.fill_of(name) for name in features]
+    fill = np.array([old if new is None else new for old, new in zip(found.frame.fill, declared, strict=True)])
+    return replace(found, frame=replace(found.frame, fill=fill))
+
+
+def _start(
+    names: tuple[str, ...],
+    intercept: bool,
+    public: PublicMoments | None,
+    schema: Schema | None,
+    row_bound: float | None,
+) -> Start:
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        scale = _schema_scale(names, schema)[1] if schema is not None and schema.bounds_all(names) else None
-        frame = from_public(public, intercept=intercept, null_scale=scale)
+        frame = from_public(public, intercept=intercept, null_scale=_known_scale(names, schema))
         return Start(frame, refine=public.n < _ROWS_PER_COLUMN * len(names))
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refine=True)
@@ -90,12 +104,12 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     intercept : bool
         Whiten ``(1, x)``: the constant comes first, x is centred by the public mean.
     null_scale : ndarray of shape (d,), optional
-        Scale of each column, used in directions where the moment is zero.
+        Scale of each column, used in directions where the moment is zero; NaN where it is not known.
 
     Raises
     ------
     InvalidInput
-        When the moment is singular and ``null_scale`` is not given.
+        When the moment is zero in a direction that involves a column without a scale.
     """
     if intercept:
         mean = public.augmented(True)[0, 1:]
@@ -129,35 +143,36 @@ def chi_radius(frame: Frame) -> float:
 
 
 def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
-    """A root W with ``W S W' = I``; directions of zero variance get ``1 / null_scale`` instead.
+    """A root W with ``W S W' = I``; in directions v of zero variance ``||W v|| = ||v / null_scale||`` instead.
 
-    The columns are scaled before the decomposition, so that units far apart cost no digits.
+    The columns are scaled before the decomposition, so that units far apart cost no digits. The scale of
+    a null direction is that of the columns in it; other directions keep the public moment's, however wide the bounds.
     """
     unit = np.sqrt(np.maximum(np.diag(second), 0))
     unit = np.where(unit > 0, unit, 1.0)
-    values, vectors, null = _spectrum(second, unit)
+    values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
+    null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
+    root = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
     if null.any():
-        if null_scale is None:
+        scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
+        unseen = vectors[:, null]
+        if (np.abs(unseen[np.isnan(scale)]) > _IN_DIRECTION).any():
             raise InvalidInput(
                 f"the public second moment is singular (rank {int((~null).sum())} of {len(null)}): "
                 "give a schema with bounds, more public rows, or leave out constant or repeated columns"
             )
-        unit = null_scale
-        values, vectors, null = _spectrum(second, unit)
-    root = 1 / np.sqrt(np.where(null, 1.0, values))
-    return np.asarray((vectors * root) @ vectors.T / unit)
+        ratio = np.where(np.isnan(scale), 0.0, unit / scale)
+        _, sizes, axes = np.linalg.svd(ratio[:, None] * unseen, full_matrices=False)
+        turned = unseen @ axes.T
+        root += (turned * sizes) @ turned.T
+    return np.asarray(root / unit)
 
 
-def _spectrum(second: Matrix, unit: Vector) -> tuple[Vector, Matrix, NDArray[np.bool_]]:
-    """Eigenvalues and vectors of the scaled moment, and which eigenvalues are zero."""
-    values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
-    return values, vectors, values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
-
-
-def _schema_scale(names: tuple[str, ...], schema: Schema) -> tuple[Vector, Vector]:
-    """Centre and half-range of each design column."""
-    lower, upper = np.array([schema.bounds_of(name) for name in names]).T
-    return (lower + upper) / 2, (upper - lower) / 2
+def _known_scale(names: tuple[str, ...], schema: Schema | None) -> Vector | None:
+    """The schema's scale of each design column, NaN where it has none."""
+    if schema is None:
+        return None
+    return np.array([schema.scale_of(name)[1] if schema.bounds_all([name]) else math.nan for name in names])
 
 
 def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> Frame:
@@ -166,7 +181,7 @@ def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> Frame:
     At most one indicator of a categorical column is 1, so a row's squared norm is at most the number of its
     columns before they were encoded (and 1 for the constant), however many levels they have.
     """
-    centre, scale = _schema_scale(names, schema)
+    centre, scale = np.array([schema.scale_of(name) for name in names]).T
     groups = [schema.indicates(name) for name in names]
     indicator = np.array([group is not None for group in groups])
     centre, scale = np.where(indicator, 0.0, centre), np.where(indicator, 1.0, scale)

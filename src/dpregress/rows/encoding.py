@@ -1,9 +1,10 @@
 """From the columns of a table to numbers, by public knowledge of each column alone.
 
 A numeric column is cast; text in it is read as a number where it is one ("true" and "false" are 1 and 0),
-and counts as missing where it is not. A categorical column becomes one indicator for each declared level
-but the first; a missing or undeclared level is the first. Nothing here raises because of a cell's value,
-and no cell has a say in how another is read.
+and counts as missing where it is not; where its schema says so, an indicator of missing cells stands beside it.
+A categorical column becomes one indicator for each level but the first; a missing or undeclared cell counts as
+the level that the schema names, the first unless it says otherwise. Nothing here raises because of a cell's
+value, and no cell has a say in how another is read.
 """
 
 from __future__ import annotations
@@ -51,18 +52,16 @@ class Encoder:
         columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
         if not classes and target is not None and schema and isinstance(schema.column(target), Categorical):
             raise InvalidInput(f"target {target!r} is categorical: this model needs a numeric response")
-        return cls(columns, target, classes)
+        encoder = cls(columns, target, classes)
+        for name in names:  # a column called "sex=m" beside the level m of sex
+            if encoder.features.count(name) > 1 and list(names).count(name) == 1:
+                raise InvalidInput(f"column {name!r} has the name of an indicator of the schema: rename it")
+        return encoder
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the design columns: ``name``, or ``name=level`` for indicators."""
-        names: list[str] = []
-        for name, column in self.columns:
-            if isinstance(column, Categorical):
-                names.extend(f"{name}={level}" for level in column.levels[1:])
-            else:
-                names.append(name)
-        return tuple(names)
+        """Names of the design columns: ``name``, or ``name=level`` and ``name=missing`` for indicators."""
+        return tuple(design for name, column in self.columns for design in column.design(name))
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -144,9 +143,12 @@ def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.n
 
 def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical) -> Matrix:
     if isinstance(declared, Categorical):
-        codes = to_levels(column, declared.levels)
-        return np.asarray(codes[:, None] == np.arange(1, len(declared.levels)), dtype=np.float64)
-    return to_numbers(column)[:, None]
+        codes = np.nan_to_num(to_codes(column, declared.levels), nan=declared.stand_in)
+        return np.asarray(codes[:, None] == np.arange(1, len(declared.all_levels)), dtype=np.float64)
+    values = to_numbers(column)
+    if declared.missing == "indicator":
+        return np.column_stack([values, ~np.isfinite(values)])
+    return values[:, None]
 
 
 def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

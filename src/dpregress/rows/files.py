@@ -152,9 +152,12 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
     file = _parquet(path)
     wanted = None if columns is None else _present(columns, file.schema_arrow.names)
     try:
-        return file.read(columns=wanted)
+        table = file.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{path} is a damaged Parquet file: write it anew") from error
+    if len(set(table.schema.names)) != table.num_columns:
+        raise InvalidInput(f"{path} has columns of the same name: rename them")
+    return table
 
 
 def _header(path: Path) -> list[str]:
@@ -162,6 +165,8 @@ def _header(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             line = file.readline().decode("utf-8-sig").rstrip("\r\n")
+        if "\0" in line:
+            raise InvalidInput(f"{path} does not begin with a line of column names")
         table = pacsv.read_csv(
             pa.BufferReader((line + "\n").encode()),
             parse_options=pacsv.ParseOptions(delimiter=_delimiter(line)),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.rows.encoding import is_text, readable, to_levels, to_numbers
+from dpregress.rows.encoding import is_text, readable, to_codes, to_numbers
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,8 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
     if not readable(column.type):
         return ColumnCheck(name, "not read", missing)
     if isinstance(declared, Categorical):
-        known = to_levels(column, declared.levels) > 0
-        first = to_levels(column, ("", declared.levels[0])) > 0
-        return ColumnCheck(name, "level", missing, undeclared=int((~(known | first)).sum()) - missing)
+        unknown = int(np.isnan(to_codes(column, declared.levels)).sum())
+        return ColumnCheck(name, "level", missing, undeclared=unknown - missing)
     values = to_numbers(column)
     valid = np.asarray(pc.is_valid(column))
     not_a_number = int((valid & np.isnan(values)).sum()) if is_text(column.type) else 0
@@ -61,3 +60,12 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
         lower, upper = declared.bounds
         outside = int((np.isfinite(values) & ((values < lower) | (values > upper))).sum())
     return ColumnCheck(name, "number", missing, not_a_number, not_finite, out_of_bounds=outside)
+
+
+def stand_in(declared: Numeric | Categorical) -> str:
+    """What a missing or unusable cell of a feature counts as, in a few words."""
+    if isinstance(declared, Categorical):
+        own = declared.stand_in == len(declared.levels)
+        return "a level of its own" if own else f"level {declared.levels[declared.stand_in]}"
+    value = "the public mean" if declared.fill is None else f"{declared.fill:g}"
+    return f"{value}, and an indicator" if declared.missing == "indicator" else value
