@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from dpregress.errors import InvalidInput
-from dpregress.public import Categorical, PublicMoments, Schema
-from dpregress.rows.encoding import Encoder, is_text, to_numbers
+from dpregress.estimators._formula import check_numeric, public_moments
+from dpregress.public import PublicMoments, Schema
+from dpregress.rows.encoding import Encoder
 from dpregress.rows.files import names_of, read
 
 
@@ -69,27 +66,7 @@ def load_public(
     check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
     encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
-    x, y = encoder.x(table), encoder.y(table)
-    whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
-    if not whole.any():
-        raise InvalidInput(f"no row of {path} is free of missing cells: mend the public table")
-    moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=encoder.features)
-    return moments, int((~whole).sum())
-
-
-def check_numeric(table: pa.Table, schema: Schema | None, path: Path) -> None:
-    """Refuse a public column with text in it whose levels are not declared."""
-    for name in table.schema.names:
-        if schema is not None and isinstance(schema.column(name), Categorical):
-            continue
-        column = table[name]
-        if not is_text(column.type):
-            continue
-        text = np.asarray(pc.is_valid(column)) & ~np.isfinite(to_numbers(column))
-        if text.any():
-            raise InvalidInput(
-                f"column {name!r} of {path} holds text: declare its levels in a schema, or leave it out with --features"
-            )
+    return public_moments(table, encoder, path)
 
 
 def _known_columns(

@@ -11,9 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -206,8 +207,12 @@ class FormulaEncoder(Design):
     @property
     def right(self) -> FormulaEncoder:
         """The same columns without the response."""
-        table = Encoder(self.table.columns)
-        return FormulaEncoder(self.text, self.blocks, self.intercept, self.response, table)
+        return replace(self, table=Encoder(self.table.columns))
+
+    @property
+    def plain(self) -> FormulaEncoder:
+        """The same with a response that is a number already, no class."""
+        return replace(self, table=Encoder(self.table.columns, self.table.target))
 
     def x(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
         """Design matrix of shape (m, d); missing cells, and those outside a function's domain, are NaN."""
@@ -285,10 +290,11 @@ def _parsed(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
         raise InvalidInput('formulas are read by formulaic: pip install "dpregress[formulas]"') from error
     parser = DefaultFormulaParser()
     try:
-        tree = parser.get_ast(text)
-        if _most_terms(tree) > _MOST_TERMS:
-            raise InvalidInput(f"it has more than {_MOST_TERMS:,} terms: write them with + and :")
-        sides = parser.get_terms(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if _most_terms(parser.get_ast(text)) > _MOST_TERMS:
+                raise InvalidInput(f"it has more than {_MOST_TERMS:,} terms: write them with + and :")
+            sides = parser.get_terms(text)
         left, right = list(sides.lhs), list(sides.rhs)
         if any(type(term).__name__ != "Term" for term in (*left, *right)):
             raise InvalidInput("it has several parts: write one right side, without | and [ ]")
@@ -318,18 +324,22 @@ def _most_terms(node: Any) -> int:
         return 1
     counts = [_most_terms(argument) for argument in node.args]
     symbol = str(node.operator.symbol)
+    if symbol == ".":
+        raise InvalidInput("'.' does not say which columns: name them")
     if symbol in ("**", "^") and len(counts) == 2:
         power = str(getattr(node.args[1], "token", ""))
-        return int(min((counts[0] + 1.0) ** min(int(power) if power.isdecimal() else 99, 99), 1e9))
+        if not power.isdecimal():
+            raise InvalidInput("the power of terms is a whole number; the power of a number is written I(x ** 0.5)")
+        return int(min((counts[0] + 1.0) ** min(int(power), 99), 1e9))
     if symbol in ("*", ":", "/", "%in%"):
         return min(math.prod(count + 1 for count in counts), 10**9)
     return min(sum(counts), 10**9)
 
 
 def _said(error: Exception) -> str:
-    """A parser's first line without its colours."""
-    lines = [line for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
-    return lines[0].strip() if lines else f"it cannot be read ({type(error).__name__})"
+    """A parser's first sentence without its colours, and the mend."""
+    sentence = _COLOURS.sub("", str(error)).strip().split("\n")[0].split(". ")[0].rstrip(".")
+    return f"{sentence or type(error).__name__}; write it as in visits ~ age + C(plan)"
 
 
 def _response(left: Sequence[tuple[str, ...]]) -> Computed:

@@ -1,0 +1,101 @@
+"""What users pass to a model with a formula, as sources and public moments."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpregress.errors import InvalidInput
+from dpregress.estimators._data import numbers
+from dpregress.public import Categorical, PublicMoments, Schema
+from dpregress.rows import Design, FormulaEncoder, TableSource
+from dpregress.rows.encoding import is_text, to_numbers
+from dpregress.rows.files import is_table, names_of, read, to_table
+
+
+def formula_source(rows: Any, y: Any, encoder: FormulaEncoder) -> TableSource:
+    """Rows of a file or table as a source; with ``y`` the response is not in the table.
+
+    Raises
+    ------
+    InvalidInput
+        For what is no table, a missing column, or responses of another number.
+    """
+    if y is None:
+        table = read_columns(rows, encoder.needed)
+        encoder.check_types(table.schema)
+        return TableSource(table, encoder)
+    (target,) = encoder.response.columns
+    response = numbers(y)
+    table = read_columns(rows, encoder.sources)
+    encoder.right.check_types(table.schema)
+    if table.num_rows != len(response):
+        raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")
+    return TableSource(table.append_column(target, [response]), encoder.plain)
+
+
+def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
+    """These columns of a file, or of a table in memory; an array has none."""
+    if is_table(rows):
+        return to_table(rows, columns)
+    if isinstance(rows, np.ndarray | list | tuple):
+        raise InvalidInput(f"a formula names columns, and a {type(rows).__name__} has none: give a data frame or file")
+    return read(rows, columns)
+
+
+def formula_moments(public: Any, encoder: FormulaEncoder, schema: Schema | None) -> PublicMoments:
+    """Moments of the design columns, of public rows or as they are; rows with the response's column are labelled.
+
+    Rows with a missing cell, or one outside a function's domain, are left out, with a warning: they are public.
+
+    Raises
+    ------
+    InvalidInput
+        For moments of other columns, or public rows without a usable one.
+    """
+    if isinstance(public, PublicMoments):
+        absent = [name for name in encoder.features if name not in public.names]
+        if absent:
+            raise InvalidInput(
+                f"the public moments have no column {absent[0]!r} of the formula: give the public rows themselves"
+            )
+        return public.select(encoder.features)
+    names = to_table(public).schema.names if is_table(public) else names_of(public)
+    (target,) = encoder.response.columns
+    labelled = encoder if target in names else encoder.right
+    table = read_columns(public, labelled.needed)
+    labelled.check_types(table.schema)
+    check_numeric(table.drop_columns([target] if labelled.table.classes else []), schema, "the public rows")
+    moments, left_out = public_moments(table, labelled, "the public rows")
+    if left_out:
+        warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
+    return moments
+
+
+def public_moments(table: pa.Table, design: Design, where: object) -> tuple[PublicMoments, int]:
+    """Moments of public rows without missing cells, and how many others were left out."""
+    x, y = design.x(table), design.y(table)
+    whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
+    if not whole.any():
+        raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
+    moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=design.features)
+    return moments, int((~whole).sum())
+
+
+def check_numeric(table: pa.Table, schema: Schema | None, where: object) -> None:
+    """Refuse a public column with text in it whose levels are not declared."""
+    for name in table.schema.names:
+        if schema is not None and isinstance(schema.column(name), Categorical):
+            continue
+        column = table[name]
+        if not is_text(column.type):
+            continue
+        text = np.asarray(pc.is_valid(column)) & ~np.isfinite(to_numbers(column))
+        if text.any():
+            raise InvalidInput(
+                f"column {name!r} of {where} holds text: declare its levels in a schema, or leave it out of the model"
+            )
