@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpregress.errors import InvalidInput
-from dpregress.estimators._formula import check_numeric, public_moments
+from dpregress.estimators._formula import check_numeric, formula_moments, public_moments
 from dpregress.public import PublicMoments, Schema
+from dpregress.rows import FormulaEncoder
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.files import names_of, read
 
@@ -67,6 +68,31 @@ def load_public(
     encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
     return public_moments(table, encoder, path)
+
+
+def only_formula(target: str | None, features: str | None, no_intercept: bool) -> None:
+    """Refuse options that a formula stands for."""
+    for option, given in (("--target", target is not None), ("--features", features is not None)):
+        if given:
+            raise InvalidInput(f"{option} does not go with --formula, which names the columns: leave one of them out")
+    if no_intercept:
+        raise InvalidInput("--no-intercept does not go with --formula: write 0 + in the formula, as in 'y ~ 0 + age'")
+
+
+def load_formula_public(
+    formula: str, data: Path, public: Path | None, schema: Schema | None, classes: tuple[str, ...], *, labelled: bool
+) -> tuple[PublicMoments | None, int]:
+    """Public moments of a formula's columns from rows or a moments file, and how many rows with gaps were left out."""
+    encoder = FormulaEncoder.of(formula, schema, classes)
+    rows = None if public is None or public.suffix.lower() == ".json" else public
+    for path, columns in ((data, encoder.needed), *([(rows, encoder.sources)] if rows is not None else [])):
+        names = names_of(path)
+        absent = [name for name in columns if name not in names]
+        if absent:
+            raise InvalidInput(f"no column {absent[0]!r} in {path}; it has {', '.join(names[:12])}")
+    if public is None:
+        return None, 0
+    return formula_moments(public if rows is not None else PublicMoments.load(public), encoder, schema, labelled)
 
 
 def _known_columns(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -193,12 +194,13 @@ class PrivateLinearModel(BaseEstimator):
         """Fit to a table; labels given as ``y`` are numbers already."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes)
         source = formula_source(rows, y, encoder)
-        bounded = self.public is not None or self.row_bound is not None
-        known = Known(
-            None if self.public is None else formula_moments(self.public, encoder, self.schema),
-            encoder.schema(self.schema, needed=not bounded),
-            encoder.intercept,
-        )
+        public, left_out = None, 0
+        if self.public is not None:
+            public, left_out = formula_moments(self.public, encoder, self.schema)
+        if left_out:
+            warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=3)
+        bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
+        known = Known(public, bounds, encoder.intercept)
         self.feature_names_in_ = np.array(encoder.sources, dtype=object)
         self.n_features_in_ = len(encoder.sources)
         self._fit_source(budget, source, encoder.features, encoder.response.label, progress, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,10 +47,13 @@ def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
     return read(rows, columns)
 
 
-def formula_moments(public: Any, encoder: FormulaEncoder, schema: Schema | None) -> PublicMoments:
-    """Moments of the design columns, of public rows or as they are; rows with the response's column are labelled.
+def formula_moments(
+    public: Any, encoder: FormulaEncoder, schema: Schema | None, labelled: bool = True
+) -> tuple[PublicMoments, int]:
+    """Moments of the design columns, of public rows or as they are, and how many rows were left out.
 
-    Rows with a missing cell, or one outside a function's domain, are left out, with a warning: they are public.
+    Left out are rows with a missing cell, or one outside a function's domain. Rows with the response's column are
+    labelled, unless its labels are not wanted.
 
     Raises
     ------
@@ -63,17 +66,16 @@ def formula_moments(public: Any, encoder: FormulaEncoder, schema: Schema | None)
             raise InvalidInput(
                 f"the public moments have no column {absent[0]!r} of the formula: give the public rows themselves"
             )
-        return public.select(encoder.features)
+        moments = public.select(encoder.features)
+        return (moments if labelled else moments.unlabelled()), 0
     names = to_table(public).schema.names if is_table(public) else names_of(public)
     (target,) = encoder.response.columns
-    labelled = encoder if target in names else encoder.right
-    table = read_columns(public, labelled.needed)
-    labelled.check_types(table.schema)
-    check_numeric(table.drop_columns([target] if labelled.table.classes else []), schema, "the public rows")
-    moments, left_out = public_moments(table, labelled, "the public rows")
-    if left_out:
-        warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
-    return moments
+    design = encoder if labelled and target in names else encoder.right
+    table = read_columns(public, design.needed)
+    design.check_types(table.schema)
+    where = public if isinstance(public, str | Path) else "the public rows"
+    check_numeric(table.drop_columns([target] if design.table.classes else []), schema, where)
+    return public_moments(table, design, where)
 
 
 def public_moments(table: pa.Table, design: Design, where: object) -> tuple[PublicMoments, int]:
