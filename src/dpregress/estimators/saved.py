@@ -78,7 +78,8 @@ class SavedModel:
 
     def _computed(self, data: str | Path, formula: WrittenFormula, schema: Schema | None) -> Matrix:
         levels = Schema({name: Categorical(levels) for name, levels in formula.levels.items()})
-        encoder = FormulaEncoder.of(formula.text, levels if schema is None else schema).right
+        known = levels if schema is None else schema
+        encoder = FormulaEncoder.of(formula.text, known, self.response.classes).right
         if encoder.features != self.coefficients.features:
             raise InvalidInput("the formula makes other columns than the model has: give the schema of the fit, or none")
         table = read(data, encoder.needed)

@@ -440,7 +440,7 @@ def _unbounded(name: str, block: Block, bounds: Mapping[str, Interval], interval
     if absent:
         return f"no public bounds for {name!r}: declare lower and upper of {absent[0]!r} in the schema"
     where = ", ".join(f"{column} in [{bounds[column][0]:g}, {bounds[column][1]:g}]" for column in needed)
-    if interval[0] == interval[1]:
+    if interval[0] == interval[1] and math.isfinite(interval[0]):
         return f"column {name!r} is constant with {where}: leave it out"
     return (
         f"no finite public bounds for {name!r} with {where}: declare narrower bounds, "
