@@ -102,9 +102,7 @@ def test_without_noise_and_bounds_it_is_least_squares(text: str, seed: int) -> N
 
 @pytest.mark.parametrize("text", FORMULAS)
 @pytest.mark.parametrize("public", [False, True], ids=["schema", "public rows"])
-def test_a_silent_fit_finds_an_exact_model(
-    text: str, public: bool, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_fit_finds_an_exact_model(text: str, public: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole estimator with its bounds: rows are weighted, which an exact linear response does not feel."""
     monkeypatch.setattr(_fit, "noise_source", lambda _: Silent())
     rows = frame(np.random.default_rng(seed))

@@ -75,7 +75,14 @@ def fit(
     """
     from dpregress import ApproxDP
     from dpregress.cli.output import check_out, progress_bar, write_all
-    from dpregress.cli.tables import choose_features, load_formula_public, load_public, load_schema, only_formula, split_names
+    from dpregress.cli.tables import (
+        choose_features,
+        load_formula_public,
+        load_public,
+        load_schema,
+        only_formula,
+        split_names,
+    )
 
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
@@ -144,7 +151,9 @@ def _texts(model, data: Path) -> dict[str, str]:  # type: ignore[no-untyped-def]
 
     software = f"dpregress {__version__}"
     page = fit_page(
-        f"{model.coefficients_.target} in {data.name}", [Fitted("Coefficients", model.coefficients_, model.privacy_)], software=software
+        f"{model.coefficients_.target} in {data.name}",
+        [Fitted("Coefficients", model.coefficients_, model.privacy_)],
+        software=software,
     )
     text = model_text(
         model.coefficients_,

@@ -68,6 +68,7 @@ class PrivateLinearModel(BaseEstimator):
     formula: str | None
     ledger: Ledger | None
     random_state: Any
+    design_: FormulaEncoder | None
 
     @abstractmethod
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
@@ -252,7 +253,7 @@ class PrivateLinearModel(BaseEstimator):
         self.coef_: Vector = result.coef
         self.intercept_: float = result.intercept
         self.moments_ = solution.moments
-        self.design_: FormulaEncoder | None = None
+        self.design_ = None
         self.privacy_ = PrivacyStatement(
             budget=budget,
             promise=promise,

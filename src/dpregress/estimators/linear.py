@@ -36,7 +36,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
     public : PublicMoments, optional
-        Moments of public rows with the same columns; labelled ones also scale the response.
+        Moments of public rows with the same columns; labelled ones also scale the response. With a formula the
+        rows themselves, a table or a file.
     schema : Schema, optional
         Bounds and levels. Bounds of y are looked up under the name of y (a Series' name, else "y").
     row_bound : float, optional

@@ -81,7 +81,9 @@ class SavedModel:
         known = levels if schema is None else schema
         encoder = FormulaEncoder.of(formula.text, known, self.response.classes).right
         if encoder.features != self.coefficients.features:
-            raise InvalidInput("the formula makes other columns than the model has: give the schema of the fit, or none")
+            raise InvalidInput(
+                "the formula makes other columns than the model has: give the schema of the fit, or none"
+            )
         table = read(data, encoder.needed)
         encoder.check_types(table.schema)
         return encoder.x(table)

@@ -261,7 +261,7 @@ def _number(value: float) -> Number:
 
 
 def _inside(compute: Callable[[Vector], Vector], x: Vector, domain: NDArray[np.bool_]) -> Vector:
-    """A function on its domain; elsewhere it is given 1, so that no cell is computed in another way for another's sake."""
+    """A function on its domain; elsewhere it is given 1, so that a strange cell changes the computing of no other."""
     domain = domain & np.isfinite(x)
     with np.errstate(all="ignore"):
         return finite(np.where(domain, compute(np.where(domain, x, 1.0)), np.nan))

@@ -263,9 +263,9 @@ class FormulaEncoder(Design):
         for block in self.blocks:
             interval = reduce(product, (coded.factor.interval(bounds) for coded in block))
             for name, _ in _products(block):
-                column = _numeric(interval)
-                if column is not None:
-                    derived[name] = column
+                computed = _numeric(interval)
+                if computed is not None:
+                    derived[name] = computed
                 elif needed:
                     raise UnboundedData(_unbounded(name, block, bounds, interval))
         response = _numeric(self.response.interval(bounds))
