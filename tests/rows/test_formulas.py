@@ -265,6 +265,12 @@ def test_refusals_are_one_line(text: Any, words: str) -> None:
     assert len(message) < 400
 
 
+def test_columns_of_one_name() -> None:
+    twins = Schema({"b": Categorical(("x", "y")), "b=y": Numeric(0, 1)})
+    with pytest.raises(InvalidInput, match="2 of its columns are called 'b=y'"):
+        FormulaEncoder.of("y ~ b + `b=y`", twins)
+
+
 def test_too_many_columns() -> None:
     wide = Schema({name: Categorical(tuple(f"{name}{i}" for i in range(50))) for name in "pqr"})
     with pytest.raises(InvalidInput, match=r"makes 1\d\d,\d{3} columns"):

@@ -13,6 +13,7 @@ import math
 import re
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -180,9 +181,9 @@ class FormulaEncoder(Design):
         width = sum(math.prod(len(coded.factor.names(coded.full)) for coded in block) for block in self.blocks)
         if width > _MOST_COLUMNS:
             raise InvalidInput(f"it makes {width:,} columns, more than {_MOST_COLUMNS:,}: leave interactions out")
-        repeated = [name for name in self.features if self.features.count(name) > 1] if width < 1000 else []
-        if repeated:
-            raise InvalidInput(f"two of its columns are called {repeated[0]!r}: rename a column or level")
+        (name, times), *_ = Counter(self.features).most_common(1)
+        if times > 1:
+            raise InvalidInput(f"{times} of its columns are called {name!r}: rename a column or level")
 
     @property
     def features(self) -> tuple[str, ...]:
