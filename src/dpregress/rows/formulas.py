@@ -11,13 +11,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +26,11 @@ from dpregress.releases import Matrix, Vector
 from dpregress.rows.design import Design
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.expressions import Column, Expression, Interval, finite, parse_expression, product
+from dpregress.rows.terms import split_terms
 
-#: Longer formulas, wider interactions and more columns are taken for mistakes; computing them would take for ever.
-_LONGEST = 10_000
-_MOST_TERMS = 2_000
+#: Wider interactions and more columns are taken for mistakes; computing them would take for ever.
 _MOST_FACTORS = 8
 _MOST_COLUMNS = 10_000
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 
 
 class Factor(ABC):
@@ -163,7 +159,7 @@ class FormulaEncoder(Design):
 
     @classmethod
     def _of(cls, text: str, schema: Schema | None, classes: tuple[str, ...]) -> FormulaEncoder:
-        left, right = _parsed(text)
+        left, right = split_terms(text)
         response = _response(left)
         terms = [tuple(_factor(name, schema) for name in term) for term in right if term]
         columns = list(dict.fromkeys(name for term in terms for factor in term for name in sorted(factor.columns)))
@@ -273,74 +269,6 @@ class FormulaEncoder(Design):
         if response is not None and self.response.label not in derived:
             derived[self.response.label] = response
         return Schema(derived)
-
-
-def _parsed(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Terms of the left and right side, each as the texts of its factors; the intercept is a term without factors."""
-    if not isinstance(text, str):
-        raise InvalidInput(f"a formula is text, not a {type(text).__name__}")
-    if len(text) > _LONGEST:
-        raise InvalidInput(f"it has more than {_LONGEST:,} characters: name the columns with features= instead")
-    if not all(character.isprintable() or character in "\t\n" for character in text):
-        raise InvalidInput("it holds characters that cannot be printed")
-    if text.count("~") == 0 or not text.split("~")[0].strip():
-        raise InvalidInput("name the response on the left side, as in visits ~ age + C(plan)")
-    try:
-        from formulaic.parser import DefaultFormulaParser
-    except ImportError as error:
-        raise InvalidInput('formulas are read by formulaic: pip install "dpregress[formulas]"') from error
-    parser = DefaultFormulaParser()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if _most_terms(parser.get_ast(text)) > _MOST_TERMS:
-                raise InvalidInput(f"it has more than {_MOST_TERMS:,} terms: write them with + and :")
-            sides = parser.get_terms(text)
-        left, right = list(sides.lhs), list(sides.rhs)
-        if any(type(term).__name__ != "Term" for term in (*left, *right)):
-            raise InvalidInput("it has several parts: write one right side, without | and [ ]")
-    except InvalidInput:
-        raise
-    except RecursionError as error:
-        raise InvalidInput("it is too long or nested too deeply: name the columns with features= instead") from error
-    except Exception as error:  # of a parser that is not ours, about a text that is public
-        raise InvalidInput(_said(error)) from error
-    return _texts(left), sorted(_texts(right), key=len)
-
-
-def _texts(terms: Iterable[Any]) -> list[tuple[str, ...]]:
-    return [
-        tuple(
-            f"`{factor.expr}`" if factor.eval_method.value == "lookup" else str(factor.expr)
-            for factor in term.factors
-            if not (factor.eval_method.value == "literal" and factor.expr == "1")
-        )
-        for term in terms
-    ]
-
-
-def _most_terms(node: Any) -> int:
-    """An upper bound on how many terms a parsed formula has; a name is one."""
-    if not hasattr(node, "operator"):  # formulaic's leaves are tokens
-        return 1
-    counts = [_most_terms(argument) for argument in node.args]
-    symbol = str(node.operator.symbol)
-    if symbol == ".":
-        raise InvalidInput("'.' does not say which columns: name them")
-    if symbol in ("**", "^") and len(counts) == 2:
-        power = str(getattr(node.args[1], "token", ""))
-        if not power.isdecimal():
-            raise InvalidInput("the power of terms is a whole number; the power of a number is written I(x ** 0.5)")
-        return int(min((counts[0] + 1.0) ** min(int(power), 99), 1e9))
-    if symbol in ("*", ":", "/", "%in%"):
-        return min(math.prod(count + 1 for count in counts), 10**9)
-    return min(sum(counts), 10**9)
-
-
-def _said(error: Exception) -> str:
-    """A parser's first sentence without its colours, and the mend."""
-    sentence = _COLOURS.sub("", str(error)).strip().split("\n")[0].split(". ")[0].rstrip(".")
-    return f"{sentence or type(error).__name__}; write it as in visits ~ age + C(plan)"
 
 
 def _response(left: Sequence[tuple[str, ...]]) -> Computed:
