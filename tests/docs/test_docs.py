@@ -156,7 +156,7 @@ def test_pages_are_plain(page: Path) -> None:
 # ---------------------------------------------------------------- examples
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "api.md"], ids=name_of)
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "api.md", DOCS / "formulas.md"], ids=name_of)
 def test_python_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

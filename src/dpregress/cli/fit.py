@@ -15,8 +15,9 @@ _PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("data", type=_PATH)
-@click.option("--target", required=True, help="Response column.")
+@click.option("--target", help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@click.option("--formula", help='In place of --target and --features, such as "visits ~ age + C(plan)".')
 @click.option("--public", "public_rows", type=_PATH, help="Public rows (CSV, Parquet) or moments (JSON).")
 @click.option("--ignore-public-labels", is_flag=True, help="Do not use the target column of PUBLIC.")
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
@@ -37,8 +38,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
 def fit(
     data: Path,
-    target: str,
+    target: str | None,
     features: str | None,
+    formula: str | None,
     public_rows: Path | None,
     ignore_public_labels: bool,
     schema_file: Path | None,
@@ -66,12 +68,21 @@ def fit(
     row without a usable response gets weight 0; neither is ever reported.
 
     \b
-    Example:
+    Examples:
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
+      dpregress fit visits.csv --formula "visits ~ age + C(smoker) + age:smoker" --schema visits.toml \\
+          --epsilon 1 --delta 1e-6
     """
     from dpregress import ApproxDP
     from dpregress.cli.output import check_out, progress_bar, write_all
-    from dpregress.cli.tables import choose_features, load_public, load_schema, split_names
+    from dpregress.cli.tables import (
+        choose_features,
+        load_formula_public,
+        load_public,
+        load_schema,
+        only_formula,
+        split_names,
+    )
 
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
@@ -79,26 +90,36 @@ def fit(
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
     if public_rows is not None and data.exists() and public_rows.exists() and data.samefile(public_rows):
         raise InvalidInput(f"{public_rows} is the private table itself: --public takes rows that are public already")
-    columns = choose_features(data, target, split_names(features), public_rows, schema)
-    model = _model(family, classes, recipe, alpha)
-    public, left_out = None, 0
-    if public_rows is not None:
-        labels = None if ignore_public_labels else target
-        public, left_out = load_public(public_rows, columns, labels, schema, model.target_classes)
+    columns, public, left_out = None, None, 0
+    if formula is not None:
+        only_formula(target, features, no_intercept)
+        model = _model(family, classes, recipe, alpha)
+        public, left_out = load_formula_public(
+            formula, data, public_rows, schema, model.target_classes, labelled=not ignore_public_labels
+        )
+    elif target is None:
+        raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
+    else:
+        columns = choose_features(data, target, split_names(features), public_rows, schema)
+        model = _model(family, classes, recipe, alpha)
+        if public_rows is not None:
+            labels = None if ignore_public_labels else target
+            public, left_out = load_public(public_rows, columns, labels, schema, model.target_classes)
     check_out(out, _FILES, overwrite=overwrite)
     model.set_params(
         privacy=budget,
         public=public,
         schema=schema,
         fit_intercept=not no_intercept,
+        formula=formula,
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
     with progress_bar("reading private rows") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
         model.fit_table(data, target, columns, progress=progress)
-    write_all(out, _texts(model, data, target))
-    _print(model, target, left_out, out)
+    write_all(out, _texts(model, data))
+    _print(model, left_out, out)
 
 
 def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
@@ -123,17 +144,24 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
-def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
+def _texts(model, data: Path) -> dict[str, str]:  # type: ignore[no-untyped-def]
     from dpregress import __version__
     from dpregress.releases.files import model_text, privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
     page = fit_page(
-        f"{target} in {data.name}", [Fitted("Coefficients", model.coefficients_, model.privacy_)], software=software
+        f"{model.coefficients_.target} in {data.name}",
+        [Fitted("Coefficients", model.coefficients_, model.privacy_)],
+        software=software,
     )
     text = model_text(
-        model.coefficients_, model.privacy_, model.moments_, software=software, response=model.response_model
+        model.coefficients_,
+        model.privacy_,
+        model.moments_,
+        software=software,
+        response=model.response_model,
+        formula=model.written_formula,
     )
     return {
         "model.json": text,
@@ -142,7 +170,7 @@ def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no
     }
 
 
-def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
+def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
     from dpregress.cli.output import number, print_table
     from dpregress.reports import words
@@ -151,7 +179,7 @@ def _print(model, target: str, left_out: int, out: Path) -> None:  # type: ignor
     rows = [["(intercept)", number(found.intercept), "", ""]]
     for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
         rows.append([name, *(number(value) for value in values)])
-    print_table(f"{target}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
+    print_table(f"{found.target}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
     click.echo(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
         click.echo("The spending is not recorded: without --ledger nothing adds up the fits on these people.")

@@ -15,7 +15,12 @@ _PATH = click.Path(path_type=Path)
 @click.argument("model", type=_PATH)
 @click.argument("data", type=_PATH)
 @click.option("-o", "--out", type=_PATH, required=True, help="File to write (CSV).")
-@click.option("--schema", "schema_file", type=_PATH, help="The schema of the fit, where columns have levels (TOML).")
+@click.option(
+    "--schema",
+    "schema_file",
+    type=_PATH,
+    help="The schema of the fit, where columns have levels and no formula holds them (TOML).",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
 def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwrite: bool) -> None:
     """Predict the response of the rows of DATA with a MODEL (model.json of a fit).

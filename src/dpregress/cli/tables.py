@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from dpregress.errors import InvalidInput
-from dpregress.public import Categorical, PublicMoments, Schema
-from dpregress.releases import Matrix
-from dpregress.rows.encoding import Encoder, is_text, to_numbers
+from dpregress.estimators._formula import check_numeric, formula_moments, public_moments
+from dpregress.public import PublicMoments, Schema
+from dpregress.rows import FormulaEncoder
+from dpregress.rows.encoding import Encoder
 from dpregress.rows.files import names_of, read
 
 
@@ -70,40 +67,32 @@ def load_public(
     check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
     encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
-    x, y = _mended(encoder.x(table), encoder), encoder.y(table)
-    whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
-    if not whole.any():
-        raise InvalidInput(f"no row of {path} is free of missing cells: mend the public table")
-    moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=encoder.features)
-    return moments, int((~whole).sum())
+    return public_moments(table, encoder, path)
 
 
-def _mended(x: Matrix, encoder: Encoder) -> Matrix:
-    """Public rows whose gaps the schema provides for: filled with what it declares, or beside an indicator the mean."""
-    x = x.copy()
-    for name, column in encoder.columns:
-        if isinstance(column, Categorical) or (column.fill is None and column.missing == "mean"):
-            continue
-        cells = x[:, encoder.features.index(name)]
-        gaps = ~np.isfinite(cells)
-        if gaps.any() and not (gaps.all() and column.fill is None):
-            cells[gaps] = cells[~gaps].mean() if column.fill is None else column.fill
-    return x
+def only_formula(target: str | None, features: str | None, no_intercept: bool) -> None:
+    """Refuse options that a formula stands for."""
+    for option, given in (("--target", target is not None), ("--features", features is not None)):
+        if given:
+            raise InvalidInput(f"{option} does not go with --formula, which names the columns: leave one of them out")
+    if no_intercept:
+        raise InvalidInput("--no-intercept does not go with --formula: write 0 + in the formula, as in 'y ~ 0 + age'")
 
 
-def check_numeric(table: pa.Table, schema: Schema | None, path: Path) -> None:
-    """Refuse a public column with text in it whose levels are not declared."""
-    for name in table.schema.names:
-        if schema is not None and isinstance(schema.column(name), Categorical):
-            continue
-        column = table[name]
-        if not is_text(column.type):
-            continue
-        text = np.asarray(pc.is_valid(column)) & ~np.isfinite(to_numbers(column))
-        if text.any():
-            raise InvalidInput(
-                f"column {name!r} of {path} holds text: declare its levels in a schema, or leave it out with --features"
-            )
+def load_formula_public(
+    formula: str, data: Path, public: Path | None, schema: Schema | None, classes: tuple[str, ...], *, labelled: bool
+) -> tuple[PublicMoments | None, int]:
+    """Public moments of a formula's columns from rows or a moments file, and how many rows with gaps were left out."""
+    encoder = FormulaEncoder.of(formula, schema, classes)
+    rows = None if public is None or public.suffix.lower() == ".json" else public
+    for path, columns in ((data, encoder.needed), *([(rows, encoder.sources)] if rows is not None else [])):
+        names = names_of(path)
+        absent = [name for name in columns if name not in names]
+        if absent:
+            raise InvalidInput(f"no column {absent[0]!r} in {path}; it has {', '.join(names[:12])}")
+    if public is None:
+        return None, 0
+    return formula_moments(public if rows is not None else PublicMoments.load(public), encoder, schema, labelled)
 
 
 def _known_columns(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
 from dpregress.errors import InvalidInput, LedgerError
 from dpregress.estimators._data import design, matrix, training_source, training_table
+from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -23,8 +25,8 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Vector
-from dpregress.releases.files import ResponseModel
-from dpregress.rows import PrivateRows, Source, TableSource, ThreadedEngine
+from dpregress.releases.files import ResponseModel, WrittenFormula
+from dpregress.rows import FormulaEncoder, PrivateRows, Source, TableSource, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
@@ -37,9 +39,18 @@ _KINDS: dict[str, type[Any]] = {
     "privacy": Event,
     "public": PublicMoments,
     "schema": Schema,
+    "formula": str,
     "ledger": Ledger,
     "row_bound": numbers.Real,
 }
+
+
+class Known(NamedTuple):
+    """What is public about the design columns."""
+
+    public: PublicMoments | None
+    schema: Schema | None
+    intercept: bool
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -50,12 +61,14 @@ class PrivateLinearModel(BaseEstimator):
     """
 
     privacy: Event | None
-    public: PublicMoments | None
+    public: Any
     schema: Schema | None
     row_bound: float | None
     fit_intercept: bool
+    formula: str | None
     ledger: Ledger | None
     random_state: Any
+    design_: FormulaEncoder | None
 
     @abstractmethod
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
@@ -71,6 +84,14 @@ class PrivateLinearModel(BaseEstimator):
         """How the linear predictor becomes a prediction."""
 
     @property
+    def written_formula(self) -> WrittenFormula | None:
+        """The fitted formula as a model file holds it."""
+        check_is_fitted(self)
+        if self.design_ is None:
+            return None
+        return WrittenFormula(self.design_.text, self.design_.levels, self.design_.stand_ins)
+
+    @property
     def target_classes(self) -> tuple[str, ...]:
         """Texts of the classes that the response may be; none for a number."""
         return ()
@@ -80,7 +101,35 @@ class PrivateLinearModel(BaseEstimator):
         check_is_fitted(self)
         return summary_of(self.coefficients_, self.privacy_)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
+    @classmethod
+    def from_formula(cls, formula: str, **parameters: Any) -> Self:
+        """The model of a formula, such as ``"visits ~ age + C(plan)"``, to be fitted to a table.
+
+        Parameters
+        ----------
+        formula : str
+            docs/formulas.md says what it may hold. It decides on the intercept.
+        **parameters
+            Those of the class. ``public`` may also be a table or file of public rows with the formula's columns.
+
+        Raises
+        ------
+        TypeError
+            For a parameter that the class does not have.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from dpregress import GDP, DPLinearRegression, Numeric, Schema
+        >>> table = pd.DataFrame({"age": [20.0, 40.0, 60.0, 80.0] * 5000, "visits": [2.0, 3.0, 6.0, 11.0] * 5000})
+        >>> schema = Schema({"age": Numeric(18, 90), "visits": Numeric(0, 20)})
+        >>> model = DPLinearRegression.from_formula("visits ~ age + I(age ** 2)", privacy=GDP(1.0), schema=schema)
+        >>> model.fit_table(table).coefficients_.features
+        ('age', 'I(age ** 2)')
+        """
+        return cls(formula=formula, **parameters)
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, progress: Progress | None = None) -> Self:
         """Fit within the budget of ``privacy``.
 
         Parameters
@@ -88,7 +137,7 @@ class PrivateLinearModel(BaseEstimator):
         X : array-like or table of shape (n, d)
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
-            Private. A row without a finite response gets weight 0.
+            Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
         progress : callable, optional
             Called with (rows done, rows in all) in every pass.
 
@@ -100,13 +149,20 @@ class PrivateLinearModel(BaseEstimator):
             When the ledger does not hold enough; nothing is charged or read then.
         """
         budget = self._checked_parameters()
+        if self.formula is not None:
+            return self._fit_formula(budget, self.formula, X, y, progress)
         target = str(getattr(y, "name", None) or "y")
         source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
         validate_data(self, X, skip_check_array=True)
         return self._fit_source(budget, source, features, target, progress)
 
     def fit_table(
-        self, source: Any, target: str, features: Sequence[str] | None = None, *, progress: Progress | None = None
+        self,
+        source: Any,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> Self:
         """Fit a column of a table on its others, as :meth:`fit` does.
 
@@ -115,9 +171,9 @@ class PrivateLinearModel(BaseEstimator):
         source : path or table
             A CSV or Parquet file, or a pandas, Polars or Arrow table. Private.
         target : str
-            The response's column.
+            The response's column; a formula names it itself.
         features : sequence of str, optional
-            Columns to regress on; default: all others.
+            Columns to regress on; default: all others, or those of the formula.
         progress : callable, optional
 
         Raises
@@ -126,30 +182,61 @@ class PrivateLinearModel(BaseEstimator):
             For a file or column that is not there, and all that :meth:`fit` refuses.
         """
         budget = self._checked_parameters()
+        if self.formula is not None:
+            if target is not None or features is not None:
+                raise InvalidInput("the formula names the columns: leave target and features out")
+            return self._fit_formula(budget, self.formula, source, None, progress)
+        if target is None:
+            raise InvalidInput("name the response's column: fit_table(rows, target)")
         table, encoder = training_table(source, target, features, self.schema, self.target_classes)
         self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
         self.n_features_in_ = len(encoder.columns)
         return self._fit_source(budget, TableSource(table, encoder), encoder.features, target, progress)
 
+    def _fit_formula(self, budget: Event, formula: str, rows: Any, y: Any, progress: Progress | None) -> Self:
+        """Fit to a table; labels given as ``y`` are numbers already."""
+        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes)
+        source = formula_source(rows, y, encoder)
+        public, left_out = None, 0
+        if self.public is not None:
+            public, left_out = formula_moments(self.public, encoder, self.schema)
+        if left_out:
+            warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=3)
+        bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
+        known = Known(public, bounds, encoder.intercept)
+        self.feature_names_in_ = np.array(encoder.sources, dtype=object)
+        self.n_features_in_ = len(encoder.sources)
+        self._fit_source(budget, source, encoder.features, encoder.response.label, progress, known)
+        self.design_ = encoder.right
+        return self
+
     def _fit_source(
-        self, budget: Event, source: Source, features: tuple[str, ...], target: str, progress: Progress | None
+        self,
+        budget: Event,
+        source: Source,
+        features: tuple[str, ...],
+        target: str,
+        progress: Progress | None,
+        known: Known | None = None,
     ) -> Self:
         if source.n == 0 or not features:
             missing = "rows" if source.n == 0 else "features"
             raise InvalidInput(f"the table has no {missing}: nothing can be fitted")
-        public = None if self.public is None else self.public.select(features)
+        if known is None:
+            public = None if self.public is None else self.public.select(features)
+            known = Known(public, self.schema, self.fit_intercept)
         facts = Facts(
             n=source.n,
             target=target,
             start=start(
                 features,
-                intercept=self.fit_intercept,
-                public=public,
-                schema=self.schema,
+                intercept=known.intercept,
+                public=known.public,
+                schema=known.schema,
                 row_bound=self.row_bound,
             ),
-            public=public,
-            schema=self.schema,
+            public=known.public,
+            schema=known.schema,
         )
         promise = gaussian_promise(budget)
         solver = self._solver(facts, promise)
@@ -168,6 +255,7 @@ class PrivateLinearModel(BaseEstimator):
         self.coef_: Vector = result.coef
         self.intercept_: float = result.intercept
         self.moments_ = solution.moments
+        self.design_ = None
         self.privacy_ = PrivacyStatement(
             budget=budget,
             promise=promise,
@@ -184,7 +272,11 @@ class PrivateLinearModel(BaseEstimator):
         """Refuse parameters of another type than documented; the budget."""
         if self.privacy is None:
             raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        if self.formula is not None and not self.fit_intercept:
+            raise InvalidInput("the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True")
         for name, kind in _KINDS.items():
+            if name == "public" and self.formula is not None:
+                continue  # a table or file of public rows too, which are judged when they are read
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise InvalidInput(f"{name}= takes a {kind.__name__}, not a {type(value).__name__}")
@@ -192,6 +284,10 @@ class PrivateLinearModel(BaseEstimator):
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         check_is_fitted(self)
+        if self.design_ is not None:
+            table = read_columns(X, self.design_.needed)
+            self.design_.check_types(table.schema)
+            return self.coefficients_.predict(self.design_.x(table))
         if not is_table(X):
             matrix(X)  # its shape is judged before its width is compared
         validate_data(self, X, reset=False, skip_check_array=True)

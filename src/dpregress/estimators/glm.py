@@ -36,6 +36,7 @@ class _ScoredModel(PrivateLinearModel):
         row_bound: float | None = None,
         alpha: float = 0.0,
         fit_intercept: bool = True,
+        formula: str | None = None,
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -45,6 +46,7 @@ class _ScoredModel(PrivateLinearModel):
         self.row_bound = row_bound
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.formula = formula
         self.ledger = ledger
         self.random_state = random_state
 
@@ -104,6 +106,8 @@ class DPGLMRegressor(_ScoredRegressor):
     alpha : float, default=0.0
         Ridge penalty ``alpha / 2 ||b||^2`` on the slopes, beside the summed log-likelihood.
     fit_intercept : bool, default=True
+    formula : str, optional
+        Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
     ledger : Ledger, optional
     random_state : None, int or numpy Generator
         None draws from the operating system. A seed is for tests and simulations, and warns.
@@ -140,6 +144,7 @@ class DPGLMRegressor(_ScoredRegressor):
         row_bound: float | None = None,
         alpha: float = 0.0,
         fit_intercept: bool = True,
+        formula: str | None = None,
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -150,6 +155,7 @@ class DPGLMRegressor(_ScoredRegressor):
             row_bound=row_bound,
             alpha=alpha,
             fit_intercept=fit_intercept,
+            formula=formula,
             ledger=ledger,
             random_state=random_state,
         )
@@ -165,7 +171,7 @@ class DPPoissonRegressor(_ScoredRegressor):
 
     Parameters
     ----------
-    privacy, public, schema, row_bound, alpha, fit_intercept, ledger, random_state
+    privacy, public, schema, row_bound, alpha, fit_intercept, formula, ledger, random_state
         As in :class:`DPGLMRegressor`.
 
     Attributes
@@ -197,7 +203,7 @@ class DPGammaRegressor(_ScoredRegressor):
 
     Parameters
     ----------
-    privacy, public, schema, row_bound, alpha, fit_intercept, ledger, random_state
+    privacy, public, schema, row_bound, alpha, fit_intercept, formula, ledger, random_state
         As in :class:`DPGLMRegressor`.
 
     Attributes
@@ -232,7 +238,7 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
 
     Parameters
     ----------
-    privacy, public, schema, row_bound, alpha, fit_intercept, ledger, random_state
+    privacy, public, schema, row_bound, alpha, fit_intercept, formula, ledger, random_state
         As in :class:`DPGLMRegressor`. Labels of public rows are 0 for the first class and 1 for the second,
         or the classes themselves where those are numbers.
     classes : pair of numbers or str, default=(0, 1)
@@ -269,6 +275,7 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         row_bound: float | None = None,
         alpha: float = 0.0,
         fit_intercept: bool = True,
+        formula: str | None = None,
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -279,13 +286,16 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
             row_bound=row_bound,
             alpha=alpha,
             fit_intercept=fit_intercept,
+            formula=formula,
             ledger=ledger,
             random_state=random_state,
         )
         self.classes = classes
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, progress: Progress | None = None) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
+        if y is None and self.formula is not None:
+            return super().fit(X, progress=progress)
         if y is None:
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
         return super().fit(X, coded(y, self.target_classes), progress=progress)

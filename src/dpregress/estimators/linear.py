@@ -36,7 +36,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
     public : PublicMoments, optional
-        Moments of public rows with the same columns; labelled ones also scale the response.
+        Moments of public rows with the same columns; labelled ones also scale the response. With a formula the
+        rows themselves, a table or a file.
     schema : Schema, optional
         Bounds and levels. Bounds of y are looked up under the name of y (a Series' name, else "y").
     row_bound : float, optional
@@ -44,6 +45,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     alpha : float, default=1.0
         Not negative.
     fit_intercept : bool, default=True
+    formula : str, optional
+        Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
     recipe : {"one-shot", "paper"}, default="one-shot"
         The library's own, or Algorithm 2 of Cao, Bi and Zhang (2026) with its constants (labelled public rows).
     ledger : Ledger, optional
@@ -90,6 +93,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         row_bound: float | None = None,
         alpha: float = 1.0,
         fit_intercept: bool = True,
+        formula: str | None = None,
         recipe: Recipe = "one-shot",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -100,6 +104,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         self.row_bound = row_bound
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.formula = formula
         self.recipe = recipe
         self.ledger = ledger
         self.random_state = random_state
@@ -118,7 +123,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         if self.recipe == "paper":
             if facts.public is None:
                 raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
-            frame = published_frame(facts.public, facts.n, _PAPER_ETA, intercept=self.fit_intercept)
+            frame = published_frame(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.frame.intercept)
             return PublishedRidge(frame, budget, alpha / facts.n)
         raise InvalidInput(f'recipe must be "one-shot" or "paper", not {self.recipe!r}')
 
@@ -147,7 +152,7 @@ class DPLinearRegression(DPRidge):
 
     Parameters
     ----------
-    privacy, public, schema, row_bound, fit_intercept, recipe, ledger, random_state
+    privacy, public, schema, row_bound, fit_intercept, formula, recipe, ledger, random_state
         As in :class:`DPRidge`.
 
     Attributes
@@ -179,6 +184,7 @@ class DPLinearRegression(DPRidge):
         schema: Schema | None = None,
         row_bound: float | None = None,
         fit_intercept: bool = True,
+        formula: str | None = None,
         recipe: Recipe = "one-shot",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -189,6 +195,7 @@ class DPLinearRegression(DPRidge):
             schema=schema,
             row_bound=row_bound,
             fit_intercept=fit_intercept,
+            formula=formula,
             recipe=recipe,
             ledger=ledger,
             random_state=random_state,

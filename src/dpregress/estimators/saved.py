@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from dpregress.errors import InvalidInput
-from dpregress.public import Schema
+from dpregress.public import Categorical, Schema
 from dpregress.queries import family_of
-from dpregress.releases import Coefficients
-from dpregress.releases.files import ResponseModel, load_model, load_response
-from dpregress.rows import Encoder
+from dpregress.releases import Coefficients, Matrix
+from dpregress.releases.files import ResponseModel, WrittenFormula, load_formula, load_model, load_response
+from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.files import names_of, read
 
 
@@ -26,15 +26,17 @@ class SavedModel:
     ----------
     coefficients : Coefficients
     response : ResponseModel
+    formula : WrittenFormula, optional
     """
 
     coefficients: Coefficients
     response: ResponseModel
+    formula: WrittenFormula | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a ``model.json``; InvalidInput for a file that is not one."""
-        return cls(load_model(path), load_response(path))
+        return cls(load_model(path), load_response(path), load_formula(path))
 
     def predict_file(self, data: str | Path, schema: Schema | None = None) -> pa.Table:
         """One row for each row of a CSV or Parquet file: the mean response under the target's name.
@@ -46,14 +48,23 @@ class SavedModel:
         data : path
             With the columns of the fit.
         schema : Schema, optional
-            That of the fit, where columns have levels.
+            That of the fit, where columns have levels; a formula brings them with it.
 
         Raises
         ------
         InvalidInput
             When a column of the model is missing.
         """
-        features, target = self.coefficients.features, self.coefficients.target
+        target = self.coefficients.target
+        x = self._x(data, schema) if self.formula is None else self._computed(data, self.formula, schema)
+        mean = family_of(self.response.family, self.response.link).mean(self.coefficients.predict(x))
+        if not self.response.classes:
+            return pa.table({target: mean})
+        likelier = np.array(self.response.classes)[(mean > 0.5).astype(int)]
+        return pa.table({f"P({target} = {self.response.classes[1]})": mean, target: likelier})
+
+    def _x(self, data: str | Path, schema: Schema | None) -> Matrix:
+        features = self.coefficients.features
         columns = [name for name in names_of(data) if _feeds(name, features)]
         encoder = Encoder.of(columns, None, schema)
         absent = [name for name in features if name not in encoder.features]
@@ -63,12 +74,21 @@ class SavedModel:
             )
         table = read(data, columns)
         encoder.check_types(table.schema)
-        x = encoder.x(table)[:, [encoder.features.index(name) for name in features]]
-        mean = family_of(self.response.family, self.response.link).mean(self.coefficients.predict(x))
-        if not self.response.classes:
-            return pa.table({target: mean})
-        likelier = np.array(self.response.classes)[(mean > 0.5).astype(int)]
-        return pa.table({f"P({target} = {self.response.classes[1]})": mean, target: likelier})
+        return encoder.x(table)[:, [encoder.features.index(name) for name in features]]
+
+    def _computed(self, data: str | Path, formula: WrittenFormula, schema: Schema | None) -> Matrix:
+        levels = Schema(
+            {name: Categorical(levels, formula.missing.get(name)) for name, levels in formula.levels.items()}
+        )
+        known = levels if schema is None else schema
+        encoder = FormulaEncoder.of(formula.text, known, self.response.classes).right
+        if encoder.features != self.coefficients.features:
+            raise InvalidInput(
+                "the formula makes other columns than the model has: give the schema of the fit, or none"
+            )
+        table = read(data, encoder.needed)
+        encoder.check_types(table.schema)
+        return encoder.x(table)
 
 
 def _feeds(column: str, features: tuple[str, ...]) -> bool:

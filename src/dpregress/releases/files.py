@@ -31,6 +31,18 @@ class ResponseModel:
     classes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class WrittenFormula:
+    """The formula of a model, and the levels of its categorical columns, the first of them the reference.
+
+    ``missing`` says what a missing cell counts as, where that is not the reference.
+    """
+
+    text: str
+    levels: Mapping[str, tuple[str, ...]]
+    missing: Mapping[str, str]
+
+
 _LINEAR = ResponseModel()
 
 
@@ -41,6 +53,7 @@ def model_text(
     *,
     software: str,
     response: ResponseModel = _LINEAR,
+    formula: WrittenFormula | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments they came from.
 
@@ -52,6 +65,7 @@ def model_text(
     software : str
         Name and version of what wrote it.
     response : ResponseModel
+    formula : WrittenFormula, optional
     """
     record = {
         "format": _FORMAT,
@@ -65,6 +79,7 @@ def model_text(
         "privacy_error": _finite(coefficients.privacy_error),
         "fill": coefficients.fill.tolist(),
         "response": dict(vars(response)),
+        "formula": None if formula is None else dict(vars(formula)),
         "privacy": privacy.encode(),
         "moments": None if moments is None else _moments(moments),
     }
@@ -94,6 +109,20 @@ def load_response(path: str | Path) -> ResponseModel:
     )
 
 
+def load_formula(path: str | Path) -> WrittenFormula | None:
+    """Read the formula of a model file; None for a model without one."""
+
+    def read(record: Mapping[str, Any]) -> WrittenFormula | None:
+        written = record.get("formula")
+        if written is None:
+            return None
+        levels = {str(name): tuple(str(level) for level in levels) for name, levels in written["levels"].items()}
+        missing = {str(name): str(level) for name, level in written["missing"].items()}
+        return WrittenFormula(str(written["text"]), levels, missing)
+
+    return _load(path, read)
+
+
 def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
     """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6."""
     delta = privacy.budget.parameters().get("delta", 1e-6)
@@ -121,7 +150,7 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
         return read(record)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path} is not a model file: {error}") from error
 
 

@@ -1,16 +1,20 @@
 """Private rows: where they come from, how they are bounded, how sums over them are computed."""
 
 from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
+from dpregress.rows.design import Design
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.engines import Engine, ThreadedEngine
+from dpregress.rows.formulas import FormulaEncoder
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.sources import ArraySource, Source, TableSource
 
 __all__ = [
     "ArraySource",
     "BoundedRows",
+    "Design",
     "Encoder",
     "Engine",
+    "FormulaEncoder",
     "PrivateRows",
     "RawRows",
     "ResponseRows",

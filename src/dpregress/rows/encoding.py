@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.releases import Matrix, Vector
+from dpregress.rows.design import Design
 
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
 _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
@@ -27,7 +28,7 @@ _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
 
 
 @dataclass(frozen=True)
-class Encoder:
+class Encoder(Design):
     """Turns batches of a table into design columns.
 
     Parameters

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix, Vector
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.encoding import Encoder
+from dpregress.rows.design import Design
 
 
 class Source(ABC):
@@ -61,11 +61,11 @@ class TableSource(Source):
     Parameters
     ----------
     table : pyarrow.Table
-    encoder : Encoder
+    encoder : Design
     """
 
     table: pa.Table
-    encoder: Encoder
+    encoder: Design
 
     @property
     def n(self) -> int:

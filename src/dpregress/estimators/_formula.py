@@ -1,0 +1,119 @@
+"""What users pass to a model with a formula, as sources and public moments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpregress.errors import InvalidInput
+from dpregress.estimators._data import numbers
+from dpregress.public import Categorical, PublicMoments, Schema
+from dpregress.releases import Matrix
+from dpregress.rows import Design, Encoder, FormulaEncoder, TableSource
+from dpregress.rows.encoding import is_text, to_numbers
+from dpregress.rows.files import is_table, names_of, read, to_table
+
+
+def formula_source(rows: Any, y: Any, encoder: FormulaEncoder) -> TableSource:
+    """Rows of a file or table as a source; with ``y`` the response is not in the table.
+
+    Raises
+    ------
+    InvalidInput
+        For what is no table, a missing column, or responses of another number.
+    """
+    if y is None:
+        table = read_columns(rows, encoder.needed)
+        encoder.check_types(table.schema)
+        return TableSource(table, encoder)
+    (target,) = encoder.response.columns
+    response = numbers(y)
+    table = read_columns(rows, encoder.sources)
+    encoder.right.check_types(table.schema)
+    if table.num_rows != len(response):
+        raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")
+    return TableSource(table.append_column(target, [response]), encoder.plain)
+
+
+def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
+    """These columns of a file, or of a table in memory; an array has none."""
+    if is_table(rows):
+        return to_table(rows, columns)
+    if isinstance(rows, np.ndarray | list | tuple):
+        raise InvalidInput(f"a formula names columns, and a {type(rows).__name__} has none: give a data frame or file")
+    return read(rows, columns)
+
+
+def formula_moments(
+    public: Any, encoder: FormulaEncoder, schema: Schema | None, labelled: bool = True
+) -> tuple[PublicMoments, int]:
+    """Moments of the design columns, of public rows or as they are, and how many rows were left out.
+
+    Left out are rows with a missing cell, or one outside a function's domain. Rows with the response's column are
+    labelled, unless its labels are not wanted.
+
+    Raises
+    ------
+    InvalidInput
+        For moments of other columns, or public rows without a usable one.
+    """
+    if isinstance(public, PublicMoments):
+        absent = [name for name in encoder.features if name not in public.names]
+        if absent:
+            raise InvalidInput(
+                f"the public moments have no column {absent[0]!r} of the formula: give the public rows themselves"
+            )
+        moments = public.select(encoder.features)
+        return (moments if labelled else moments.unlabelled()), 0
+    names = to_table(public).schema.names if is_table(public) else names_of(public)
+    (target,) = encoder.response.columns
+    design = encoder if labelled and target in names else encoder.right
+    table = read_columns(public, design.needed)
+    design.check_types(table.schema)
+    where = public if isinstance(public, str | Path) else "the public rows"
+    check_numeric(table.drop_columns([target] if design.table.classes else []), schema, where)
+    return public_moments(table, design, where)
+
+
+def public_moments(table: pa.Table, design: Design, where: object) -> tuple[PublicMoments, int]:
+    """Moments of public rows without missing cells that nothing provides for, and how many others were left out."""
+    x, y = design.x(table), design.y(table)
+    if isinstance(design, Encoder):
+        x = _mended(x, design)
+    whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
+    if not whole.any():
+        raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
+    moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=design.features)
+    return moments, int((~whole).sum())
+
+
+def _mended(x: Matrix, encoder: Encoder) -> Matrix:
+    """Public rows whose gaps the schema provides for: filled with what it declares, or beside an indicator the mean."""
+    x = x.copy()
+    for name, column in encoder.columns:
+        if isinstance(column, Categorical) or (column.fill is None and column.missing == "mean"):
+            continue
+        cells = x[:, encoder.features.index(name)]
+        gaps = ~np.isfinite(cells)
+        if gaps.any() and not (gaps.all() and column.fill is None):
+            cells[gaps] = cells[~gaps].mean() if column.fill is None else column.fill
+    return x
+
+
+def check_numeric(table: pa.Table, schema: Schema | None, where: object) -> None:
+    """Refuse a public column with text in it whose levels are not declared."""
+    for name in table.schema.names:
+        if schema is not None and isinstance(schema.column(name), Categorical):
+            continue
+        column = table[name]
+        if not is_text(column.type):
+            continue
+        text = np.asarray(pc.is_valid(column)) & ~np.isfinite(to_numbers(column))
+        if text.any():
+            raise InvalidInput(
+                f"column {name!r} of {where} holds text: declare its levels in a schema, or leave it out of the model"
+            )
