@@ -22,6 +22,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
 @click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@click.option("--unit", metavar="COLUMN", help="Column of ids whose owners are protected with all their rows.")
+@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: the first K rows of each count.")
 @click.option(
     "--family", type=click.Choice(["gaussian", "binomial", "poisson", "gamma"]), default="gaussian", show_default=True,
     help="Of the response: a number, one of two classes, a count, a positive amount.",
@@ -44,6 +46,8 @@ def fit(
     schema_file: Path | None,
     epsilon: float,
     delta: float,
+    unit: str | None,
+    max_rows_per_unit: int | None,
     family: str,
     classes: str | None,
     alpha: float,
@@ -68,6 +72,8 @@ def fit(
     \b
     Example:
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
+      dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6 \\
+          --unit person_id --max-rows-per-unit 4
     """
     from dpregress import ApproxDP
     from dpregress.cli.output import check_out, progress_bar, write_all
@@ -79,7 +85,7 @@ def fit(
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
     if public_rows is not None and data.exists() and public_rows.exists() and data.samefile(public_rows):
         raise InvalidInput(f"{public_rows} is the private table itself: --public takes rows that are public already")
-    columns = choose_features(data, target, split_names(features), public_rows, schema)
+    columns = choose_features(data, target, split_names(features), public_rows, schema, unit)
     model = _model(family, classes, recipe, alpha)
     public, left_out = None, 0
     if public_rows is not None:
@@ -96,7 +102,7 @@ def fit(
     )
     with progress_bar("reading private rows") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
-        model.fit_table(data, target, columns, progress=progress)
+        model.fit_table(data, target, columns, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
     write_all(out, _texts(model, data, target))
     _print(model, target, left_out, out)
 

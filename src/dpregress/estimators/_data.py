@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
+from dpregress.accounting import RECORD, Unit
 from dpregress.errors import InvalidInput
 from dpregress.public import PublicMoments, Schema
 from dpregress.releases import Matrix, Vector
-from dpregress.rows import ArraySource, Encoder, Source, TableSource
+from dpregress.rows import ArraySource, CappedSource, Encoder, Source, TableSource
 from dpregress.rows.encoding import text_of, to_numbers
 from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.units import check_ids, ids_of
 
 
 def training_source(
@@ -50,21 +52,55 @@ def training_source(
     return source, features
 
 
+def bounded_units(source: Source, ids: Any, most: Any, name: str | None = None) -> tuple[Source, Unit]:
+    """The source with bounded contributions, and whom that protects: records where there are no ids.
+
+    Raises
+    ------
+    InvalidInput
+        For ids without a bound or a bound without ids, or another number of ids than rows.
+    """
+    if ids is None and most is None:
+        return source, RECORD
+    if ids is None:
+        raise InvalidInput("max_rows_per_unit goes with unit: say whose rows are counted")
+    if most is None:
+        raise InvalidInput("unit goes with max_rows_per_unit: say how many rows of one may count")
+    if name is None:
+        name = str(getattr(ids, "name", None) or "unit")
+    unit = Unit(name, int(most) if isinstance(most, np.integer) else most)
+    column = ids_of(ids)
+    if len(column) != source.n:
+        raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")
+    return CappedSource(source, [column], unit.most), unit
+
+
 def training_table(
-    source: Any, target: str, features: Sequence[str] | None, schema: Schema | None, classes: tuple[str, ...]
+    source: Any,
+    target: str,
+    features: Sequence[str] | None,
+    schema: Schema | None,
+    classes: tuple[str, ...],
+    unit: str | None = None,
 ) -> tuple[pa.Table, Encoder]:
-    """The needed columns of a file or table, and their encoder."""
+    """The needed columns of a file or table, with that of the units, and the encoder of the others."""
     in_memory = is_table(source)
     names = to_table(source).schema.names if in_memory else names_of(source)
     if isinstance(features, str):
         raise InvalidInput(f"features takes a list of column names: [{features!r}]")
     if features is None:
-        features = [name for name in names if name != target]
+        features = [name for name in names if name not in (target, unit)]
+    if unit is not None and (not isinstance(unit, str) or unit == target or unit in features):
+        role = "the target" if unit == target else "among the features"
+        raise InvalidInput(f"unit {unit!r} is {role}: it takes the name of another column, that of the ids")
     if target in features:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     encoder = Encoder.of(features, target, schema, classes)
-    table = to_table(source, encoder.needed) if in_memory else read(source, encoder.needed)
+    needed = encoder.needed if unit is None else (*encoder.needed, unit)
+    table = to_table(source, needed) if in_memory else read(source, needed)
     encoder.check_types(table.schema)
+    if unit is not None:
+        check_ids(table.schema.field(unit).type, unit)
     return table, encoder
 
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
-from dpregress.errors import InvalidInput, LedgerError
-from dpregress.estimators._data import design, matrix, training_source, training_table
+from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
+from dpregress.errors import InvalidInput
+from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -31,8 +31,6 @@ from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
 
 _LARGEST_PENALTY = 1e200
-#: Whose data a fit protects: the record, whatever a ledger calls it.
-_UNIT = "record"
 _KINDS: dict[str, type[Any]] = {
     "privacy": Event,
     "public": PublicMoments,
@@ -80,7 +78,15 @@ class PrivateLinearModel(BaseEstimator):
         check_is_fitted(self)
         return summary_of(self.coefficients_, self.privacy_)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        unit: ArrayLike | None = None,
+        max_rows_per_unit: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """Fit within the budget of ``privacy``.
 
         Parameters
@@ -89,6 +95,10 @@ class PrivateLinearModel(BaseEstimator):
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
             Private. A row without a finite response gets weight 0.
+        unit : array-like of shape (n,), optional
+            Private ids, whose owners are then protected with all their rows; default: each record by itself.
+        max_rows_per_unit : int, optional
+            k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
         progress : callable, optional
             Called with (rows done, rows in all) in every pass.
 
@@ -102,11 +112,19 @@ class PrivateLinearModel(BaseEstimator):
         budget = self._checked_parameters()
         target = str(getattr(y, "name", None) or "y")
         source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
+        source, whose = bounded_units(source, unit, max_rows_per_unit)
         validate_data(self, X, skip_check_array=True)
-        return self._fit_source(budget, source, features, target, progress)
+        return self._fit_source(budget, source, features, target, progress, whose)
 
     def fit_table(
-        self, source: Any, target: str, features: Sequence[str] | None = None, *, progress: Progress | None = None
+        self,
+        source: Any,
+        target: str,
+        features: Sequence[str] | None = None,
+        *,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Fit a column of a table on its others, as :meth:`fit` does.
 
@@ -118,6 +136,9 @@ class PrivateLinearModel(BaseEstimator):
             The response's column.
         features : sequence of str, optional
             Columns to regress on; default: all others.
+        unit : str, optional
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature.
+        max_rows_per_unit : int, optional
         progress : callable, optional
 
         Raises
@@ -126,13 +147,22 @@ class PrivateLinearModel(BaseEstimator):
             For a file or column that is not there, and all that :meth:`fit` refuses.
         """
         budget = self._checked_parameters()
-        table, encoder = training_table(source, target, features, self.schema, self.target_classes)
+        table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
+        rows, whose = bounded_units(
+            TableSource(table, encoder), None if unit is None else table.column(unit), max_rows_per_unit, unit
+        )
         self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
         self.n_features_in_ = len(encoder.columns)
-        return self._fit_source(budget, TableSource(table, encoder), encoder.features, target, progress)
+        return self._fit_source(budget, rows, encoder.features, target, progress, whose)
 
     def _fit_source(
-        self, budget: Event, source: Source, features: tuple[str, ...], target: str, progress: Progress | None
+        self,
+        budget: Event,
+        source: Source,
+        features: tuple[str, ...],
+        target: str,
+        progress: Progress | None,
+        unit: Unit = RECORD,
     ) -> Self:
         if source.n == 0 or not features:
             missing = "rows" if source.n == 0 else "features"
@@ -152,14 +182,12 @@ class PrivateLinearModel(BaseEstimator):
             schema=self.schema,
         )
         promise = gaussian_promise(budget)
-        solver = self._solver(facts, promise)
+        solver = self._solver(facts, unit.per_record(promise))
         trust = Central()
         trust.accept(solver.rounds)
         noise = noise_source(self.random_state)
-        ledger = MemoryLedger(promise) if self.ledger is None else self.ledger
-        if ledger.account.unit != _UNIT:
-            raise LedgerError(f"this ledger counts a {ledger.account.unit}; a fit protects a {_UNIT}")
-        reservation = ledger.reserve(promise, note=f"{type(self).__name__} of {target}")
+        ledger = MemoryLedger(promise, unit=unit.name) if self.ledger is None else self.ledger
+        reservation = ledger.reserve(promise, unit=unit, note=f"{type(self).__name__} of {target}")
         rows = PrivateRows(source, ThreadedEngine(progress=progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
@@ -173,8 +201,9 @@ class PrivateLinearModel(BaseEstimator):
             promise=promise,
             events=reservation.drawn,
             relation=reservation.relation,
-            unit=_UNIT,
-            assumed_public=facts.assumed_public(),
+            unit=unit.name,
+            max_rows_per_unit=unit.rows,
+            assumed_public=(*facts.assumed_public(), *unit.assumed_public()),
             seeded=noise.seeded,
             recorded=reservation.recorded,
         )

@@ -5,10 +5,12 @@ from dpregress.rows.encoding import Encoder
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.sources import ArraySource, Source, TableSource
+from dpregress.rows.units import CappedSource
 
 __all__ = [
     "ArraySource",
     "BoundedRows",
+    "CappedSource",
     "Encoder",
     "Engine",
     "PrivateRows",
