@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpregress.accounting import GDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation
+from dpregress.accounting import GDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation, Unit
+from dpregress.accounting import reservation as reservation_module
 from dpregress.mechanisms import Gaussian, SeededSource
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Query, ResidualHistogram, SecondMoment
 from dpregress.releases import Frame, Isotropic, svec
-from dpregress.rows import BoundedRows, WhitenedRows, bounded
+from dpregress.rows import BoundedRows, CappedSource, RowMap, WhitenedRows, bounded
+from dpregress.rows import units as units_module
 from dpregress.trust import Local, TrustModel
 from tests.audit.auditor import check_audit
 from tests.laws import test_accounting as accounting
@@ -28,6 +30,7 @@ from tests.laws import test_limits as limits
 from tests.laws import test_noise as noise
 from tests.laws import test_row_map as row_map
 from tests.laws import test_sensitivity as sensitivity
+from tests.laws import test_units as units
 from tests.registry import ESTIMATORS, FRAMES, LEDGERS, MECHANISMS, QUERIES, SOLVERS, TRUST, QueryEntry
 
 Patch = pytest.MonkeyPatch
@@ -73,6 +76,18 @@ def ball(seed: int, _: Path) -> None:
 def rows_alone(seed: int, _: Path) -> None:
     frame = FRAMES["plain"](np.random.default_rng(seed))
     row_map.check_rows_alone(WhitenedRows, frame, row_map.raw_rows(frame, seed))
+
+
+def unit_sensitivity(seed: int, _: Path) -> None:
+    units.check_reached(query("second moment"), "plain", seed)
+
+
+def unit_rule(seed: int, _: Path) -> None:
+    units.check_rule(seed)
+
+
+def unit_promise(seed: int, _: Path) -> None:
+    units.check_promise(ESTIMATORS[0], seed)
 
 
 def additivity(seed: int, _: Path) -> None:
@@ -265,7 +280,9 @@ def draw_after_noise(patch: Patch) -> None:
 def charge_after_noise(patch: Patch) -> None:
     released = TrustModel.release
 
-    def reserve(self: Ledger, event: Any, *, relation: Relation = Relation.REPLACE_ONE, note: str = "") -> Reservation:
+    def reserve(
+        self: Ledger, event: Any, *, relation: Relation = Relation.REPLACE_ONE, note: str = "", **_: Any
+    ) -> Reservation:
         reservation = Reservation(event, relation, self.location)
         vars(reservation)["charge_later"] = lambda: self._append(event, note)
         return reservation
@@ -284,6 +301,31 @@ def whitening_not_undone(patch: Patch) -> None:
         return (whitened[1:], float(whitened[0])) if self.intercept else (whitened, 0.0)
 
     patch.setattr(Frame, "pull_back", pull_back)
+
+
+def every_row_counts(patch: Patch) -> None:
+    patch.setattr(CappedSource, "chunks", lambda self, rows: self.rows.chunks(rows))
+
+
+def uncounted_rows_not_zeroed(patch: Patch) -> None:
+    patch.setattr(RowMap, "__call__", lambda self, rows: self._bound(rows))
+
+
+def rows_without_a_unit_count(patch: Patch) -> None:
+    found = units_module._occurrence
+
+    def occurrence(keys: Any, seen: dict[bytes, int], most: int) -> Any:
+        return np.where(np.asarray(keys.is_null()), 0, found(keys, seen, most))
+
+    patch.setattr(units_module, "_occurrence", occurrence)
+
+
+def a_unit_draws_like_a_row(patch: Patch) -> None:
+    patch.setattr(Unit, "most", property(lambda self: 1))  # noqa: ARG005 - that is the fault
+
+
+def draws_not_k_fold(patch: Patch) -> None:
+    patch.setattr(reservation_module, "group", lambda event, rows: event)  # noqa: ARG005 - that is the fault
 
 
 #: Fault, and the law that must catch it.
@@ -322,6 +364,11 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "mu over Delta, audited": (inverted_noise, audit),
     "half the noise, audited": (noise_of_half_the_scale, audit),
     "truncation forgotten, audited": (truncation_forgotten, audit),
+    "every row of a unit counts": (every_row_counts, unit_sensitivity),
+    "rows beyond k not zeroed": (uncounted_rows_not_zeroed, unit_sensitivity),
+    "rows without a unit count": (rows_without_a_unit_count, unit_rule),
+    "a unit charged like a row": (a_unit_draws_like_a_row, unit_promise),
+    "draws of a unit not k-fold": (draws_not_k_fold, unit_promise),
 }
 
 

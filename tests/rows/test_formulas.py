@@ -271,9 +271,10 @@ def test_long_sums() -> None:
 
 
 def test_columns_of_one_name() -> None:
-    twins = Schema({"b": Categorical(("x", "y"))})
-    with pytest.raises(InvalidInput, match="2 of its columns are called 'b=y'"):
-        FormulaEncoder.of("y ~ b + `b=y`", twins)
+    with pytest.raises(InvalidInput, match="'b=y' has the name of an indicator"):
+        FormulaEncoder.of("y ~ b + `b=y`", Schema({"b": Categorical(("x", "y"))}))
+    with pytest.raises(InvalidInput, match="2 of its columns are called 'a:b'"):
+        FormulaEncoder.of("y ~ a:b + `a:b`", None)
 
 
 def test_too_many_columns() -> None:

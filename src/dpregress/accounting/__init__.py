@@ -5,9 +5,11 @@ from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, Pu
 from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.statement import PrivacyStatement, together
+from dpregress.accounting.unit import RECORD, Unit
 
 __all__ = [
     "GDP",
+    "RECORD",
     "ZCDP",
     "Account",
     "ApproxDP",
@@ -21,6 +23,7 @@ __all__ = [
     "Relation",
     "Reservation",
     "SQLiteLedger",
+    "Unit",
     "decode",
     "gaussian_promise",
     "group",

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation, decode
 from dpregress.accounting.reservation import Reservation
+from dpregress.accounting.unit import Unit
 from dpregress.errors import BudgetExceeded, LedgerError
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
@@ -91,23 +92,29 @@ class Ledger(ABC):
         """The composition of every charge."""
         return Composed.of(charge.event for charge in self.charges)
 
-    def reserve(self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, note: str = "") -> Reservation:
+    def reserve(
+        self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, unit: Unit | None = None, note: str = ""
+    ) -> Reservation:
         """Charge ``event`` now and hand out the right to draw it.
+
+        With a ``unit`` the event is what everything of one unit may cost, and each row's part of it is drawn.
 
         Raises
         ------
         BudgetExceeded
             When what is left does not cover the event. Nothing is charged then.
         LedgerError
-            When the event is about other neighbours than the ledger counts.
+            When the event is about other neighbours, or another unit, than the ledger counts.
         """
         if relation is not self.account.relation:
             raise LedgerError(
                 f"ledger for {self.account.dataset!r} counts {self.account.relation.value} neighbours, "
                 f"this release is about {relation.value}: open a budget of its own for it"
             )
+        if unit is not None:
+            unit.check(self.account.unit)
         self._append(event, note)
-        return Reservation(event, relation, self.location)
+        return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
     def _refuse_if_over(self, spent: Composed, event: Event) -> None:
         account = self.account

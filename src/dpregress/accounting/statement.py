@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpregress.accounting.events import GDP, Composed, Event, Relation, group
+from dpregress.accounting.unit import Unit
 from dpregress.errors import InvalidInput
 
 
@@ -22,7 +23,7 @@ class PrivacyStatement:
     promise : Event
         What was charged before the first draw.
     events : Composed
-        What was drawn: one event a release.
+        What was drawn: one event a release, as it counts for one unit.
     relation : Relation
     unit : str
         Whose contribution the guarantee hides.
@@ -32,6 +33,8 @@ class PrivacyStatement:
         True when the noise came from a seed: then there is no privacy against whoever knows the seed.
     recorded : str or None
         The ledger file that holds the charge, or None.
+    max_rows_per_unit : int or None
+        The largest number of rows of one unit that count; None where the unit is a record.
     """
 
     budget: Event
@@ -42,18 +45,24 @@ class PrivacyStatement:
     assumed_public: tuple[str, ...]
     seeded: bool
     recorded: str | None
+    max_rows_per_unit: int | None = None
 
     @property
     def mu(self) -> float:
-        """Total mu of the fit (Gaussian differential privacy)."""
+        """Total mu of the fit (Gaussian differential privacy), for one unit."""
         return self.promise.mu
+
+    @property
+    def record_mu(self) -> float:
+        """Total mu for one row: mu / k where k rows of a unit count."""
+        return self.promise.mu / (self.max_rows_per_unit or 1)
 
     def epsilon(self, delta: float) -> float:
         """Total epsilon at ``delta``."""
         return self.promise.epsilon(delta)
 
     def for_rows(self, rows: int) -> Event:
-        """The guarantee for a person with ``rows`` rows: k mu."""
+        """The guarantee for a person with ``rows`` rows (with several units, where a unit is no record): k mu."""
         return group(self.promise, rows)
 
     def describe(self) -> str:
@@ -62,12 +71,17 @@ class PrivacyStatement:
         budgets = (", ".join(f"{name} = {value:g}" for name, value in part.parameters().items()) for part in parts)
         parameters = " + ".join(budgets)
         seeded = " (seeded noise: no protection)" if self.seeded else ""
-        return f"{parameters} for {self.relation.value} {self.unit}, mu = {self.mu:.4g} in all{seeded}"
+        unit = Unit(self.unit, self.max_rows_per_unit).describe()
+        row = "" if self.max_rows_per_unit is None else f" ({self.record_mu:.4g} for one row)"
+        return f"{parameters} for {self.relation.value} {unit}, mu = {self.mu:.4g} in all{row}{seeded}"
 
     def encode(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "unit": self.unit,
+            "max_rows_per_unit": self.max_rows_per_unit,
+            "unit_mu": self.mu,
+            "record_mu": self.record_mu,
             "relation": self.relation.value,
             "budget": self.budget.encode(),
             "promise": self.promise.encode(),
@@ -89,7 +103,7 @@ def together(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
     first = statements[0]
     if len(statements) == 1:
         return first
-    if len({(statement.unit, statement.relation) for statement in statements}) > 1:
+    if len({(statement.unit, statement.max_rows_per_unit, statement.relation) for statement in statements}) > 1:
         raise InvalidInput("fits for different units or neighbours have no guarantee together")
     total = GDP(Composed.of(statement.promise for statement in statements).mu)
     return PrivacyStatement(
@@ -101,4 +115,5 @@ def together(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
         assumed_public=tuple(dict.fromkeys(fact for statement in statements for fact in statement.assumed_public)),
         seeded=any(statement.seeded for statement in statements),
         recorded=first.recorded if all(statement.recorded for statement in statements) else None,
+        max_rows_per_unit=first.max_rows_per_unit,
     )

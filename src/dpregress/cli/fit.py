@@ -33,6 +33,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--recipe", type=click.Choice(["one-shot", "paper"]), default="one-shot", show_default=True)
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
 @click.option("--dataset", help="Whose budget in the ledger.")
+@click.option("--unit", metavar="COLUMN", help="Column of ids whose owners are protected with all their rows.")
+@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: the first K rows of each count.")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace results that are there.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
@@ -53,6 +55,8 @@ def fit(
     recipe: str,
     ledger_file: Path | None,
     dataset: str | None,
+    unit: str | None,
+    max_rows_per_unit: int | None,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -70,6 +74,8 @@ def fit(
     \b
     Examples:
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
+      dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6 \\
+          --unit person_id --max-rows-per-unit 4
       dpregress fit visits.csv --formula "visits ~ age + C(smoker) + age:smoker" --schema visits.toml \\
           --epsilon 1 --delta 1e-6
     """
@@ -100,7 +106,7 @@ def fit(
     elif target is None:
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     else:
-        columns = choose_features(data, target, split_names(features), public_rows, schema)
+        columns = choose_features(data, target, split_names(features), public_rows, schema, unit)
         model = _model(family, classes, recipe, alpha)
         if public_rows is not None:
             labels = None if ignore_public_labels else target
@@ -117,7 +123,7 @@ def fit(
     )
     with progress_bar("reading private rows") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
-        model.fit_table(data, target, columns, progress=progress)
+        model.fit_table(data, target, columns, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
     write_all(out, _texts(model, data))
     _print(model, left_out, out)
 

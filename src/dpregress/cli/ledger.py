@@ -25,16 +25,18 @@ def ledger() -> None:
 @click.option("--dataset", required=True, help="Name of the data set.")
 @click.option("--epsilon", type=float, required=True, help="All that may ever be spent on it.")
 @click.option("--delta", type=float, required=True)
-def new(file: Path, dataset: str, epsilon: float, delta: float) -> None:
+@click.option("--unit", default="record", show_default=True, help="Whose data it protects; see `dpregress fit --unit`.")
+def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str) -> None:
     """Open a budget for a data set in FILE (made if it is not there). It can never be changed.
 
     \b
     Example:
       dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
+      dpregress ledger new budget.db --dataset claims-of-persons --unit person_id --epsilon 3 --delta 1e-6
     """
     from dpregress import ApproxDP, SQLiteLedger
 
-    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta))
+    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), unit=unit)
     account = opened.account
     click.echo(
         f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "

@@ -29,18 +29,26 @@ def split_names(text: str | None) -> list[str] | None:
 
 
 def choose_features(
-    data: Path, target: str, features: Sequence[str] | None, public: Path | None, schema: Schema | None
+    data: Path,
+    target: str,
+    features: Sequence[str] | None,
+    public: Path | None,
+    schema: Schema | None,
+    unit: str | None = None,
 ) -> list[str]:
-    """The feature columns: those asked for, else all of DATA but the target; the public side must know them all."""
+    """The feature columns: those asked for, else all of DATA but the target and the unit's.
+
+    The public side must know them all.
+    """
     columns = names_of(data)
     for path, names in ((data, columns), *(((public, columns_of(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
-    for name in [target, *(features or [])]:
+    for name in [target, *(features or []), *([unit] if unit is not None else [])]:
         if name not in columns:
             raise InvalidInput(f"no column {name!r} in {data}; it has {', '.join(columns[:12])}")
-    chosen = list(features) if features is not None else [name for name in columns if name != target]
+    chosen = list(features) if features is not None else [name for name in columns if name not in (target, unit)]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     if not chosen:

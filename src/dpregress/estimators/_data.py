@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
+from dpregress.accounting import RECORD, Unit
 from dpregress.errors import InvalidInput
 from dpregress.public import PublicMoments, Schema
 from dpregress.releases import Matrix, Vector
-from dpregress.rows import ArraySource, Encoder, Source, TableSource
+from dpregress.rows import ArraySource, CappedSource, Encoder, Source, TableSource
 from dpregress.rows.encoding import text_of, to_numbers
 from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.units import check_ids, ids_of
 
 
 def training_source(
@@ -53,22 +55,64 @@ def training_source(
     return source, features
 
 
+def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
+    """The source with bounded contributions, and whom that protects: records where there are no ids.
+
+    ``ids`` are ids, or of a table the name of their column.
+
+    Raises
+    ------
+    InvalidInput
+        For ids without a bound or a bound without ids, or another number of ids than rows.
+    """
+    if ids is None and most is None:
+        return source, RECORD
+    if ids is None:
+        raise InvalidInput("max_rows_per_unit goes with unit: say whose rows are counted")
+    if most is None:
+        raise InvalidInput("unit goes with max_rows_per_unit: say how many rows of one may count")
+    if isinstance(ids, str) and isinstance(source, TableSource):
+        name, column = ids, ids_of(source.table.column(ids))
+    else:
+        name, column = str(getattr(ids, "name", None) or "unit"), ids_of(ids)
+    unit = Unit(name, int(most) if isinstance(most, np.integer) else most)
+    if len(column) != source.n:
+        raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")
+    return CappedSource(source, [column], unit.most), unit
+
+
 def training_table(
-    source: Any, target: str, features: Sequence[str] | None, schema: Schema | None, classes: tuple[str, ...]
+    source: Any,
+    target: str,
+    features: Sequence[str] | None,
+    schema: Schema | None,
+    classes: tuple[str, ...],
+    unit: str | None = None,
 ) -> tuple[pa.Table, Encoder]:
-    """The needed columns of a file or table, and their encoder."""
+    """The needed columns of a file or table, with that of the units, and the encoder of the others."""
     in_memory = is_table(source)
     names = to_table(source).schema.names if in_memory else names_of(source)
     if isinstance(features, str):
         raise InvalidInput(f"features takes a list of column names: [{features!r}]")
     if features is None:
-        features = [name for name in names if name != target]
+        features = [name for name in names if name not in (target, unit)]
+    check_unit(unit, features, (target,))
     if target in features:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     encoder = Encoder.of(features, target, schema, classes)
-    table = to_table(source, encoder.needed) if in_memory else read(source, encoder.needed)
+    needed = encoder.needed if unit is None else (*encoder.needed, unit)
+    table = to_table(source, needed) if in_memory else read(source, needed)
     encoder.check_types(table.schema)
+    if unit is not None:
+        check_ids(table.schema.field(unit).type, unit)
     return table, encoder
+
+
+def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:
+    """Refuse ids that the model reads as a column."""
+    if unit is not None and (not isinstance(unit, str) or unit in target or unit in features):
+        role = "the target" if unit in target else "among the features"
+        raise InvalidInput(f"unit {unit!r} is {role}: it takes the name of another column, that of the ids")
 
 
 def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:

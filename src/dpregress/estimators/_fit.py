@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
-from dpregress.errors import InvalidInput, LedgerError
-from dpregress.estimators._data import design, matrix, training_source, training_table
+from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
+from dpregress.errors import InvalidInput
+from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
@@ -33,8 +33,6 @@ from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
 
 _LARGEST_PENALTY = 1e200
-#: Whose data a fit protects: the record, whatever a ledger calls it.
-_UNIT = "record"
 _KINDS: dict[str, type[Any]] = {
     "privacy": Event,
     "public": PublicMoments,
@@ -45,12 +43,17 @@ _KINDS: dict[str, type[Any]] = {
 }
 
 
-class Known(NamedTuple):
-    """What is public about the design columns."""
+class Training(NamedTuple):
+    """Private rows, whose they are, and what is public about their design columns."""
 
+    source: Source
+    features: tuple[str, ...]
+    target: str
     public: PublicMoments | None
     schema: Schema | None
     intercept: bool
+    unit: Unit = RECORD
+    design: FormulaEncoder | None = None
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -129,7 +132,15 @@ class PrivateLinearModel(BaseEstimator):
         """
         return cls(formula=formula, **parameters)
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        unit: ArrayLike | None = None,
+        max_rows_per_unit: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """Fit within the budget of ``privacy``.
 
         Parameters
@@ -138,6 +149,10 @@ class PrivateLinearModel(BaseEstimator):
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
             Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
+        unit : array-like of shape (n,), optional
+            Private ids, whose owners are then protected with all their rows; default: each record by itself.
+        max_rows_per_unit : int, optional
+            k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
         progress : callable, optional
             Called with (rows done, rows in all) in every pass.
 
@@ -149,12 +164,17 @@ class PrivateLinearModel(BaseEstimator):
             When the ledger does not hold enough; nothing is charged or read then.
         """
         budget = self._checked_parameters()
+        if isinstance(unit, str):
+            raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
         if self.formula is not None:
-            return self._fit_formula(budget, self.formula, X, y, progress)
-        target = str(getattr(y, "name", None) or "y")
-        source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
-        validate_data(self, X, skip_check_array=True)
-        return self._fit_source(budget, source, features, target, progress)
+            rows = self._computed(self.formula, X, y)
+        else:
+            target = str(getattr(y, "name", None) or "y")
+            source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
+            validate_data(self, X, skip_check_array=True)
+            rows = self._declared(source, features, target)
+        source, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=source, unit=whose), progress)
 
     def fit_table(
         self,
@@ -162,6 +182,8 @@ class PrivateLinearModel(BaseEstimator):
         target: str | None = None,
         features: Sequence[str] | None = None,
         *,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit a column of a table on its others, as :meth:`fit` does.
@@ -174,6 +196,9 @@ class PrivateLinearModel(BaseEstimator):
             The response's column; a formula names it itself.
         features : sequence of str, optional
             Columns to regress on; default: all others, or those of the formula.
+        unit : str, optional
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature.
+        max_rows_per_unit : int, optional
         progress : callable, optional
 
         Raises
@@ -185,69 +210,62 @@ class PrivateLinearModel(BaseEstimator):
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            return self._fit_formula(budget, self.formula, source, None, progress)
-        if target is None:
+            rows = self._computed(self.formula, source, None, unit)
+        elif target is None:
             raise InvalidInput("name the response's column: fit_table(rows, target)")
-        table, encoder = training_table(source, target, features, self.schema, self.target_classes)
-        self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
-        self.n_features_in_ = len(encoder.columns)
-        return self._fit_source(budget, TableSource(table, encoder), encoder.features, target, progress)
+        else:
+            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
+            self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
+            self.n_features_in_ = len(encoder.columns)
+            rows = self._declared(TableSource(table, encoder), encoder.features, target)
+        bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=bounded, unit=whose), progress)
 
-    def _fit_formula(self, budget: Event, formula: str, rows: Any, y: Any, progress: Progress | None) -> Self:
-        """Fit to a table; labels given as ``y`` are numbers already."""
+    def _declared(self, source: Source, features: tuple[str, ...], target: str) -> Training:
+        """Columns as the schema or the public rows have them."""
+        public = None if self.public is None else self.public.select(features)
+        return Training(source, features, target, public, self.schema, self.fit_intercept)
+
+    def _computed(self, formula: str, rows: Any, y: Any, unit: str | None = None) -> Training:
+        """Columns of a formula; labels given as ``y`` are numbers already."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes)
-        source = formula_source(rows, y, encoder)
+        source = formula_source(rows, y, encoder, unit)
         public, left_out = None, 0
         if self.public is not None:
             public, left_out = formula_moments(self.public, encoder, self.schema)
         if left_out:
             warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=3)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
-        known = Known(public, bounds, encoder.intercept)
         self.feature_names_in_ = np.array(encoder.sources, dtype=object)
         self.n_features_in_ = len(encoder.sources)
-        self._fit_source(budget, source, encoder.features, encoder.response.label, progress, known)
-        self.design_ = encoder.right
-        return self
+        label = encoder.response.label
+        return Training(source, encoder.features, label, public, bounds, encoder.intercept, design=encoder.right)
 
-    def _fit_source(
-        self,
-        budget: Event,
-        source: Source,
-        features: tuple[str, ...],
-        target: str,
-        progress: Progress | None,
-        known: Known | None = None,
-    ) -> Self:
-        if source.n == 0 or not features:
-            missing = "rows" if source.n == 0 else "features"
+    def _fit(self, budget: Event, data: Training, progress: Progress | None) -> Self:
+        if data.source.n == 0 or not data.features:
+            missing = "rows" if data.source.n == 0 else "features"
             raise InvalidInput(f"the table has no {missing}: nothing can be fitted")
-        if known is None:
-            public = None if self.public is None else self.public.select(features)
-            known = Known(public, self.schema, self.fit_intercept)
         facts = Facts(
-            n=source.n,
-            target=target,
+            n=data.source.n,
+            target=data.target,
             start=start(
-                features,
-                intercept=known.intercept,
-                public=known.public,
-                schema=known.schema,
+                data.features,
+                intercept=data.intercept,
+                public=data.public,
+                schema=data.schema,
                 row_bound=self.row_bound,
             ),
-            public=known.public,
-            schema=known.schema,
+            public=data.public,
+            schema=data.schema,
         )
         promise = gaussian_promise(budget)
-        solver = self._solver(facts, promise)
+        solver = self._solver(facts, data.unit.per_record(promise))
         trust = Central()
         trust.accept(solver.rounds)
         noise = noise_source(self.random_state)
-        ledger = MemoryLedger(promise) if self.ledger is None else self.ledger
-        if ledger.account.unit != _UNIT:
-            raise LedgerError(f"this ledger counts a {ledger.account.unit}; a fit protects a {_UNIT}")
-        reservation = ledger.reserve(promise, note=f"{type(self).__name__} of {target}")
-        rows = PrivateRows(source, ThreadedEngine(progress=progress))
+        ledger = MemoryLedger(promise, unit=data.unit.name) if self.ledger is None else self.ledger
+        reservation = ledger.reserve(promise, unit=data.unit, note=f"{type(self).__name__} of {data.target}")
+        rows = PrivateRows(data.source, ThreadedEngine(progress=progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
         result = _coefficients(solution, self._uncertainty(solution), facts)
@@ -255,14 +273,15 @@ class PrivateLinearModel(BaseEstimator):
         self.coef_: Vector = result.coef
         self.intercept_: float = result.intercept
         self.moments_ = solution.moments
-        self.design_ = None
+        self.design_ = data.design
         self.privacy_ = PrivacyStatement(
             budget=budget,
             promise=promise,
             events=reservation.drawn,
             relation=reservation.relation,
-            unit=_UNIT,
-            assumed_public=facts.assumed_public(),
+            unit=data.unit.name,
+            max_rows_per_unit=data.unit.rows,
+            assumed_public=(*facts.assumed_public(), *data.unit.assumed_public()),
             seeded=noise.seeded,
             recorded=reservation.recorded,
         )

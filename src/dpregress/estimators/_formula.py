@@ -10,16 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import numbers
+from dpregress.estimators._data import check_unit, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.releases import Matrix
 from dpregress.rows import Design, Encoder, FormulaEncoder, TableSource
 from dpregress.rows.encoding import is_text, to_numbers
 from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.units import check_ids
 
 
-def formula_source(rows: Any, y: Any, encoder: FormulaEncoder) -> TableSource:
-    """Rows of a file or table as a source; with ``y`` the response is not in the table.
+def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None) -> TableSource:
+    """Rows of a file or table as a source, with the column of units; with ``y`` the response is not in the table.
 
     Raises
     ------
@@ -27,8 +28,11 @@ def formula_source(rows: Any, y: Any, encoder: FormulaEncoder) -> TableSource:
         For what is no table, a missing column, or responses of another number.
     """
     if y is None:
-        table = read_columns(rows, encoder.needed)
+        check_unit(unit, encoder.sources, encoder.response.columns)
+        table = read_columns(rows, encoder.needed if unit is None else (*encoder.needed, unit))
         encoder.check_types(table.schema)
+        if unit is not None:
+            check_ids(table.schema.field(unit).type, unit)
         return TableSource(table, encoder)
     (target,) = encoder.response.columns
     response = numbers(y)

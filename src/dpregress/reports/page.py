@@ -139,7 +139,8 @@ def _error_table(comparison: Comparison) -> str:
 
 def _group_table(privacy: PrivacyStatement) -> str:
     rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
-    return _table(["records of one person", "mu", "epsilon"], rows)
+    several = "records of one person" if privacy.max_rows_per_unit is None else f"{privacy.unit}s together"
+    return _table([several, "mu", "epsilon"], rows)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

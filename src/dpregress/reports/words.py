@@ -6,7 +6,7 @@ import math
 
 from scipy.special import ndtr
 
-from dpregress.accounting import PrivacyStatement
+from dpregress.accounting import PrivacyStatement, Unit
 from dpregress.accounting.events import ApproxDP
 
 
@@ -15,12 +15,19 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
     unit = privacy.unit
     sentences = [
         f"What is published here would look almost the same if any one {unit} had been replaced by any other.",
-        attacker(privacy.mu),
+        attacker(privacy.mu, unit),
         f"In the usual terms: {total(privacy)}.",
         f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before anything was computed "
         "from private rows; everything after them is post-processing and costs nothing.",
     ]
-    sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")
+    if privacy.max_rows_per_unit is None:
+        sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")
+    else:
+        whole = Unit(unit, privacy.max_rows_per_unit).describe()
+        sentences.append(
+            f"The guarantee is for one {whole}: mu = {privacy.mu:.4g} in all, {privacy.record_mu:.4g} for one row. "
+            "Several together are protected at as many times the mu."
+        )
     sentences.append("Taken as public, and not protected: " + "; ".join(privacy.assumed_public) + ".")
     if privacy.recorded is None:
         sentences.append("The spending is not recorded in a ledger: further fits on the same people add to it.")
@@ -29,12 +36,12 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
     return sentences
 
 
-def attacker(mu: float) -> str:
+def attacker(mu: float, unit: str = "record") -> str:
     """What the strongest test can do: its power at 5% false alarms, ``Phi(Phi^{-1}(.05) + mu)``."""
     power = float(ndtr(mu - 1.6448536269514722))
     percent = math.ceil(1000 * power) / 10  # "at most": rounded up
     return (
-        "Somebody who knows every other record, tests whether one particular record was used and accepts "
+        f"Somebody who knows every other {unit}, tests whether one particular {unit} was used and accepts "
         f"5% false alarms, notices it at most {percent:.1f}% of the time; a blind guess would do so 5%."
     )
 
@@ -45,6 +52,11 @@ def total(privacy: PrivacyStatement) -> str:
     return (
         f"epsilon = {privacy.epsilon(delta):.4g} at delta = {delta:g}, "
         f"or mu = {privacy.mu:.4g} of Gaussian differential privacy, for {privacy.relation.value} neighbours"
+        + (
+            ""
+            if privacy.max_rows_per_unit is None
+            else f", one {Unit(privacy.unit, privacy.max_rows_per_unit).describe()}"
+        )
     )
 
 

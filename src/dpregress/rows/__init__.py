@@ -7,10 +7,12 @@ from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.formulas import FormulaEncoder
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.sources import ArraySource, Source, TableSource
+from dpregress.rows.units import CappedSource
 
 __all__ = [
     "ArraySource",
     "BoundedRows",
+    "CappedSource",
     "Design",
     "Encoder",
     "Engine",

@@ -33,11 +33,15 @@ _LOG_ERROR = 1e-11
 
 @dataclass(frozen=True)
 class RawRows:
-    """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row."""
+    """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row.
+
+    Where ``counts`` is given, of shape (m,), the rows for which it is False are there but count for nothing.
+    """
 
     x: Matrix
     y: Vector | None
     first_row: int = 0
+    counts: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,21 @@ class RowMap(ABC):
     def radius(self) -> float:
         """The bound on the norm of x."""
 
-    @abstractmethod
     def __call__(self, rows: RawRows) -> BoundedRows:
-        """Map one chunk; rows do not depend on each other."""
+        """Map one chunk; rows do not depend on each other. A row that does not count becomes 0, with weight 0.
+
+        It is set to 0 after it was mapped, and keeps its place: the rounding of other rows must not show it.
+        """
+        bounded = self._bound(rows)
+        if rows.counts is None:
+            return bounded
+        x = np.where(rows.counts[:, None], bounded.x, 0.0)
+        y, weight = (np.where(rows.counts, values, 0.0) for values in (bounded.y, bounded.weight))
+        return BoundedRows(x, y, weight, bounded.first_row)
+
+    @abstractmethod
+    def _bound(self, rows: RawRows) -> BoundedRows:
+        """Bound every row of the chunk, counted or not."""
 
     @abstractmethod
     def pull_back(self, coef: Vector) -> tuple[Vector, float]:
@@ -85,7 +101,7 @@ class WhitenedRows(RowMap):
     def pull_back(self, coef: Vector) -> tuple[Vector, float]:
         return self.frame.pull_back(coef)
 
-    def __call__(self, rows: RawRows) -> BoundedRows:
+    def _bound(self, rows: RawRows) -> BoundedRows:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, squared = self._whiten(rows.x)
             if not np.isfinite(squared).all():
@@ -157,7 +173,7 @@ class ResponseRows(RowMap):
     def pull_back(self, coef: Vector) -> tuple[Vector, float]:
         return self.frame.pull_back(coef)
 
-    def __call__(self, rows: RawRows) -> BoundedRows:
+    def _bound(self, rows: RawRows) -> BoundedRows:
         empty = np.empty((len(rows.x), 0))
         if rows.y is None or self.frame.response is None:
             nothing = np.zeros(len(rows.x))

@@ -36,7 +36,7 @@ from dpregress.queries import (
     SecondMoment,
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
-from dpregress.releases.matrices import sandwich
+from dpregress.releases.matrices import sandwich, symmetric_power
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
 from dpregress.solvers.public_fit import PublicFit, fit_public
@@ -55,6 +55,8 @@ _CURVATURE = 0.3
 _SMALLEST_INFORMATION = 0.02
 #: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
 _SMALLEST_SATURATED = 0.1
+#: Share of a covariance's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-15
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
 
@@ -160,8 +162,8 @@ class ScoreSteps(Solver):
             sampling = dispersion / n * sandwich(system, system)
             if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
                 known = known + sampling
-            before = np.linalg.inv(known + bent)
-            known = np.asarray(np.linalg.inv(before + system @ system / noise))
+            before = _inverse(known + bent)
+            known = _inverse(before + system @ system / noise)
             kept = known @ before
             gain = identity - kept
             wanted = np.asarray(gain @ step)
@@ -245,6 +247,11 @@ def _binary_residuals(rows: StandIns, mean: Vector) -> Levels:
     """Sizes of residuals that the model itself expects of a response in {0, 1}."""
     sizes = np.concatenate([rows.weight * (1 - mean), rows.weight * mean])
     return Levels(sizes, np.concatenate([mean, 1 - mean]) / len(mean))
+
+
+def _inverse(covariance: Matrix) -> Matrix:
+    """Of a covariance or a precision, however far apart its eigenvalues are."""
+    return symmetric_power(covariance, -1.0, smallest=max(_DIGITS * float(np.trace(covariance)), 1e-300))
 
 
 def _shortened(step: Vector, rows: StandIns, longest: float) -> Vector:

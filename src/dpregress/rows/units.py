@@ -1,0 +1,195 @@
+r"""Bounded contributions: at most k rows of a unit count, whoever it is and whatever its rows hold.
+
+A row counts if it has a unit id and fewer than k rows before it have the same one. That depends on the ids of
+this unit's rows and on their order alone: no cell of another column, and no row of another unit, has a say. A
+row that does not count keeps its place in n and is zero in every sum, like a row of weight 0. docs/privacy/units.md
+proves what follows: changing all rows of one unit moves a query by at most k times its replace-one sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpregress.errors import InvalidInput
+from dpregress.rows.bounded import RawRows
+from dpregress.rows.encoding import is_text, readable, text_of
+from dpregress.rows.sources import Source
+
+_SLICE = 1 << 20  # ids that are sorted at once
+
+
+@dataclass(frozen=True, eq=False)
+class CappedSource(Source):
+    """A source of which at most ``most`` rows of each unit count.
+
+    Which rows those are is found in one walk through the ids, when rows are first asked for (that is, after
+    they were paid for), and is the same in every pass. It takes one byte a row, and one entry for each unit.
+
+    Parameters
+    ----------
+    rows : Source
+    ids : iterable of pyarrow arrays
+        One id a row, in the order of the rows; walked through once.
+    most : int
+        k, at least 1.
+    """
+
+    rows: Source
+    ids: Iterable[pa.Array | pa.ChunkedArray]
+    most: int
+
+    @property
+    def n(self) -> int:
+        return self.rows.n
+
+    @cached_property
+    def _counts(self) -> NDArray[np.bool_]:
+        return counted(self.ids, self.n, self.most)
+
+    def chunks(self, rows: int) -> Iterator[RawRows]:
+        counts = self._counts
+        for chunk in self.rows.chunks(rows):
+            yield replace(chunk, counts=counts[chunk.first_row : chunk.first_row + len(chunk.x)])
+
+
+def counted(ids: Iterable[pa.Array | pa.ChunkedArray], n: int, most: int) -> NDArray[np.bool_]:
+    """Which of n rows count: those with an id that fewer than ``most`` rows before them have; of shape (n,).
+
+    Ids are kept as they are, not as digests: no two units are ever taken for one by chance.
+
+    Examples
+    --------
+    >>> counted([pa.array(["ann", "bob", "ann", None, "ann"])], 5, 2).tolist()
+    [True, True, True, False, False]
+    """
+    seen: dict[bytes, int] = {}
+    counts = np.zeros(n, dtype=np.bool_)
+    row = 0
+    for keys in _slices(ids):
+        part = counts[row : row + len(keys)]
+        part[:] = _occurrence(keys, seen, most)[: len(part)] < most
+        row += len(keys)
+    return counts
+
+
+def _slices(ids: Iterable[pa.Array | pa.ChunkedArray]) -> Iterator[pa.Array]:
+    for column in ids:
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+            for first in range(0, len(chunk), _SLICE):
+                yield keys_of(chunk.slice(first, _SLICE))
+
+
+def _occurrence(keys: pa.Array, seen: dict[bytes, int], most: int) -> NDArray[np.int64]:
+    """How many rows before have the same key, of shape (m,); ``most`` for a row without one. Adds to ``seen``."""
+    encoded = pc.dictionary_encode(keys)
+    units = encoded.dictionary.to_pylist()
+    codes = np.asarray(pc.fill_null(encoded.indices, len(units)), dtype=np.int64)
+    sizes = np.bincount(codes, minlength=len(units) + 1)
+    order = np.argsort(codes, kind="stable")
+    place = np.empty(len(codes), dtype=np.int64)
+    place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    before = np.array([*(seen.get(unit, 0) for unit in units), most], dtype=np.int64)
+    for unit, known, size in zip(units, before.tolist(), sizes.tolist(), strict=False):
+        seen[unit] = min(known + size, most)
+    return np.asarray(place + before[codes])
+
+
+def keys_of(column: pa.Array) -> pa.Array:
+    """Unit ids as bytes, null where there is none; two spellings of one id have one key.
+
+    Text loses blanks around it; a float without a fraction is the whole number, and -0.0 is 0; NaN, infinite and
+    empty ids are none.
+
+    Raises
+    ------
+    InvalidInput
+        For a type that holds no ids (see :func:`check_ids`).
+    """
+    check_ids(column.type, "unit")
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_floating(column.type):
+        values = pc.add(pc.cast(column, pa.float64()), 0.0)  # -0.0 + 0.0 is 0.0
+        column = pc.cast(pc.if_else(pc.is_finite(values), values, None), pa.large_string())
+    if pa.types.is_fixed_size_binary(column.type):
+        column = pc.cast(column, pa.binary())
+    if not is_text(column.type):
+        column = pc.cast(column, pa.large_string())
+    trimmed = _trimmed(pc.cast(column, pa.large_binary()))
+    return pc.if_else(pc.greater(pc.binary_length(trimmed), 0), trimmed, None)
+
+
+def _trimmed(keys: pa.Array) -> pa.Array:
+    """Bytes without blanks around them; they need not be UTF-8."""
+    blank = pc.match_substring_regex(keys, r"^[ \t\r\n]|[ \t\r\n]$")
+    if not pc.any(blank).as_py():
+        return keys
+    return pa.array([None if key is None else key.strip(b" \t\r\n") for key in keys.to_pylist()], pa.large_binary())
+
+
+def check_ids(kind: pa.DataType, name: str) -> None:
+    """Refuse a type whose cells are no ids; types are public, cells are not."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (readable(value) or pa.types.is_fixed_size_binary(value)):
+        raise InvalidInput(f"unit column {name!r} is of type {kind}: ids are numbers or text")
+
+
+def ids_of(unit: Any) -> pa.Array | pa.ChunkedArray:
+    """One id a row, of anything like an array of shape (n,).
+
+    Objects and lists are read cell by cell, so that no cell decides how another is read.
+
+    Raises
+    ------
+    InvalidInput
+        For another shape, a single text, or a type that holds no ids.
+    """
+    if isinstance(unit, str | bytes):
+        raise InvalidInput("unit= takes one id for each row of X; a column is named in fit_table(.., unit=)")
+    if isinstance(unit, pa.Array | pa.ChunkedArray):
+        ids = unit
+    elif hasattr(unit, "to_arrow"):  # Polars
+        ids = unit.to_arrow()
+    else:
+        ids = _from_array(unit)
+    check_ids(ids.type, "unit")
+    return ids
+
+
+def _from_array(unit: Any) -> pa.Array:
+    array = np.asarray(unit, dtype=object if isinstance(unit, list | tuple) else None)
+    if array.ndim != 1:
+        raise InvalidInput(f"unit= takes one id for each row, an array of shape (n,), not of shape {array.shape}")
+    if array.dtype.kind in "biuf":
+        return pa.array(array.astype(np.float64) if array.dtype.kind == "f" else array)
+    if array.dtype.kind in "OUST":
+        return pa.array([_cell(cell) for cell in array.tolist()], pa.large_binary())
+    raise InvalidInput(f"unit= is an array of type {array.dtype}: ids are numbers or text")
+
+
+def _cell(cell: Any) -> bytes | None:
+    """An object as the bytes of an id; None where it is none. Nothing that a cell does may be seen."""
+    try:
+        if isinstance(cell, bytes):
+            return cell
+        if isinstance(cell, UUID):
+            return str(cell).encode()
+        if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
+            return str(int(cell)).encode()
+        if isinstance(cell, float) and not math.isfinite(cell):
+            return None
+        if isinstance(cell, float) and cell.is_integer():
+            return str(int(cell)).encode()
+        text = text_of(cell)
+    except Exception:  # an object may raise anything at all
+        return None
+    return None if text is None else text.encode()

@@ -1,0 +1,160 @@
+"""Bounded contributions: whatever one unit's rows become, no query moves by more than k sensitivities.
+
+Tables are neighbours as docs/privacy/units.md has it: of the same length, equal outside one set of rows; inside it
+all rows of the one table belong to one unit or to none, and all rows of the other likewise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.spatial.distance import pdist
+
+from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation
+from dpregress.mechanisms import Gaussian
+from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.queries import Query
+from dpregress.releases import Vector
+from dpregress.rows import ArraySource, CappedSource, PrivateRows, RawRows, ThreadedEngine
+from dpregress.rows.units import counted
+from tests import registry
+from tests.laws.spies import watched
+from tests.laws.test_accounting import _assert_paid_first, table_of
+from tests.laws.test_sensitivity import some_rows
+from tests.registry import ESTIMATORS, FRAMES, QUERIES, EstimatorEntry, QueryEntry
+
+Ids = list[str | None]
+CLOSE = 1e-9
+
+
+def capped(rows: RawRows, ids: Ids, most: int) -> PrivateRows:
+    assert rows.y is not None
+    source = CappedSource(ArraySource(rows.x, rows.y), [pa.array(ids, pa.string())], most)
+    return PrivateRows(source, ThreadedEngine(workers=1))
+
+
+def neighbours(rng: np.random.Generator, n: int, most: int) -> tuple[np.ndarray, Ids, Ids]:
+    """Rows that differ, and the ids of two tables: the unit owns any number of rows, up to four times k, in either."""
+    ids: Ids = [None if rng.random() < 0.1 else f"other {i}" for i in rng.integers(n // 3 + 1, size=n)]
+    changed = rng.choice(n, size=min(n, 4 * most), replace=False)
+    one, other = ids.copy(), ids.copy()
+    names = ("u", "u") if rng.random() < 0.5 else ("u", "v")
+    for table, name, share in zip((one, other), names, rng.choice([0.0, 0.3, 1.0], size=2), strict=True):
+        for place in changed:
+            table[place] = name if rng.random() < share else None
+    return changed, one, other
+
+
+def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
+    """The unit's rows are exchanged for others, its own number of rows with them."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    rows = some_rows(query, rng, 20)
+    assert rows.y is not None
+    n = len(rows.x)
+    for most in (1, 2, 5):
+        allowed = most * float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+        for _ in range(5):
+            changed, ids, other_ids = neighbours(rng, n, most)
+            taken = rng.integers(n, size=len(changed))
+            x, y = rows.x.copy(), rows.y.copy()
+            x[changed], y[changed] = rows.x[taken], rows.y[taken]
+            found = exact_total(query, capped(rows, ids, most))
+            moved = np.linalg.norm(exact_total(query, capped(RawRows(x, y), other_ids, most)) - found)
+            assert moved <= allowed, f"a unit of {most} rows moves the sum by {moved}, {allowed} is allowed for"
+
+
+def check_reached(entry: QueryEntry, frame: str, seed: int) -> None:
+    """Where a pair of rows reaches the sensitivity, k copies of it reach the k-fold, and no more than k count."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    if not query.tight:
+        return
+    rows, most = some_rows(query, rng, 30), 3
+    assert rows.y is not None
+    furthest = pdist(np.array([_unit_of(query, rows, i, most) for i in range(len(rows.x))])).max()
+    claim = most * query.sensitivity(Relation.REPLACE_ONE)
+    assert 0.99 * claim <= furthest <= claim * (1 + CLOSE)
+
+
+def _unit_of(query: Query, rows: RawRows, place: int, most: int) -> Vector:
+    """The answer on a table of one unit with 2k copies of one row."""
+    assert rows.y is not None
+    copies = RawRows(np.repeat(rows.x[[place]], 2 * most, axis=0), np.repeat(rows.y[[place]], 2 * most))
+    return exact_total(query, capped(copies, ["u"] * (2 * most), most))
+
+
+def check_uncounted(entry: QueryEntry, frame: str, seed: int) -> None:
+    """A row that does not count adds exactly nothing, and leaving one out is never worse than replacing it."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    rows = some_rows(query, rng, 20)
+    assert not exact_total(query, capped(rows, [None] * len(rows.x), 3)).any()
+    assert query.contribution() <= query.replacement()
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("entry", QUERIES, ids=str)
+@pytest.mark.parametrize("law", [check_sensitivity, check_reached, check_uncounted], ids=lambda law: law.__name__)
+def test_query(law: Callable[..., None], entry: QueryEntry, frame: str, seed: int) -> None:
+    """Deterministic bounds: no seed can break them."""
+    law(entry, frame, seed)
+
+
+def check_rule(seed: int) -> None:
+    """No unit has a say in which rows of others count; at most k rows of the one that changes count in either table."""
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        n, most = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+        changed, one, other = neighbours(rng, n, most)
+        masks = [counted([pa.array(ids, pa.string())], n, most) for ids in (one, other)]
+        same = np.setdiff1d(np.arange(n), changed)
+        np.testing.assert_array_equal(masks[0][same], masks[1][same])
+        assert max(mask[changed].sum() for mask in masks) <= most
+
+
+def test_rule(seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    check_rule(seed)
+
+
+# ---------------------------------------------------------------- fits
+
+
+def units(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.integers(n // 2, size=n)
+
+
+def check_promise(entry: EstimatorEntry, seed: int) -> None:
+    """k-fold of what hides a row adds up to the budget, and the ledger of that unit holds just that. Any noise."""
+    rng = np.random.default_rng(seed)
+    x, y = entry.data(rng)
+    for budget, most in ((GDP(9.0), 3), (ApproxDP(40.0, 1e-6), 2)):
+        ledger = MemoryLedger(GDP(20.0), unit="person")
+        table = table_of(x, y).assign(person=units(rng, len(x)))
+        model = entry.make(rng, privacy=budget, ledger=ledger)
+        with (
+            watched() as steps,
+            patch.object(Gaussian, "release", autospec=True, side_effect=Gaussian.release) as spied,
+        ):
+            model.fit_table(table, "y", unit="person", max_rows_per_unit=most)
+        _assert_paid_first(steps)
+        noise = math.hypot(*(call.args[0].spend.mu for call in spied.call_args_list))
+        assert math.isclose(noise * most, budget.gaussian_mu, rel_tol=CLOSE), "the noise does not hide k rows"
+        statement = model.privacy_
+        assert math.isclose(statement.events.mu, budget.gaussian_mu, rel_tol=CLOSE)
+        assert [charge.event for charge in ledger.charges] == [statement.promise]
+        assert math.isclose(statement.record_mu * most, statement.mu, rel_tol=CLOSE)
+        assert (statement.unit, statement.max_rows_per_unit) == ("person", most)
+        assert len(model.coef_) == x.shape[1]
+
+
+@pytest.mark.parametrize("entry", ESTIMATORS, ids=str)
+def test_draws_are_the_promise_for_a_unit(entry: EstimatorEntry, seed: int) -> None:
+    """Holds for any seed and any noise."""
+    check_promise(entry, seed)
