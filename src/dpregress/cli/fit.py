@@ -14,7 +14,11 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("data", type=_PATH)
+@click.argument("data", nargs=-1)
+@click.option(
+    "--sql", "database", metavar="URL", help="Read a query in place of DATA: duckdb://, sqlite://, postgresql://."
+)
+@click.option("--query", help="The SELECT statement for --sql.")
 @click.option("--target", required=True, help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option("--public", "public_rows", type=_PATH, help="Public rows (CSV, Parquet) or moments (JSON).")
@@ -36,7 +40,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--overwrite", is_flag=True, help="Replace results that are there.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
 def fit(
-    data: Path,
+    data: tuple[str, ...],
+    database: str | None,
+    query: str | None,
     target: str,
     features: str | None,
     public_rows: Path | None,
@@ -55,7 +61,10 @@ def fit(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Fit a private regression to DATA (CSV or Parquet): linear, logistic, Poisson or Gamma.
+    """Fit a private regression to DATA: linear, logistic, Poisson or Gamma.
+
+    DATA are CSV or Parquet files, or patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
+    place. They are streamed: memory does not grow with them.
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
@@ -68,18 +77,19 @@ def fit(
     \b
     Example:
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
+      dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
+          --public pilot.csv --epsilon 1 --delta 1e-6
     """
     from dpregress import ApproxDP
-    from dpregress.cli.output import check_out, progress_bar, write_all
+    from dpregress.cli.output import check_out, write_all
     from dpregress.cli.tables import choose_features, load_public, load_schema, split_names
 
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
     if public_rows is None and schema is None:
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
-    if public_rows is not None and data.exists() and public_rows.exists() and data.samefile(public_rows):
-        raise InvalidInput(f"{public_rows} is the private table itself: --public takes rows that are public already")
-    columns = choose_features(data, target, split_names(features), public_rows, schema)
+    source = _source(data, database, query, public_rows)
+    columns = choose_features(source, target, split_names(features), public_rows, schema)
     model = _model(family, classes, recipe, alpha)
     public, left_out = None, 0
     if public_rows is not None:
@@ -94,11 +104,29 @@ def fit(
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
-    with progress_bar("reading private rows") as progress, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
-        model.fit_table(data, target, columns, progress=progress)
-    write_all(out, _texts(model, data, target))
+        model.fit_table(source, target, columns)
+    write_all(out, _texts(model, Path(data[0]).name if data else "a query", target))
     _print(model, target, left_out, out)
+
+
+def _source(data: tuple[str, ...], database: str | None, query: str | None, public: Path | None):  # type: ignore[no-untyped-def]
+    """What ``fit_table`` takes: the files, or the query."""
+    from dpregress import SQLQuery
+    from dpregress.rows.files import paths_of
+
+    if (database is None) != (query is None):
+        raise InvalidInput("--sql and --query go together: the URL of a database and a SELECT statement")
+    if (database is None) == (not data):
+        raise InvalidInput("give DATA (files or patterns), or --sql with --query; not both")
+    if database is not None and query is not None:
+        return SQLQuery(database, query)
+    paths = paths_of(data)
+    for path in paths:
+        if isinstance(path, Path) and public is not None and public.exists() and path.samefile(public):
+            raise InvalidInput(f"{public} is the private table itself: --public takes rows that are public already")
+    return paths
 
 
 def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
@@ -123,14 +151,14 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
-def _texts(model, data: Path, target: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
+def _texts(model, table: str, target: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
     from dpregress import __version__
     from dpregress.releases.files import model_text, privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
     page = fit_page(
-        f"{target} in {data.name}", [Fitted("Coefficients", model.coefficients_, model.privacy_)], software=software
+        f"{target} in {table}", [Fitted("Coefficients", model.coefficients_, model.privacy_)], software=software
     )
     text = model_text(
         model.coefficients_, model.privacy_, model.moments_, software=software, response=model.response_model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.rows.encoding import Encoder, is_text, to_numbers
 from dpregress.rows.files import names_of, read
+from dpregress.rows.sources import reader_of
 
 
 def load_schema(path: Path | None) -> Schema | None:
@@ -31,27 +33,28 @@ def split_names(text: str | None) -> list[str] | None:
 
 
 def choose_features(
-    data: Path, target: str, features: Sequence[str] | None, public: Path | None, schema: Schema | None
+    data: Any, target: str, features: Sequence[str] | None, public: Path | None, schema: Schema | None
 ) -> list[str]:
-    """The feature columns: those asked for, else all of DATA but the target; the public side must know them all."""
-    columns = names_of(data)
-    for path, names in ((data, columns), *(((public, _names(public)),) if public is not None else ())):
+    """The feature columns: those asked for, else all of the data but the target; the public side must know them all."""
+    reader = reader_of(data)
+    columns, where = reader.schema.names, reader.name
+    for path, names in ((where, columns), *(((public, _names(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
     for name in [target, *(features or [])]:
         if name not in columns:
-            raise InvalidInput(f"no column {name!r} in {data}; it has {', '.join(columns[:12])}")
+            raise InvalidInput(f"no column {name!r} in {where}; it has {', '.join(columns[:12])}")
     chosen = list(features) if features is not None else [name for name in columns if name != target]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     if not chosen:
-        raise InvalidInput(f"{data} has no column beside {target!r} to regress on")
+        raise InvalidInput(f"{where} has no column beside {target!r} to regress on")
     known, needed = _known_columns(public, schema, chosen)
     unknown = [name for name in needed if name not in known]
     if unknown:
-        where = f"in {public}" if public is not None else "in the schema"
-        raise InvalidInput(f"no column {unknown[0]!r} {where}: add it there, or choose columns with --features")
+        known_by = public if public is not None else "the schema"
+        raise InvalidInput(f"no column {unknown[0]!r} in {known_by}: add it there, or choose columns with --features")
     return chosen
 
 

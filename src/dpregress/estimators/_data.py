@@ -15,9 +15,10 @@ from sklearn.exceptions import DataConversionWarning
 from dpregress.errors import InvalidInput
 from dpregress.public import PublicMoments, Schema
 from dpregress.releases import Matrix, Vector
-from dpregress.rows import ArraySource, Encoder, Source, TableSource
+from dpregress.rows import ArraySource, Encoder, Source, StreamSource, TableSource
 from dpregress.rows.encoding import text_of, to_numbers
-from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.files import in_memory, is_table, present, to_table
+from dpregress.rows.sources import reader_of
 
 
 def training_source(
@@ -52,10 +53,10 @@ def training_source(
 
 def training_table(
     source: Any, target: str, features: Sequence[str] | None, schema: Schema | None, classes: tuple[str, ...]
-) -> tuple[pa.Table, Encoder]:
-    """The needed columns of a file or table, and their encoder."""
-    in_memory = is_table(source)
-    names = to_table(source).schema.names if in_memory else names_of(source)
+) -> tuple[TableSource | StreamSource, Encoder]:
+    """The needed columns of files, a query or a table, and their encoder; nothing is read yet but types."""
+    reader = None if in_memory(source) else reader_of(source)
+    names = (to_table(source) if reader is None else reader).schema.names
     if isinstance(features, str):
         raise InvalidInput(f"features takes a list of column names: [{features!r}]")
     if features is None:
@@ -63,9 +64,16 @@ def training_table(
     if target in features:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     encoder = Encoder.of(features, target, schema, classes)
-    table = to_table(source, encoder.needed) if in_memory else read(source, encoder.needed)
-    encoder.check_types(table.schema)
-    return table, encoder
+    found: TableSource | StreamSource
+    if reader is None:
+        found = TableSource(to_table(source, encoder.needed), encoder)
+    else:
+        present(encoder.needed, names)
+        found = StreamSource(reader, encoder)
+    encoder.check_types(found.schema)
+    if reader is not None:
+        reader.check(encoder.needed)
+    return found, encoder
 
 
 def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:

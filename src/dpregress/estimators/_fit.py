@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpregress.accounting import GDP, Event, Ledger, MemoryLedger, PrivacyStatement, gaussian_promise
 from dpregress.errors import InvalidInput, LedgerError
 from dpregress.estimators._data import design, matrix, training_source, training_table
+from dpregress.estimators._progress import shown
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -24,7 +25,7 @@ from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Vector
 from dpregress.releases.files import ResponseModel
-from dpregress.rows import PrivateRows, Source, TableSource, ThreadedEngine
+from dpregress.rows import Engine, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
@@ -106,33 +107,57 @@ class PrivateLinearModel(BaseEstimator):
         return self._fit_source(budget, source, features, target, progress)
 
     def fit_table(
-        self, source: Any, target: str, features: Sequence[str] | None = None, *, progress: Progress | None = None
+        self,
+        source: Any,
+        target: str = "y",
+        features: Sequence[str] | None = None,
+        engine: Engine | None = None,
+        progress: bool | Progress = True,
     ) -> Self:
-        """Fit a column of a table on its others, as :meth:`fit` does.
+        """Fit a column of any table on its others, as :meth:`fit` does, in a constant amount of memory.
 
         Parameters
         ----------
-        source : path or table
-            A CSV or Parquet file, or a pandas, Polars or Arrow table. Private.
-        target : str
+        source : path, list of paths, table or query
+            CSV or Parquet files (a path, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or Arrow
+            table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
+            anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
+        target : str, default="y"
             The response's column.
         features : sequence of str, optional
             Columns to regress on; default: all others.
-        progress : callable, optional
+        engine : Engine, optional
+            How the sums are computed; default: threads, one for each processor.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
 
         Raises
         ------
         InvalidInput
             For a file or column that is not there, and all that :meth:`fit` refuses.
+        SourceError
+            When the rows cannot be read to their end, or change between passes; what was charged stays charged.
         """
         budget = self._checked_parameters()
-        table, encoder = training_table(source, target, features, self.schema, self.target_classes)
+        if not isinstance(progress, bool) and not callable(progress):
+            raise InvalidInput(f"progress= takes True, False or a callable, not a {type(progress).__name__}")
+        if engine is not None and not isinstance(engine, Engine):
+            raise InvalidInput(f"engine= takes an Engine, not a {type(engine).__name__}")
+        rows, encoder = training_table(source, target, features, self.schema, self.target_classes)
         self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
         self.n_features_in_ = len(encoder.columns)
-        return self._fit_source(budget, TableSource(table, encoder), encoder.features, target, progress)
+        with shown(progress) as report:
+            return self._fit_source(budget, rows, encoder.features, target, report, engine)
 
     def _fit_source(
-        self, budget: Event, source: Source, features: tuple[str, ...], target: str, progress: Progress | None
+        self,
+        budget: Event,
+        source: Source,
+        features: tuple[str, ...],
+        target: str,
+        progress: Progress | None,
+        engine: Engine | None = None,
     ) -> Self:
         if source.n == 0 or not features:
             missing = "rows" if source.n == 0 else "features"
@@ -160,7 +185,8 @@ class PrivateLinearModel(BaseEstimator):
         if ledger.account.unit != _UNIT:
             raise LedgerError(f"this ledger counts a {ledger.account.unit}; a fit protects a {_UNIT}")
         reservation = ledger.reserve(promise, note=f"{type(self).__name__} of {target}")
-        rows = PrivateRows(source, ThreadedEngine(progress=progress))
+        engine = ThreadedEngine() if engine is None else engine
+        rows = PrivateRows(source, engine if progress is None else engine.reporting(progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
         result = _coefficients(solution, self._uncertainty(solution), facts)
