@@ -94,11 +94,17 @@ class ThreadedEngine(Engine):
         self, work: Callable[[Piece], tuple[int, Vector]], pieces: Iterator[Piece], *, alone: bool
     ) -> Iterator[tuple[int, Vector]]:
         """Values in the order of the chunks, with a few in flight while the next are read."""
-        if alone or self.workers == 1:
+        if alone:
             yield from map(work, pieces)
             return
+        with _controller().limit(limits=1, user_api="blas"):
+            yield from self._pooled(work, pieces) if self.workers > 1 else map(work, pieces)
+
+    def _pooled(
+        self, work: Callable[[Piece], tuple[int, Vector]], pieces: Iterator[Piece]
+    ) -> Iterator[tuple[int, Vector]]:
         pending: deque[Future[tuple[int, Vector]]] = deque()
-        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
+        with ThreadPoolExecutor(self.workers) as pool:
             for piece in pieces:
                 pending.append(pool.submit(work, piece))
                 if len(pending) > 2 * self.workers:
