@@ -6,6 +6,7 @@ A database may fail on a cell and quote it, so only what it says before any row 
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -139,11 +140,13 @@ class _ADBCReader(Reader):
         self._query = _subquery(query)
         with public("the database cannot be reached"):
             self._connection: Any = dbapi.connect(url)
+        weakref.finalize(self, self._connection.close)
         with public("the query cannot be planned"):
             self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             with self._connection.cursor() as cursor:
                 cursor.execute(f"SELECT * FROM {self._query} LIMIT 0")
-                self._schema = cursor.fetch_arrow_table().schema
+                found = cursor.fetch_arrow_table().schema
+        self._schema = pa.schema([(field.name, _storage(field.type)) for field in found])
 
     def _run(self, statement: str) -> None:
         with self._connection.cursor() as cursor:
@@ -166,7 +169,17 @@ class _ADBCReader(Reader):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come
         with self._connection.cursor() as cursor:
             cursor.execute(f"SELECT {quoted(columns)} FROM {self._query}")
-            yield from cursor.fetch_record_batch()
+            for batch in cursor.fetch_record_batch():
+                arrays = [
+                    column.storage if isinstance(column.type, pa.BaseExtensionType) else column
+                    for column in batch.columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    """How a type that Arrow lacks is sent: of numeric the digits, as text."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def _subquery(query: str) -> str:
