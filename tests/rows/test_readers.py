@@ -57,15 +57,15 @@ def test_every_kind_gives_the_same_chunks(kind: str, rows: int, tmp_path: Path) 
     source, expected = stream(KEPT[kind](TABLE, tmp_path)), TableSource(TABLE, ENCODER)
     assert source.n == N
     for _ in range(2):
-        for found, wanted in zip(source.chunks(rows), expected.chunks(rows), strict=True):
-            assert found.first_row == wanted.first_row
-            np.testing.assert_array_equal(found.x, wanted.x)
-            np.testing.assert_array_equal(found.y, wanted.y)
+        for chunk, wanted in zip(source.chunks(rows), expected.chunks(rows), strict=True):
+            assert chunk.first_row == wanted.first_row
+            np.testing.assert_array_equal(chunk.x, wanted.x)
+            np.testing.assert_array_equal(chunk.y, wanted.y)
     (response,) = source.responses().chunks(5_000)
     assert response.x.shape == (N, 0)
     np.testing.assert_array_equal(response.y, TABLE["y"].to_numpy())
-    found_column = pa.chunked_array([chunk for piece in source.column("count") for chunk in piece.chunks])
-    np.testing.assert_array_equal([float(cell) for cell in found_column.to_pylist()], TABLE["count"].to_numpy())
+    found = [float(cell) for piece in source.column("count") for cell in piece.to_pylist()]
+    np.testing.assert_array_equal(found, TABLE["count"].to_numpy())
 
 
 def test_threads_do_not_change_a_bit_of_a_streamed_sum(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def reading(name: str) -> Iterator[None]:
         raise SourceError(f"{name} cannot be read to its end: it is damaged, or a query on it fails") from None
 
 
-def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
     """These columns in chunks of exactly ``rows`` rows, but for the last, however the batches fall.
 
     Raises
@@ -81,7 +81,7 @@ def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Tab
         while rest.num_rows >= rows - have:
             held.append(rest.slice(0, rows - have))
             rest = rest.slice(rows - have)
-            yield pa.Table.from_batches(held)
+            yield _joined(held)
             held, have = [], 0
         if rest.num_rows:
             held.append(rest)
@@ -89,7 +89,11 @@ def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Tab
     if seen != reader.n:
         raise _changed(reader)
     if held:
-        yield pa.Table.from_batches(held)
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.Table | pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches)
 
 
 def _guarded(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:

@@ -89,7 +89,7 @@ class _Encoded(Source):
     encoder: Encoder
 
     @abstractmethod
-    def _tables(self, rows: int) -> Iterator[pa.Table]:
+    def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         """The needed columns, in tables of exactly ``rows`` rows but for the last."""
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
@@ -103,7 +103,7 @@ class _Encoded(Source):
             first += table.num_rows
 
 
-def _encoded(encoder: Encoder, table: pa.Table, first: int) -> RawRows:
+def _encoded(encoder: Encoder, table: pa.Table | pa.RecordBatch, first: int) -> RawRows:
     return RawRows(encoder.x(table), encoder.y(table), first)
 
 
@@ -129,11 +129,11 @@ class TableSource(_Encoded):
         """Names and types of the columns."""
         return self.table.schema
 
-    def column(self, name: str) -> Iterator[pa.ChunkedArray]:
+    def column(self, name: str) -> Iterator[pa.Array | pa.ChunkedArray]:
         """One column, in the order of the rows."""
         yield self.table[name]
 
-    def _tables(self, rows: int) -> Iterator[pa.Table]:
+    def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         for first in range(0, self.n, rows):
             yield self.table.slice(first, rows)
 
@@ -160,18 +160,18 @@ class StreamSource(_Encoded):
         """Names and types of the columns."""
         return self.reader.schema
 
-    def column(self, name: str) -> Iterator[pa.ChunkedArray]:
+    def column(self, name: str) -> Iterator[pa.Array | pa.ChunkedArray]:
         """One column, in the order of the rows, by a pass of its own."""
         for table in self._read((name,), 1 << 16):
-            yield table[name]
+            yield table.column(name)
 
     def responses(self) -> Self:
         return replace(self, encoder=Encoder((), self.encoder.target, self.encoder.classes))
 
-    def _tables(self, rows: int) -> Iterator[pa.Table]:
+    def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         return self._read(self.encoder.needed, rows)
 
-    def _read(self, columns: tuple[str, ...], rows: int) -> Iterator[pa.Table]:
+    def _read(self, columns: tuple[str, ...], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         try:
             yield from chunks(self.reader, columns, rows)
         except SourceError as error:
