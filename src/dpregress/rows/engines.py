@@ -59,12 +59,12 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class ThreadedEngine(Engine):
-    """Chunks on a pool of threads, one BLAS thread each.
+    """Chunks on a pool of threads, one BLAS thread each, while the calling thread reads.
 
     Parameters
     ----------
     workers : int, optional
-        Default: the processors this process may use.
+        Threads that work on sums. Default: the processors this process may use.
     progress : callable, optional
         Called with (rows done, rows in all).
     """
@@ -97,14 +97,8 @@ class ThreadedEngine(Engine):
         if alone:
             yield from map(work, pieces)
             return
-        with _controller().limit(limits=1, user_api="blas"):
-            yield from self._pooled(work, pieces) if self.workers > 1 else map(work, pieces)
-
-    def _pooled(
-        self, work: Callable[[Piece], tuple[int, Vector]], pieces: Iterator[Piece]
-    ) -> Iterator[tuple[int, Vector]]:
         pending: deque[Future[tuple[int, Vector]]] = deque()
-        with ThreadPoolExecutor(self.workers) as pool:
+        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
             for piece in pieces:
                 pending.append(pool.submit(work, piece))
                 if len(pending) > 2 * self.workers:
