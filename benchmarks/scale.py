@@ -227,7 +227,8 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     yield f"read through the same reader   {read:6.2f} s   1.00   ({found['read cpu']:.2f} s of CPU)"
     yield f"read, Arrow's own threads      {found['threads']:6.2f} s   {found['threads'] / read:.2f}"
     cpu = found["fit cpu"]
-    yield f"fit, one pass                  {found['fit']:6.2f} s   {found['fit'] / read:.2f}   ({cpu:.2f} s; claimed 1.6)"
+    fit = found["fit"]
+    yield f"fit, one pass                  {fit:6.2f} s   {fit / read:.2f}   ({cpu:.2f} s of CPU; claimed 1.6)"
     yield f"the same CPU on two free cores {cpu / 2:6.2f} s   {cpu / 2 / found['read cpu']:.2f}"
     yield f"fit, and a pass over y         {found['two']:6.2f} s   {found['two'] / read:.2f}"
     yield f"each further pass (scores)     {found['pass']:6.2f} s   {found['pass'] / read:.2f}   (claimed 1.6)"
