@@ -248,9 +248,9 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     for rows in (long // 100, long // 10, long):
         done = task("generated", f"{rows}x{D}")
         yield f"n = {rows:>13,} {done['seconds']:18.2f} {1e9 * done['seconds'] / rows:9.0f} {done['peak']:9.0f}"
-    yield "\ngenerated rows, n d^2 = 1e9   seconds   ps a (row d^2)"
+    yield "\ngenerated rows, n d^2 = 5e9   seconds   ps a (row d^2)"
     for d in (10, 20, 50, 100, 200):
-        rows = 10**9 // d**2
+        rows = 5 * 10**9 // d**2
         done = task("generated", f"{rows}x{d}")
         yield f"d = {d:<4} n = {rows:>12,} {done['seconds']:12.2f} {1e12 * done['seconds'] / (rows * d * d):12.0f}"
 
