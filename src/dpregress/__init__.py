@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DPRidge,
     )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
+    from dpregress.rows import SQLQuery
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ _EXPORTS = {
     "PrivacyStatement": "accounting",
     "PublicMoments": "public",
     "PureDP": "accounting",
+    "SQLQuery": "rows",
     "SQLiteLedger": "accounting",
     "Schema": "public",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "PrivacyStatement",
     "PublicMoments",
     "PureDP",
+    "SQLQuery",
     "SQLiteLedger",
     "Schema",
     "__version__",

@@ -10,6 +10,7 @@
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
     │   ├── NotAnswered               this trust model cannot answer that query
     │   └── UnsafeNoise               a noise scale at which the sampler would return the data itself
+    ├── SourceError                   private rows could not be read to their end; what was charged stays charged
     ├── OutputError                   results could not be written; what was charged stays charged
     └── LedgerError                   no such ledger or budget, or a file that is not one
 
@@ -47,6 +48,10 @@ class NotAnswered(PrivacyError):
 
 class UnsafeNoise(PrivacyError):
     """A noise scale at which a sampler would hand back the data itself."""
+
+
+class SourceError(DPRegressError):
+    """Private rows could not be read to their end, or changed between passes; what was charged stays charged."""
 
 
 class OutputError(DPRegressError):

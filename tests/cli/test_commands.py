@@ -68,18 +68,3 @@ def test_ledger_show_refuses_other_files(tables: Path, capsys: pytest.CaptureFix
         refused = run(capsys, "ledger", "show", tables / name)
         assert refused.code == 2
         assert refused.err.count("\n") == 1
-
-
-def test_progress_bar_appears_only_when_it_takes_long(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dpregress.cli import output
-
-    with output.progress_bar("reading") as report:
-        report(1, 10)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(output, "_PATIENCE", -1.0)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with output.progress_bar("reading") as report:
-        report(1, 10)
-    assert "reading" in capsys.readouterr().err

@@ -261,7 +261,7 @@ def test_rows_need_names_and_columns_no_second_name() -> None:
         model.fit_table(rows, "cost")
     with pytest.raises(InvalidInput, match="X has 100 rows, y has 99"):
         model.fit(rows[["age"]], rows["cost"][:99])
-    with pytest.raises(InvalidInput, match="name the response's column"):
+    with pytest.raises(InvalidInput, match="no column 'y' in the table"):
         DPLinearRegression(GDP(2.0), schema=SCHEMA).fit_table(rows)
     model.fit_table(rows)
     with pytest.raises(InvalidInput, match="no column 'age'"):

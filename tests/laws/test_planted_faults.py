@@ -304,7 +304,7 @@ def whitening_not_undone(patch: Patch) -> None:
 
 
 def every_row_counts(patch: Patch) -> None:
-    patch.setattr(CappedSource, "chunks", lambda self, rows: self.rows.chunks(rows))
+    patch.setattr(CappedSource, "pieces", lambda self, rows: self.rows.pieces(rows))
 
 
 def uncounted_rows_not_zeroed(patch: Patch) -> None:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix
 from dpregress.rows import Encoder
+from dpregress.rows.csv_text import MISSING
 from dpregress.rows.encoding import to_levels, to_numbers
-from dpregress.rows.files import MISSING, is_table, names_of, read, to_table
+from dpregress.rows.files import is_table, names_of, read, to_table
 from tests.rows.leaks import everything_said
 from tests.rows.properties import untimed
 

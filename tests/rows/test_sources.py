@@ -49,7 +49,9 @@ def test_tables_give_the_rows_and_sums_of_an_array(kind: str) -> None:
         assert found.first_row == expected.first_row
         np.testing.assert_array_equal(found.x, expected.x)
         np.testing.assert_array_equal(found.y, expected.y)
-    assert sums(table) == sums(array)
+    # sums over rows depend on how these lie in memory, in their last bits
+    assert sums(table) == sums(ArraySource(np.asfortranarray(X), Y))
+    np.testing.assert_allclose(sums(table), sums(array), rtol=1e-12)
 
 
 def test_chunks_can_be_walked_through_again() -> None:

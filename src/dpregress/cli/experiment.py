@@ -38,7 +38,8 @@ def rand_health(out: Path, overwrite: bool) -> None:
     """
     from dpregress import __version__
     from dpregress.accounting import together
-    from dpregress.cli.output import check_out, number, print_table, progress_bar, write_all
+    from dpregress.cli.output import check_out, number, print_table, write_all
+    from dpregress.estimators._progress import progress_bar
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
 

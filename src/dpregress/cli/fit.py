@@ -14,7 +14,11 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("data", type=_PATH)
+@click.argument("data", nargs=-1)
+@click.option(
+    "--sql", "database", metavar="URL", help="Read a query in place of DATA: duckdb://, sqlite://, postgresql://."
+)
+@click.option("--query", help="The SELECT statement for --sql.")
 @click.option("--target", help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option("--formula", help='In place of --target and --features, such as "visits ~ age + C(plan)".')
@@ -39,7 +43,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--overwrite", is_flag=True, help="Replace results that are there.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
 def fit(
-    data: Path,
+    data: tuple[str, ...],
+    database: str | None,
+    query: str | None,
     target: str | None,
     features: str | None,
     formula: str | None,
@@ -61,7 +67,10 @@ def fit(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Fit a private regression to DATA (CSV or Parquet): linear, logistic, Poisson or Gamma.
+    """Fit a private regression to DATA: linear, logistic, Poisson or Gamma.
+
+    DATA are CSV or Parquet files, or patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
+    place. They are streamed: memory does not grow with them.
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
@@ -78,9 +87,11 @@ def fit(
           --unit person_id --max-rows-per-unit 4
       dpregress fit visits.csv --formula "visits ~ age + C(smoker) + age:smoker" --schema visits.toml \\
           --epsilon 1 --delta 1e-6
+      dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
+          --public pilot.csv --epsilon 1 --delta 1e-6
     """
     from dpregress import ApproxDP
-    from dpregress.cli.output import check_out, progress_bar, write_all
+    from dpregress.cli.output import check_out, write_all
     from dpregress.cli.tables import (
         choose_features,
         load_formula_public,
@@ -94,19 +105,18 @@ def fit(
     schema = load_schema(schema_file)
     if public_rows is None and schema is None:
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
-    if public_rows is not None and data.exists() and public_rows.exists() and data.samefile(public_rows):
-        raise InvalidInput(f"{public_rows} is the private table itself: --public takes rows that are public already")
+    source = _source(data, database, query, public_rows)
     columns, public, left_out = None, None, 0
     if formula is not None:
         only_formula(target, features, no_intercept)
         model = _model(family, classes, recipe, alpha)
         public, left_out = load_formula_public(
-            formula, data, public_rows, schema, model.target_classes, labelled=not ignore_public_labels
+            formula, source, public_rows, schema, model.target_classes, labelled=not ignore_public_labels
         )
     elif target is None:
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     else:
-        columns = choose_features(data, target, split_names(features), public_rows, schema, unit)
+        columns = choose_features(source, target, split_names(features), public_rows, schema, unit)
         model = _model(family, classes, recipe, alpha)
         if public_rows is not None:
             labels = None if ignore_public_labels else target
@@ -121,11 +131,29 @@ def fit(
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
-    with progress_bar("reading private rows") as progress, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
-        model.fit_table(data, target, columns, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
-    write_all(out, _texts(model, data))
+        model.fit_table(source, target, columns, unit=unit, max_rows_per_unit=max_rows_per_unit)
+    write_all(out, _texts(model, Path(data[0]).name if data else "a query"))
     _print(model, left_out, out)
+
+
+def _source(data: tuple[str, ...], database: str | None, query: str | None, public: Path | None):  # type: ignore[no-untyped-def]
+    """What ``fit_table`` takes: the files, or the query."""
+    from dpregress import SQLQuery
+    from dpregress.rows.files import paths_of
+
+    if (database is None) != (query is None):
+        raise InvalidInput("--sql and --query go together: the URL of a database and a SELECT statement")
+    if (database is None) == (not data):
+        raise InvalidInput("give DATA (files or patterns), or --sql with --query; not both")
+    if database is not None and query is not None:
+        return SQLQuery(database, query)
+    paths = paths_of(data)
+    for path in paths:
+        if isinstance(path, Path) and public is not None and public.exists() and path.samefile(public):
+            raise InvalidInput(f"{public} is the private table itself: --public takes rows that are public already")
+    return paths
 
 
 def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
@@ -150,14 +178,14 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
-def _texts(model, data: Path) -> dict[str, str]:  # type: ignore[no-untyped-def]
+def _texts(model, table: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
     from dpregress import __version__
     from dpregress.releases.files import model_text, privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
     page = fit_page(
-        f"{model.coefficients_.target} in {data.name}",
+        f"{model.coefficients_.target} in {table}",
         [Fitted("Coefficients", model.coefficients_, model.privacy_)],
         software=software,
     )

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dpregress.errors import InvalidInput, OutputError
-from dpregress.rows.engines import Progress
-
-_PATIENCE = 2.0  # seconds before a progress bar appears
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -32,36 +27,6 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 def number(value: float) -> str:
     """Four significant digits."""
     return f"{value:.4g}"
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Progress]:
-    """A callback that draws a bar once a pass has taken two seconds."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    started = time.monotonic()
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task(what)
-
-    def report(done: int, rows: int) -> None:
-        if time.monotonic() - started > _PATIENCE:
-            bar.start()
-            bar.update(task, completed=done, total=rows)
-
-    try:
-        yield report
-    finally:
-        if bar.live.is_started:
-            bar.stop()
 
 
 def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:

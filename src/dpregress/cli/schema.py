@@ -102,7 +102,7 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
     """What a reader of the schema should know before a fit."""
     from dpregress.cli.tables import columns_of
     from dpregress.public import Categorical, Numeric
-    from dpregress.rows.files import MISSING
+    from dpregress.rows.csv_text import MISSING
 
     remarks = []
     unbounded = [name for name, column in schema.columns.items() if isinstance(column, Numeric) and not column.bounds]

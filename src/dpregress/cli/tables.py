@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dpregress.errors import InvalidInput
 from dpregress.estimators._formula import check_numeric, formula_moments, public_moments
@@ -11,6 +12,7 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.files import names_of, read
+from dpregress.rows.sources import reader_of
 
 
 def load_schema(path: Path | None) -> Schema | None:
@@ -29,35 +31,36 @@ def split_names(text: str | None) -> list[str] | None:
 
 
 def choose_features(
-    data: Path,
+    data: Any,
     target: str,
     features: Sequence[str] | None,
     public: Path | None,
     schema: Schema | None,
     unit: str | None = None,
 ) -> list[str]:
-    """The feature columns: those asked for, else all of DATA but the target and the unit's.
+    """The feature columns: those asked for, else all of the data but the target and the unit's.
 
     The public side must know them all.
     """
-    columns = names_of(data)
-    for path, names in ((data, columns), *(((public, columns_of(public)),) if public is not None else ())):
+    reader = reader_of(data)
+    columns, where = reader.schema.names, reader.name
+    for path, names in ((where, columns), *(((public, columns_of(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
     for name in [target, *(features or []), *([unit] if unit is not None else [])]:
         if name not in columns:
-            raise InvalidInput(f"no column {name!r} in {data}; it has {', '.join(columns[:12])}")
+            raise InvalidInput(f"no column {name!r} in {where}; it has {', '.join(columns[:12])}")
     chosen = list(features) if features is not None else [name for name in columns if name not in (target, unit)]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     if not chosen:
-        raise InvalidInput(f"{data} has no column beside {target!r} to regress on")
+        raise InvalidInput(f"{where} has no column beside {target!r} to regress on")
     known, needed = _known_columns(public, schema, chosen)
     unknown = [name for name in needed if name not in known]
     if unknown:
-        where = f"in {public}" if public is not None else "in the schema"
-        raise InvalidInput(f"no column {unknown[0]!r} {where}: add it there, or choose columns with --features")
+        known_by = public if public is not None else "the schema"
+        raise InvalidInput(f"no column {unknown[0]!r} in {known_by}: add it there, or choose columns with --features")
     return chosen
 
 
@@ -88,16 +91,18 @@ def only_formula(target: str | None, features: str | None, no_intercept: bool) -
 
 
 def load_formula_public(
-    formula: str, data: Path, public: Path | None, schema: Schema | None, classes: tuple[str, ...], *, labelled: bool
+    formula: str, data: Any, public: Path | None, schema: Schema | None, classes: tuple[str, ...], *, labelled: bool
 ) -> tuple[PublicMoments | None, int]:
     """Public moments of a formula's columns from rows or a moments file, and how many rows with gaps were left out."""
     encoder = FormulaEncoder.of(formula, schema, classes)
     rows = None if public is None or public.suffix.lower() == ".json" else public
-    for path, columns in ((data, encoder.needed), *([(rows, encoder.sources)] if rows is not None else [])):
-        names = names_of(path)
-        absent = [name for name in columns if name not in names]
+    for table, columns in ((data, encoder.needed), *([(rows, encoder.sources)] if rows is not None else [])):
+        reader = reader_of(table)
+        absent = [name for name in columns if name not in reader.schema.names]
         if absent:
-            raise InvalidInput(f"no column {absent[0]!r} in {path}; it has {', '.join(names[:12])}")
+            raise InvalidInput(
+                f"no column {absent[0]!r} in {reader.name}; it has {', '.join(reader.schema.names[:12])}"
+            )
     if public is None:
         return None, 0
     return formula_moments(public if rows is not None else PublicMoments.load(public), encoder, schema, labelled)

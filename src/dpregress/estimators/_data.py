@@ -16,9 +16,10 @@ from dpregress.accounting import RECORD, Unit
 from dpregress.errors import InvalidInput
 from dpregress.public import PublicMoments, Schema
 from dpregress.releases import Matrix, Vector
-from dpregress.rows import ArraySource, CappedSource, Encoder, Source, TableSource
+from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, StreamSource, TableSource
 from dpregress.rows.encoding import text_of, to_numbers
-from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.files import in_memory, is_table, present, to_table
+from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
 
 
@@ -71,11 +72,11 @@ def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
         raise InvalidInput("max_rows_per_unit goes with unit: say whose rows are counted")
     if most is None:
         raise InvalidInput("unit goes with max_rows_per_unit: say how many rows of one may count")
-    if isinstance(ids, str) and isinstance(source, TableSource):
-        name, column = ids, ids_of(source.table.column(ids))
-    else:
-        name, column = str(getattr(ids, "name", None) or "unit"), ids_of(ids)
-    unit = Unit(name, int(most) if isinstance(most, np.integer) else most)
+    most = int(most) if isinstance(most, np.integer) else most
+    if isinstance(ids, str) and isinstance(source, TableSource | StreamSource):
+        unit = Unit(ids, most)
+        return CappedSource(source, source.column(ids), unit.most), unit
+    unit, column = Unit(str(getattr(ids, "name", None) or "unit"), most), ids_of(ids)
     if len(column) != source.n:
         raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")
     return CappedSource(source, [column], unit.most), unit
@@ -88,10 +89,9 @@ def training_table(
     schema: Schema | None,
     classes: tuple[str, ...],
     unit: str | None = None,
-) -> tuple[pa.Table, Encoder]:
-    """The needed columns of a file or table, with that of the units, and the encoder of the others."""
-    in_memory = is_table(source)
-    names = to_table(source).schema.names if in_memory else names_of(source)
+) -> tuple[Source, Encoder]:
+    """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
+    names = (to_table(source) if in_memory(source) else reader_of(source)).schema.names
     if isinstance(features, str):
         raise InvalidInput(f"features takes a list of column names: [{features!r}]")
     if features is None:
@@ -100,12 +100,25 @@ def training_table(
     if target in features:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     encoder = Encoder.of(features, target, schema, classes)
-    needed = encoder.needed if unit is None else (*encoder.needed, unit)
-    table = to_table(source, needed) if in_memory else read(source, needed)
-    encoder.check_types(table.schema)
+    return encoded(source, encoder, unit), encoder
+
+
+def encoded(source: Any, design: Design, unit: str | None) -> Source:
+    """Rows of files, a query or a table as this design has them, with the column of the units beside it."""
+    needed = design.needed if unit is None else (*design.needed, unit)
+    found: TableSource | StreamSource
+    if in_memory(source):
+        found = TableSource(to_table(source, needed), design)
+    else:
+        reader = reader_of(source)
+        present(needed, reader.schema.names)
+        found = StreamSource(reader, design)
+    design.check_types(found.schema)
     if unit is not None:
-        check_ids(table.schema.field(unit).type, unit)
-    return table, encoder
+        check_ids(found.schema.field(unit).type, unit)
+    if isinstance(found, StreamSource):
+        found.reader.check(needed)
+    return found
 
 
 def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:

@@ -18,6 +18,7 @@ from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, Priva
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
+from dpregress.estimators._progress import shown
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -26,7 +27,7 @@ from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Vector
 from dpregress.releases.files import ResponseModel, WrittenFormula
-from dpregress.rows import FormulaEncoder, PrivateRows, Source, TableSource, ThreadedEngine
+from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
@@ -181,45 +182,58 @@ class PrivateLinearModel(BaseEstimator):
         source: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
+        engine: Engine | None = None,
+        progress: bool | Progress = True,
         *,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
-        progress: Progress | None = None,
     ) -> Self:
-        """Fit a column of a table on its others, as :meth:`fit` does.
+        """Fit a column of any table on its others, as :meth:`fit` does, in a constant amount of memory.
 
         Parameters
         ----------
-        source : path or table
-            A CSV or Parquet file, or a pandas, Polars or Arrow table. Private.
-        target : str
+        source : path, list of paths, table or query
+            CSV or Parquet files (a path, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or Arrow
+            table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
+            anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
+        target : str, default="y"
             The response's column; a formula names it itself.
         features : sequence of str, optional
             Columns to regress on; default: all others, or those of the formula.
+        engine : Engine, optional
+            How the sums are computed; default: threads, one for each processor.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
         unit : str, optional
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature.
         max_rows_per_unit : int, optional
-        progress : callable, optional
 
         Raises
         ------
         InvalidInput
             For a file or column that is not there, and all that :meth:`fit` refuses.
+        SourceError
+            When the rows cannot be read to their end, or change between passes; what was charged stays charged.
         """
         budget = self._checked_parameters()
+        if not isinstance(progress, bool) and not callable(progress):
+            raise InvalidInput(f"progress= takes True, False or a callable, not a {type(progress).__name__}")
+        if engine is not None and not isinstance(engine, Engine):
+            raise InvalidInput(f"engine= takes an Engine, not a {type(engine).__name__}")
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
             rows = self._computed(self.formula, source, None, unit)
-        elif target is None:
-            raise InvalidInput("name the response's column: fit_table(rows, target)")
         else:
+            target = "y" if target is None else target
             table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
             self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
             self.n_features_in_ = len(encoder.columns)
-            rows = self._declared(TableSource(table, encoder), encoder.features, target)
+            rows = self._declared(table, encoder.features, target)
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=bounded, unit=whose), progress)
+        with shown(progress) as report:
+            return self._fit(budget, rows._replace(source=bounded, unit=whose), report, engine)
 
     def _declared(self, source: Source, features: tuple[str, ...], target: str) -> Training:
         """Columns as the schema or the public rows have them."""
@@ -241,7 +255,7 @@ class PrivateLinearModel(BaseEstimator):
         label = encoder.response.label
         return Training(source, encoder.features, label, public, bounds, encoder.intercept, design=encoder.right)
 
-    def _fit(self, budget: Event, data: Training, progress: Progress | None) -> Self:
+    def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
         if data.source.n == 0 or not data.features:
             missing = "rows" if data.source.n == 0 else "features"
             raise InvalidInput(f"the table has no {missing}: nothing can be fitted")
@@ -265,7 +279,8 @@ class PrivateLinearModel(BaseEstimator):
         noise = noise_source(self.random_state)
         ledger = MemoryLedger(promise, unit=data.unit.name) if self.ledger is None else self.ledger
         reservation = ledger.reserve(promise, unit=data.unit, note=f"{type(self).__name__} of {data.target}")
-        rows = PrivateRows(data.source, ThreadedEngine(progress=progress))
+        engine = ThreadedEngine() if engine is None else engine
+        rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
         result = _coefficients(solution, self._uncertainty(solution), facts)

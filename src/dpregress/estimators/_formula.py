@@ -10,17 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import check_unit, numbers
+from dpregress.estimators._data import check_unit, encoded, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.releases import Matrix
-from dpregress.rows import Design, Encoder, FormulaEncoder, TableSource
+from dpregress.rows import Design, Encoder, FormulaEncoder, Source, TableSource
 from dpregress.rows.encoding import is_text, to_numbers
 from dpregress.rows.files import is_table, names_of, read, to_table
-from dpregress.rows.units import check_ids
 
 
-def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None) -> TableSource:
-    """Rows of a file or table as a source, with the column of units; with ``y`` the response is not in the table.
+def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None) -> Source:
+    """Rows of files, a query or a table as a source; with ``y`` a table in which the response is not.
 
     Raises
     ------
@@ -28,12 +27,9 @@ def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None 
         For what is no table, a missing column, or responses of another number.
     """
     if y is None:
+        _not_array(rows)
         check_unit(unit, encoder.sources, encoder.response.columns)
-        table = read_columns(rows, encoder.needed if unit is None else (*encoder.needed, unit))
-        encoder.check_types(table.schema)
-        if unit is not None:
-            check_ids(table.schema.field(unit).type, unit)
-        return TableSource(table, encoder)
+        return encoded(rows, encoder, unit)
     (target,) = encoder.response.columns
     response = numbers(y)
     table = read_columns(rows, encoder.sources)
@@ -47,9 +43,17 @@ def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
     """These columns of a file, or of a table in memory; an array has none."""
     if is_table(rows):
         return to_table(rows, columns)
-    if isinstance(rows, np.ndarray | list | tuple):
-        raise InvalidInput(f"a formula names columns, and a {type(rows).__name__} has none: give a data frame or file")
+    _not_array(rows)
     return read(rows, columns)
+
+
+def _not_array(rows: Any) -> None:
+    if isinstance(rows, np.ndarray) or (isinstance(rows, list | tuple) and not all(_is_path(part) for part in rows)):
+        raise InvalidInput(f"a formula names columns, and a {type(rows).__name__} has none: give a data frame or file")
+
+
+def _is_path(part: Any) -> bool:
+    return isinstance(part, str | Path)
 
 
 def formula_moments(

@@ -40,7 +40,8 @@ def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
     def value(chunk: RawRows) -> Vector:
         return query.value(row_map(chunk))
 
-    return rows.engine.total(rows.source, value, columns=query.columns)
+    source = rows.source if query.reads_features else rows.source.responses()
+    return rows.engine.total(source, value, columns=query.columns)
 
 
 def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) -> float:

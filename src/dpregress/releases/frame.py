@@ -112,8 +112,11 @@ class Frame:
         return np.asarray(np.linalg.solve(self.whitening.T, np.eye(self.order)[0]))
 
     def whiten(self, x: Matrix) -> Matrix:
-        """``W (1, x)`` of every row, of shape (m, p), not yet bounded."""
-        whitened: Matrix = x @ self.slopes.T
+        """``W (1, x)`` of every row, of shape (m, p), not yet bounded.
+
+        The result lies in memory column by column: whatever is done to every row runs along long columns.
+        """
+        whitened: Matrix = (self.slopes @ x.T).T
         if self.shift is not None:
             whitened += self.shift
         return whitened

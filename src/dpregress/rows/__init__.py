@@ -1,12 +1,13 @@
 """Private rows: where they come from, how they are bounded, how sums over them are computed."""
 
 from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
+from dpregress.rows.databases import SQLQuery
 from dpregress.rows.design import Design
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.formulas import FormulaEncoder
 from dpregress.rows.private import PrivateRows
-from dpregress.rows.sources import ArraySource, Source, TableSource
+from dpregress.rows.sources import ArraySource, Source, StreamSource, TableSource
 from dpregress.rows.units import CappedSource
 
 __all__ = [
@@ -21,7 +22,9 @@ __all__ = [
     "RawRows",
     "ResponseRows",
     "RowMap",
+    "SQLQuery",
     "Source",
+    "StreamSource",
     "TableSource",
     "ThreadedEngine",
     "WhitenedRows",

@@ -33,3 +33,7 @@ class Design(ABC):
     @abstractmethod
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse missing columns and types that cannot be read; types are public, cells are not."""
+
+    @abstractmethod
+    def responses(self) -> Design:
+        """The same response without design columns."""

@@ -70,9 +70,12 @@ class Encoder(Design):
         return (*(name for name, _ in self.columns), *(() if self.target is None else (self.target,)))
 
     def x(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
-        """Design matrix of shape (m, d); missing cells are NaN."""
-        blocks = [_encode(batch.column(name), column) for name, column in self.columns]
-        return np.ascontiguousarray(np.column_stack(blocks)) if blocks else np.empty((batch.num_rows, 0))
+        """Design matrix of shape (m, d), column after column in memory; missing cells are NaN."""
+        block = np.empty((len(self.features), batch.num_rows))
+        at = 0
+        for name, column in self.columns:
+            at += _encode(batch.column(name), column, block[at:])
+        return block.T
 
     def y(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
         """Response of shape (m,), of a class its position; missing cells and undeclared classes are NaN."""
@@ -80,6 +83,10 @@ class Encoder(Design):
             return None
         column = batch.column(self.target)
         return to_codes(column, self.classes) if self.classes else to_numbers(column)
+
+    def responses(self) -> Encoder:
+        """The same response without design columns."""
+        return Encoder((), self.target, self.classes)
 
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse missing columns and types that can be neither number nor level; types are public, cells are not."""
@@ -142,14 +149,32 @@ def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.n
     return np.nan_to_num(to_codes(column, levels), nan=0.0).astype(np.int64)
 
 
-def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical) -> Matrix:
+def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical, out: Matrix) -> int:
+    """Fill the first rows of ``out`` with the design columns of a column; how many these are."""
     if isinstance(declared, Categorical):
         codes = np.nan_to_num(to_codes(column, declared.levels), nan=declared.stand_in)
-        return np.asarray(codes[:, None] == np.arange(1, len(declared.all_levels)), dtype=np.float64)
-    values = to_numbers(column)
+        width = len(declared.all_levels) - 1
+        np.equal(codes, np.arange(1, width + 1)[:, None], out=out[:width], casting="unsafe")
+        return width
+    if not _copied(column, out[0]):
+        out[0] = to_numbers(column)
     if declared.missing == "indicator":
-        return np.column_stack([values, ~np.isfinite(values)])
-    return values[:, None]
+        np.equal(np.isfinite(out[0]), False, out=out[1], casting="unsafe")
+        return 2
+    return 1
+
+
+def _copied(column: pa.Array | pa.ChunkedArray, out: Vector) -> bool:
+    """Copy a column of plain numbers without nulls, in one step; False where it is something else."""
+    kind = column.type
+    plain = pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    if not plain or column.null_count:
+        return False
+    first = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        out[first : first + len(chunk)] = chunk.to_numpy(zero_copy_only=True)
+        first += len(chunk)
+    return True
 
 
 def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

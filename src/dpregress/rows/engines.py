@@ -12,15 +12,16 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Self
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpregress.releases import Vector
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.sources import Source
+from dpregress.rows.sources import Piece, Source
 
 _CHUNK_BYTES = 1 << 21  # a chunk and its whitened copy stay in the cache, and threads have work for milliseconds
 _UNIT = np.finfo(float).eps / 2
@@ -34,6 +35,10 @@ class Engine(ABC):
     @abstractmethod
     def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
         """The sum of ``value`` over all chunks, in float64; ``value`` looks at this many columns of a row."""
+
+    @abstractmethod
+    def reporting(self, progress: Progress) -> Self:
+        """The same engine, which calls ``progress`` with (rows done, rows in all)."""
 
     @staticmethod
     def chunk_rows(columns: int) -> int:
@@ -54,12 +59,12 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class ThreadedEngine(Engine):
-    """Chunks on a pool of threads, one BLAS thread each.
+    """Chunks on a pool of threads, one BLAS thread each, while the calling thread reads.
 
     Parameters
     ----------
     workers : int, optional
-        Default: the processors this process may use.
+        Threads that work on sums. Default: the processors this process may use.
     progress : callable, optional
         Called with (rows done, rows in all).
     """
@@ -68,38 +73,38 @@ class ThreadedEngine(Engine):
     progress: Progress | None = None
 
     def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
-        chunks = source.chunks(self.chunk_rows(columns))
+        def work(piece: Piece) -> tuple[int, Vector]:
+            chunk = piece()
+            return len(chunk.x), value(chunk)
+
+        rows = self.chunk_rows(columns)
         tree = _TreeSum()
         done = 0
-        for rows, part in self._map(chunks, value, source.n):
+        for count, part in self._map(work, source.pieces(rows), alone=source.n <= rows):
             tree.add(part)
-            done += rows
+            done += count
             if self.progress is not None:
                 self.progress(done, source.n)
         return tree.result()
 
+    def reporting(self, progress: Progress) -> Self:
+        return replace(self, progress=progress)
+
     def _map(
-        self, chunks: Iterator[RawRows], value: Callable[[RawRows], Vector], n: int
+        self, work: Callable[[Piece], tuple[int, Vector]], pieces: Iterator[Piece], *, alone: bool
     ) -> Iterator[tuple[int, Vector]]:
-        """Values in the order of the chunks, with a few in flight."""
-        first = next(chunks, None)
-        if first is None or len(first.x) == n or self.workers == 1:
-            for chunk in [first] if first is not None else []:
-                yield len(chunk.x), value(chunk)
-            for chunk in chunks:
-                yield len(chunk.x), value(chunk)
+        """Values in the order of the chunks, with a few in flight while the next are read."""
+        if alone:
+            yield from map(work, pieces)
             return
-        pending: deque[tuple[int, Future[Vector]]] = deque()
+        pending: deque[Future[tuple[int, Vector]]] = deque()
         with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
-            pending.append((len(first.x), pool.submit(value, first)))
-            for chunk in chunks:
-                pending.append((len(chunk.x), pool.submit(value, chunk)))
+            for piece in pieces:
+                pending.append(pool.submit(work, piece))
                 if len(pending) > 2 * self.workers:
-                    rows, future = pending.popleft()
-                    yield rows, future.result()
+                    yield pending.popleft().result()
             while pending:
-                rows, future = pending.popleft()
-                yield rows, future.result()
+                yield pending.popleft().result()
 
 
 class _TreeSum:

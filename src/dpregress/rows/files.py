@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+import glob
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, BinaryIO, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from dpregress.errors import InvalidInput
-from dpregress.rows.encoding import text_of, to_numbers
+from dpregress.errors import InvalidInput, SourceError
+from dpregress.rows import csv_text
+from dpregress.rows.csv_text import Header
+from dpregress.rows.encoding import text_of
+from dpregress.rows.readers import ArrowStream, Reader, counted, first_line
 
-#: What an empty cell may be called in a CSV file.
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
-
-
-@runtime_checkable
-class ArrowStream(Protocol):
-    """Anything with the Arrow PyCapsule stream interface: pandas, Polars, Arrow, DuckDB."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
-def names_of(path: str | Path) -> list[str]:
-    """Column names of a CSV or Parquet file, in order."""
-    path = _existing(path)
-    if _is_parquet(path):
-        return list(_parquet(path).schema_arrow.names)
-    return _header(path)
+#: A file on this machine, or a URL for fsspec.
+Location = Path | str
+_MAGIC = b"PAR1"
+_BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
+_BATCH = 1 << 15
 
 
-def read(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a CSV or Parquet file; CSV cells stay text until a schema gives them a type.
+def names_of(source: Any) -> list[str]:
+    """Column names of CSV or Parquet files (a path, a glob, a list of them), in order."""
+    return list(read_files(source).schema.names)
+
+
+def read(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read CSV or Parquet files into memory; CSV cells stay text until a schema gives them a type.
 
     A CSV line with too few or too many cells counts as a row in which every cell is missing.
 
@@ -45,11 +42,241 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     InvalidInput
         For a file that is not there, is not readable as its kind, lacks a column, or holds no rows.
     """
-    path = _existing(path)
-    table = _read_parquet(path, columns) if _is_parquet(path) else _read_csv(path, columns)
-    if table.num_rows == 0:
-        raise InvalidInput(f"{path} holds no rows")
-    return table
+    reader = read_files(source)
+    wanted = list(reader.schema.names) if columns is None else present(columns, reader.schema.names)
+    reader.check(wanted)
+    try:
+        batches = list(reader.batches(wanted, _BATCH))
+    except (SourceError, pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{reader.name} is damaged: write it anew") from error
+    if counted(batches, reader.name) == 0:
+        raise InvalidInput(f"{reader.name} holds no rows")
+    return pa.Table.from_batches(batches)
+
+
+def read_files(source: Any) -> FilesReader:
+    """A reader of files of one kind.
+
+    Parameters
+    ----------
+    source : path, str or sequence of them
+        Each a file, a pattern such as ``part-*.parquet``, or with the ``remote`` extra a URL that fsspec knows.
+
+    Raises
+    ------
+    InvalidInput
+        For files that are not there, are not readable as their kind, or have other columns than the first.
+    """
+    paths = paths_of(source)
+    kinds = [_is_parquet(path) for path in paths]
+    if len(set(kinds)) > 1:
+        raise InvalidInput(f"{paths[0]} and {paths[kinds.index(not kinds[0])]} are of two kinds: give CSV or Parquet")
+    return ParquetReader(paths) if kinds[0] else CSVReader(paths)
+
+
+def paths_of(source: Any) -> tuple[Location, ...]:
+    """The files that a path, a pattern, a URL or a list of these stands for; patterns in order of their names."""
+    if not isinstance(source, list | tuple):
+        return _matching(source)
+    found = tuple(path for each in source for path in _matching(each))
+    if not found:
+        raise InvalidInput("the list of files is empty: name one")
+    return found
+
+
+def _matching(source: Any) -> tuple[Location, ...]:
+    if not isinstance(source, str | Path):  # of an array only its type may be named, not its cells
+        raise InvalidInput(f"{type(source).__name__} is neither a path nor a table: give a file, or a data frame")
+    if "://" in str(source):
+        return _remote(str(source))
+    try:
+        if Path(source).is_file():
+            return (Path(source),)
+        found = tuple(Path(name) for name in sorted(glob.glob(str(source), recursive=True)) if Path(name).is_file())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read {source}: {error}") from error
+    if not found or not glob.has_magic(str(source)):
+        raise InvalidInput(f"no file {source}: check the path")
+    return found
+
+
+def _remote(url: str) -> tuple[str, ...]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise InvalidInput("fsspec is not installed: pip install 'dpregress[remote]'") from error
+    try:
+        files, path = fsspec.core.url_to_fs(url)
+        found = sorted(files.glob(path)) if glob.has_magic(path) else [path] if files.isfile(path) else []
+        urls = tuple(files.unstrip_protocol(each) for each in found)
+    except Exception as error:  # of whatever storage this is; no row has been read
+        raise InvalidInput(f"cannot read {url}: {first_line(error)}") from error
+    if not urls:
+        raise InvalidInput(f"no file {url}: check the URL")
+    return urls
+
+
+def _opened(path: Location) -> BinaryIO:
+    if isinstance(path, Path):
+        return path.open("rb")
+    import fsspec
+
+    return cast(BinaryIO, fsspec.open(path, "rb").open())
+
+
+class FilesReader(Reader):
+    """Files of one kind with the same columns, read one after another.
+
+    Parameters
+    ----------
+    paths : sequence of Path or URL
+        At least one.
+
+    Raises
+    ------
+    InvalidInput
+        When a file is not readable as its kind, has columns of the same name, or other columns than the first.
+    """
+
+    def __init__(self, paths: Sequence[Location]) -> None:
+        self.paths = tuple(paths)
+        if len(set(self.paths)) != len(self.paths):
+            raise InvalidInput("a file is named twice: its rows would count twice")
+        first = self._names(self.paths[0])
+        for path in self.paths:
+            names = self._names(path)
+            if sorted(names) != sorted(first):
+                odd = min(set(names) ^ set(first), default=names[0])
+                where = path if odd in names else self.paths[0]
+                raise InvalidInput(
+                    f"{self.paths[0]} and {path} have different columns: {odd!r} is in {where} only; write all files "
+                    "with the same columns"
+                )
+
+    @property
+    def name(self) -> str:
+        more = len(self.paths) - 1
+        return f"{self.paths[0]}" + (f" and {more} other file(s)" if more else "")
+
+    @cached_property
+    def n(self) -> int:
+        return sum(self._rows)
+
+    @abstractmethod
+    def _names(self, path: Location) -> Sequence[str]:
+        """Column names of one file."""
+
+    @property
+    @abstractmethod
+    def _rows(self) -> Sequence[int]:
+        """Number of rows of each file."""
+
+
+class ParquetReader(FilesReader):
+    """Parquet files, streamed: a little of each column at a time."""
+
+    def _names(self, path: Location) -> Sequence[str]:
+        return list(self._schemas[path].names)
+
+    @cached_property
+    def _schemas(self) -> dict[Location, pa.Schema]:
+        return {path: schema for path, (schema, _) in self._footers.items()}
+
+    @cached_property
+    def _rows(self) -> Sequence[int]:
+        return [rows for _, rows in self._footers.values()]
+
+    @cached_property
+    def _footers(self) -> dict[Location, tuple[pa.Schema, int]]:
+        footers = {}
+        for path in self.paths:
+            with _parquet(path) as file:
+                footers[path] = (file.schema_arrow, int(file.metadata.num_rows))
+        return footers
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """That of the first file; a column of nulls has the type it has elsewhere."""
+        fields = []
+        for name in self._schemas[self.paths[0]].names:
+            kinds = [schema.field(name).type for schema in self._schemas.values() if schema.names.count(name) == 1]
+            known = [kind for kind in kinds if not pa.types.is_null(kind)]
+            fields.append(pa.field(name, known[0] if known else pa.null()))
+        return pa.schema(fields)
+
+    def check(self, columns: Sequence[str]) -> None:
+        for name in columns:
+            expected = self.schema.field(name).type
+            for path, schema in self._schemas.items():
+                found = schema.field(name).type
+                if found != expected and not pa.types.is_null(found):
+                    raise InvalidInput(
+                        f"column {name!r} is {expected} in {self.paths[0]} and {found} in {path}: write all files with "
+                        "one type, or read them through a query"
+                    )
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        for path, expected in zip(self.paths, self._rows, strict=True):
+            with _parquet(path) as file:
+                if file.metadata.num_rows != expected:
+                    raise SourceError(f"{path} has changed since the fit began")
+                for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
+                    yield self._typed(batch.select(list(columns)))
+
+    def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the type that a column of nulls has in other files."""
+        if not any(map(pa.types.is_null, batch.schema.types)):
+            return batch
+        fields = [self.schema.field(name) for name in batch.schema.names]
+        arrays = [
+            pa.nulls(batch.num_rows, field.type) if pa.types.is_null(column.type) else column
+            for field, column in zip(fields, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+class CSVReader(FilesReader):
+    """CSV files, every line a record (docs/privacy/private-cells.md)."""
+
+    def _names(self, path: Location) -> Sequence[str]:
+        return self._headers[path].names
+
+    @cached_property
+    def _headers(self) -> dict[Location, Header]:
+        headers = {}
+        for path in self.paths:
+            with self._begun(path) as (_, header):
+                headers[path] = header
+        return headers
+
+    @cached_property
+    def _rows(self) -> Sequence[int]:
+        rows = []
+        for path in self.paths:
+            with self._begun(path) as (file, _):
+                rows.append(csv_text.count(file))
+        return rows
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, pa.binary()) for name in self._names(self.paths[0])])
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
+        for path in self.paths:
+            with self._begun(path) as (file, header):
+                if header != self._headers[path]:
+                    raise SourceError(f"{path} has changed since the fit began")
+                for table in csv_text.tables(file, header, columns):
+                    yield from table.to_batches()
+
+    @contextmanager
+    def _begun(self, path: Location) -> Iterator[tuple[BinaryIO, Header]]:
+        """An open file after its header."""
+        with _opened(path) as file:
+            header = Header.read(file, str(path))
+            if len(set(header.names)) != len(header.names):
+                raise InvalidInput(f"{path} has columns of the same name: rename them")
+            yield file, header
 
 
 def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
@@ -65,13 +292,13 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
         table = data
     elif _is_pandas(data):
         if columns is not None:
-            _present(columns, [str(label) for label in data.columns])
+            present(columns, [str(label) for label in data.columns])
         table = _from_pandas(data, columns)
     elif is_table(data):
         table = _from_stream(data)
     else:
         raise InvalidInput(f"{type(data).__name__} is not a table: pandas, Polars and Arrow tables are")
-    return table if columns is None else table.select(_present(columns, table.schema.names))
+    return table if columns is None else table.select(present(columns, table.schema.names))
 
 
 def _from_stream(data: Any) -> pa.Table:
@@ -84,6 +311,13 @@ def _from_stream(data: Any) -> pa.Table:
 def is_table(data: Any) -> bool:
     """Whether this is a table with named columns that :func:`to_table` takes."""
     return isinstance(data, ArrowStream)
+
+
+def in_memory(data: Any) -> bool:
+    """Whether this is a table whose rows are held in memory already."""
+    if isinstance(data, pa.Table | pa.RecordBatch) or _is_pandas(data):
+        return True
+    return type(data).__module__.split(".", 1)[0] == "polars" and is_table(data)
 
 
 def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
@@ -114,122 +348,34 @@ def _is_pandas(data: Any) -> bool:
     return type(data).__module__.split(".", 1)[0] == "pandas" and type(data).__name__ == "DataFrame"
 
 
-def _existing(path: str | Path) -> Path:
-    if not isinstance(path, str | Path):  # of an array only its type may be named, not its cells
-        raise InvalidInput(f"{type(path).__name__} is neither a path nor a table: give a file, or a data frame")
+def _is_parquet(path: Location) -> bool:
     try:
-        path = Path(path)
-        if path.is_file():
-            return path
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot read {path}: {error}") from error
-    raise InvalidInput(f"no file {path}: check the path")
-
-
-def _is_parquet(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"PAR1" or path.suffix.lower() in {".parquet", ".pq"}
+        with _opened(path) as file:
+            return file.read(4) == _MAGIC or str(path).lower().endswith((".parquet", ".pq"))
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
-def _present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns, all of which must be among the names."""
     absent = [name for name in columns if name not in names]
     if absent:
         raise InvalidInput(f"no column {absent[0]!r} in the table; it has {', '.join(names[:12])}")
     return list(columns)
 
 
-def _parquet(path: Path) -> pq.ParquetFile:
+def _parquet(path: Location) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, pre_buffer=False)
+        with _opened(path) as begun:
+            if begun.read(4) != _MAGIC:
+                raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
+        if isinstance(path, Path):
+            file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+        else:
+            file = pq.ParquetFile(_opened(path), pre_buffer=True)  # many small requests cost more than memory
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is not a readable Parquet file: {_first_line(error)}") from error
-
-
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    file = _parquet(path)
-    wanted = None if columns is None else _present(columns, file.schema_arrow.names)
-    try:
-        table = file.read(columns=wanted)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is a damaged Parquet file: write it anew") from error
-    if len(set(table.schema.names)) != table.num_columns:
-        raise InvalidInput(f"{path} has columns of the same name: rename them")
-    return table
-
-
-def _header(path: Path) -> list[str]:
-    """The first line of a CSV file: names, which are public."""
-    try:
-        with path.open("rb") as file:
-            line = file.readline().decode("utf-8-sig").rstrip("\r\n")
-        if "\0" in line:
-            raise InvalidInput(f"{path} does not begin with a line of column names")
-        table = pacsv.read_csv(
-            pa.BufferReader((line + "\n").encode()),
-            parse_options=pacsv.ParseOptions(delimiter=_delimiter(line)),
-        )
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} does not begin with a line of column names") from error
-    names = list(table.schema.names)
-    if np.isfinite(to_numbers(pa.array(names, pa.string()))).all():
-        # most likely a record: what follows would print its cells as if they were names
-        raise InvalidInput(f"{path} begins with numbers, not with a line of column names: add one")
-    return names
-
-
-def _delimiter(header: str) -> str:
-    return max((",", ";", "\t"), key=header.count)
-
-
-def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    names = _header(path)
+        raise InvalidInput(f"{path} is not a readable Parquet file: {first_line(error)}") from error
+    names = file.schema_arrow.names
     if len(set(names)) != len(names):
         raise InvalidInput(f"{path} has columns of the same name: rename them")
-    wanted = names if columns is None else _present(columns, names)
-    header, _, body = path.read_bytes().partition(b"\n")
-    delimiter = _delimiter(header.decode("utf-8-sig")).encode()
-    lines = body.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()  # what follows the last line's end; any other blank line is a row of missing cells
-    lines = [_mended(line, delimiter, len(names)) for line in lines]
-    if not lines:
-        return pa.table({name: pa.nulls(0, pa.binary()) for name in wanted})
-    return pacsv.read_csv(
-        pa.py_buffer(b"\n".join(lines) + b"\n"),
-        read_options=pacsv.ReadOptions(
-            column_names=names, block_size=min(max(1 << 20, 2 * max(map(len, lines))), 2**31 - 1)
-        ),
-        parse_options=pacsv.ParseOptions(delimiter=delimiter.decode(), ignore_empty_lines=False),
-        convert_options=pacsv.ConvertOptions(
-            include_columns=wanted,
-            column_types=dict.fromkeys(wanted, pa.binary()),
-            null_values=list(MISSING),
-            strings_can_be_null=True,
-            check_utf8=False,
-        ),
-    )
-
-
-def _mended(line: bytes, delimiter: bytes, cells: int) -> bytes:
-    """A line as it is where it is one plain record; quoted cells rewritten; anything else as missing cells.
-
-    A line is one record whatever is in it: an open quote or a stray carriage return stays in its line.
-    """
-    line = line.removesuffix(b"\r")
-    if b'"' not in line and b"\r" not in line:
-        return line if line.count(delimiter) == cells - 1 else delimiter * (cells - 1)
-    try:
-        (row,) = csv.reader([line.decode("latin-1")], delimiter=delimiter.decode(), strict=True)
-    except (csv.Error, ValueError):
-        row = []
-    if len(row) != cells or any("\r" in cell for cell in row):
-        return delimiter * (cells - 1)
-    quoted = ('"' + cell.replace('"', '""') + '"' for cell in row)
-    return delimiter.join(cell.encode("latin-1") for cell in quoted)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return file

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -177,7 +178,7 @@ class FormulaEncoder(Design):
         width = sum(math.prod(len(coded.factor.names(coded.full)) for coded in block) for block in self.blocks)
         if width > _MOST_COLUMNS:
             raise InvalidInput(f"it makes {width:,} columns, more than {_MOST_COLUMNS:,}: leave interactions out")
-        (name, times), *_ = Counter(self.features).most_common(1)
+        name, times = max(Counter(self.features).items(), key=itemgetter(1), default=("", 0))
         if times > 1:
             raise InvalidInput(f"{times} of its columns are called {name!r}: rename a column or level")
 
@@ -228,12 +229,16 @@ class FormulaEncoder(Design):
             parts = [coded.factor.values(cells, coded.full) for coded in block]
             for _, chosen in _products(block):
                 columns.append(_multiplied([part[:, at] for part, at in zip(parts, chosen, strict=True)]))
-        return np.ascontiguousarray(np.column_stack(columns))
+        return np.ascontiguousarray(np.column_stack(columns)) if columns else np.empty((batch.num_rows, 0))
 
     def y(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
         """Response of shape (m,), of a class its position; missing cells are NaN."""
         values = self.table.y(batch)
         return values if values is None else self.respond(values)
+
+    def responses(self) -> FormulaEncoder:
+        """The same response without design columns."""
+        return replace(self, blocks=(), table=self.table.responses())
 
     def respond(self, values: Vector) -> Vector:
         """The left side, of values of the response's column, of shape (m,)."""

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
 
 import pyarrow as pa
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, SourceError
 from dpregress.releases import Matrix, Vector
 from dpregress.rows.bounded import RawRows
+from dpregress.rows.databases import SQLQuery
 from dpregress.rows.design import Design
+from dpregress.rows.files import read_files
+from dpregress.rows.readers import (
+    ArrowStream,
+    CapsuleReader,
+    DatasetReader,
+    DuckDBReader,
+    LazyFrameReader,
+    Reader,
+    chunks,
+)
+
+#: What gives a chunk when it is called, on whatever thread.
+Piece = Callable[[], RawRows]
 
 
 class Source(ABC):
@@ -25,6 +41,19 @@ class Source(ABC):
     @abstractmethod
     def chunks(self, rows: int) -> Iterator[RawRows]:
         """Chunks of at most ``rows`` rows, each with the index of its first row."""
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
+        """The same chunks, each still to be made from what was read."""
+        for chunk in self.chunks(rows):
+            yield partial(_itself, chunk)
+
+    def responses(self) -> Source:
+        """The same rows without their features, where these cost something to read."""
+        return self
+
+
+def _itself(chunk: RawRows) -> RawRows:
+    return chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +83,33 @@ class ArraySource(Source):
             yield RawRows(self.x[part], None if self.y is None else self.y[part], first)
 
 
+class _Encoded(Source):
+    """Tables of so many rows each, to be encoded."""
+
+    encoder: Design
+
+    @abstractmethod
+    def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
+        """The needed columns, in tables of exactly ``rows`` rows but for the last."""
+
+    def chunks(self, rows: int) -> Iterator[RawRows]:
+        for piece in self.pieces(rows):
+            yield piece()
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
+        first = 0
+        for table in self._tables(rows):
+            yield partial(_encoded, self.encoder, table, first)
+            first += table.num_rows
+
+
+def _encoded(encoder: Design, table: pa.Table | pa.RecordBatch, first: int) -> RawRows:
+    return RawRows(encoder.x(table), encoder.y(table), first)
+
+
 @dataclass(frozen=True, eq=False)
-class TableSource(Source):
-    """An Arrow table, encoded chunk by chunk.
+class TableSource(_Encoded):
+    """An Arrow table in memory, encoded chunk by chunk.
 
     Parameters
     ----------
@@ -71,7 +124,77 @@ class TableSource(Source):
     def n(self) -> int:
         return int(self.table.num_rows)
 
-    def chunks(self, rows: int) -> Iterator[RawRows]:
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.table.schema
+
+    def column(self, name: str) -> Iterator[pa.Array | pa.ChunkedArray]:
+        """One column, in the order of the rows."""
+        yield self.table[name]
+
+    def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         for first in range(0, self.n, rows):
-            batch = self.table.slice(first, rows)
-            yield RawRows(self.encoder.x(batch), self.encoder.y(batch), first)
+            yield self.table.slice(first, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamSource(_Encoded):
+    """A table that is read anew in every pass, in chunks that do not depend on how it is stored.
+
+    Parameters
+    ----------
+    reader : Reader
+    encoder : Design
+    """
+
+    reader: Reader
+    encoder: Design
+
+    @property
+    def n(self) -> int:
+        return self.reader.n
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.reader.schema
+
+    def column(self, name: str) -> Iterator[pa.Array | pa.ChunkedArray]:
+        """One column, in the order of the rows, by a pass of its own."""
+        for table in self._read((name,), 1 << 16):
+            yield table.column(name)
+
+    def responses(self) -> Self:
+        return replace(self, encoder=self.encoder.responses())
+
+    def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
+        return self._read(self.encoder.needed, rows)
+
+    def _read(self, columns: tuple[str, ...], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
+        try:
+            yield from chunks(self.reader, columns, rows)
+        except SourceError as error:
+            raise SourceError(f"{error}; a budget that was charged stays charged") from None
+
+
+def reader_of(source: Any) -> Reader:
+    """The reader of files, a dataset, a lazy table, a relation, a query, or any Arrow stream that can be read again.
+
+    Raises
+    ------
+    InvalidInput
+        For anything else, and for streams that can be read only once.
+    """
+    if isinstance(source, SQLQuery):
+        return source.open()
+    package, kind = type(source).__module__.split(".", 1)[0], type(source).__name__
+    if (package, kind) == ("polars", "LazyFrame"):
+        return LazyFrameReader(source)
+    if (package.lstrip("_"), kind) == ("duckdb", "DuckDBPyRelation"):
+        return DuckDBReader(source)
+    if package == "pyarrow" and kind.endswith("Dataset"):
+        return DatasetReader(source)
+    if isinstance(source, ArrowStream):
+        return CapsuleReader(source)
+    return read_files(source)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.encoding import is_text, readable, text_of
-from dpregress.rows.sources import Source
+from dpregress.rows.sources import Piece, Source
 
 _SLICE = 1 << 20  # ids that are sorted at once
 
@@ -57,9 +57,23 @@ class CappedSource(Source):
         return counted(self.ids, self.n, self.most)
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
+        for piece in self.pieces(rows):
+            yield piece()
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
         counts = self._counts
-        for chunk in self.rows.chunks(rows):
-            yield replace(chunk, counts=counts[chunk.first_row : chunk.first_row + len(chunk.x)])
+        for piece in self.rows.pieces(rows):
+            yield partial(_masked, piece, counts)
+
+    def responses(self) -> CappedSource:
+        without = replace(self, rows=self.rows.responses())
+        without.__dict__["_counts"] = self._counts  # the same rows count, and ids are read once
+        return without
+
+
+def _masked(piece: Piece, counts: NDArray[np.bool_]) -> RawRows:
+    chunk = piece()
+    return replace(chunk, counts=counts[chunk.first_row : chunk.first_row + len(chunk.x)])
 
 
 def counted(ids: Iterable[pa.Array | pa.ChunkedArray], n: int, most: int) -> NDArray[np.bool_]:

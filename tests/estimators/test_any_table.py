@@ -1,0 +1,160 @@
+"""``fit_table``: one result whatever holds the rows, and a charge that stays where reading fails."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpregress import GDP, Categorical, DPGLMRegressor, DPLinearRegression, MemoryLedger, Numeric, Schema
+from dpregress.errors import InvalidInput, SourceError
+from dpregress.estimators import _progress
+from dpregress.rows import ThreadedEngine
+from tests.rows.tables import KEPT
+
+RNG = np.random.default_rng(0)
+N = 3_000
+TABLE = pa.table(
+    {
+        "age": RNG.uniform(18, 80, size=N),
+        "level": RNG.choice(["low", "mid", "high", "?"], size=N),
+        "gaps": pa.array(np.where(RNG.random(N) < 0.1, np.nan, RNG.normal(size=N)), from_pandas=True),
+        "y": RNG.poisson(3.0, size=N),
+    }
+)
+SCHEMA = Schema(
+    {
+        "age": Numeric(18, 80),
+        "level": Categorical(["low", "mid", "high"]),
+        "gaps": Numeric(-4, 4),
+        "y": Numeric(0, 20),
+    }
+)
+
+
+def fitted(source: Any, **more: Any) -> DPLinearRegression:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # seeded noise
+        return DPLinearRegression(GDP(1.0), schema=SCHEMA, random_state=1).fit_table(source, "y", **more)
+
+
+EXPECTED = fitted(TABLE)
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_every_kind_of_table_gives_the_same_release(kind: str, tmp_path: Path) -> None:
+    """Bit for bit: chunks do not depend on how rows are kept, and y is what it was."""
+    found = fitted(KEPT[kind](TABLE, tmp_path), features=["age", "level", "gaps"])
+    assert found.moments_ is not None
+    assert EXPECTED.moments_ is not None
+    np.testing.assert_array_equal(found.moments_.total, EXPECTED.moments_.total)
+    np.testing.assert_array_equal(found.coef_, EXPECTED.coef_)
+    assert found.coefficients_.n == N
+
+
+def test_several_passes_over_a_file_equal_those_in_memory(tmp_path: Path) -> None:
+    def steps(source: Any) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DPGLMRegressor(GDP(1.0), family="poisson", schema=SCHEMA, random_state=1)
+            return model.fit_table(source, "y", ["age", "level", "gaps"]).coef_
+
+    np.testing.assert_array_equal(steps(KEPT["pattern of Parquet files"](TABLE, tmp_path)), steps(TABLE))
+
+
+def test_the_target_is_y_by_default_and_the_rest_are_features() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = DPLinearRegression(GDP(1.0), schema=SCHEMA, random_state=1).fit_table(TABLE)
+    np.testing.assert_array_equal(found.coef_, EXPECTED.coef_)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_engine_of_ones_own(tmp_path: Path, workers: int) -> None:
+    source = KEPT["Parquet"](TABLE, tmp_path)
+    np.testing.assert_array_equal(fitted(source, engine=ThreadedEngine(workers=workers)).coef_, EXPECTED.coef_)
+    with pytest.raises(InvalidInput, match="engine= takes an Engine, not a int"):
+        fitted(source, engine=2)
+
+
+def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+    fitted(TABLE, progress=lambda done, of: seen.append((done, of)))
+    assert seen[-1] == (N, N)
+    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
+    fitted(TABLE)
+    assert capsys.readouterr().err == ""  # not a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    fitted(TABLE, progress=False)
+    assert capsys.readouterr().err == ""
+    fitted(TABLE)
+    assert "reading private rows, pass 1" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="progress= takes True, False or a callable"):
+        fitted(TABLE, progress="yes")
+
+
+def test_the_bar_waits_and_counts_passes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with _progress.progress_bar("reading") as report:
+        report(1, 10)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
+    with _progress.progress_bar("reading") as report:
+        for done in (5, 10, 5, 10):
+            report(done, 10)
+    said = capsys.readouterr().err
+    assert "reading, pass 2" in said
+    assert "a second" in said
+
+
+def charged(ledger: MemoryLedger, source: Any, **more: Any) -> None:
+    DPLinearRegression(GDP(1.0), schema=SCHEMA, ledger=ledger).fit_table(source, "y", **more)
+
+
+def test_a_file_that_fails_in_the_middle_stays_charged(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(TABLE, path, row_group_size=500)
+    content = bytearray(path.read_bytes())
+    page = pq.read_metadata(path).row_group(3).column(0).data_page_offset
+    content[page : page + 60] = bytes(60)
+    path.write_bytes(content)
+    ledger = MemoryLedger(GDP(2.0))
+    with pytest.raises(SourceError, match=r"cannot be read to its end.*a budget that was charged stays charged"):
+        charged(ledger, path)
+    assert len(ledger.charges) == 1
+    assert sorted(tmp_path.iterdir()) == [path]  # no sum and no row was put anywhere
+
+
+def test_a_file_that_changes_between_passes_stays_charged(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("age,y\n" + "30,2\n" * 50)
+    ledger = MemoryLedger(GDP(2.0))
+
+    def shorten(done: int, of: int) -> None:
+        if done == of:
+            path.write_text("age,y\n" + "30,2\n" * 49)
+
+    model = DPGLMRegressor(GDP(1.0), family="poisson", schema=SCHEMA, ledger=ledger)
+    with pytest.raises(SourceError, match=r"has changed since the fit began.*stays charged"):
+        model.fit_table(path, "y", progress=shorten)
+    assert len(ledger.charges) == 1
+
+
+def test_what_cannot_be_a_table_is_refused_before_any_charge(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(TABLE, whole)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(whole.read_bytes()[:-100])
+    other = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"age": ["x"], "level": ["low"], "gaps": [0.1], "y": [1]}), other)
+    ledger = MemoryLedger(GDP(2.0))
+    for source in (cut, [whole, cut], [whole, other], TABLE.to_reader(), tmp_path / "*.nothing", [], 3):
+        with pytest.raises(InvalidInput) as caught:
+            charged(ledger, source)
+        assert "\n" not in str(caught.value)
+    assert ledger.charges == ()
