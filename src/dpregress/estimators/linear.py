@@ -28,8 +28,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     r"""Ridge regression under differential privacy.
 
     Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from a noisy Gram matrix and a few noisy correlations of x with
-    residuals; the penalty is scikit-learn's. Without noise, shrunken rows and clipped responses the coefficients are scikit-learn's; row
-    weights shrink the Gram matrix and leave alpha as it is, so that it weighs somewhat more.
+    residuals; the penalty is scikit-learn's. Without noise, shrunken rows and clipped responses the coefficients are
+    scikit-learn's; row weights shrink the Gram matrix and leave alpha as it is, so that it weighs somewhat more.
 
     Parameters
     ----------

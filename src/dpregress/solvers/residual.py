@@ -21,7 +21,15 @@ import numpy as np
 from dpregress.accounting import GDP, split
 from dpregress.public import response
 from dpregress.public.facts import Facts
-from dpregress.queries import Ask, ClippedScore, Gaussian, MeanResidual, ResidualHistogram, ResponseHistogram, SecondMoment
+from dpregress.queries import (
+    Ask,
+    ClippedScore,
+    Gaussian,
+    MeanResidual,
+    ResidualHistogram,
+    ResponseHistogram,
+    SecondMoment,
+)
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich
 from dpregress.solvers.base import Solution, Solver, Uncertainty
@@ -39,6 +47,8 @@ from dpregress.solvers.residual_plan import (
 )
 
 _REFINE = 0.10
+#: Private second moments where there are no public rows.
+_FROM_BOUNDS = 3
 #: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
 #: Without: shares of what is left beside the mean response.
@@ -73,7 +83,7 @@ class _Belief:
         move = gain @ step
         privacy = kept @ self.privacy @ kept.T + gain @ noise @ gain.T
         covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
-        return _Belief(self.coef + move, np.asarray(privacy), np.linalg.inv(covariance))
+        return _Belief(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)))
 
 
 class Residual(Solver):
@@ -101,8 +111,6 @@ class Residual(Solver):
         self.norms = public_norms(facts.public, frame, refined=facts.start.refine)
         self.declared = response.from_bounds(facts.target, facts.schema, frame)
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
-        if facts.start.refine:
-            shares["refine"] = _REFINE
         asked = [name for name, share in shares.items() if share > 0]
         rest = (1 - sum(shares.values())) / sum(steps)
         parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in steps)])
@@ -115,28 +123,41 @@ class Residual(Solver):
 
     def solve(self, ask: Ask) -> Solution:
         frame = self.facts.start.frame
-        if "refine" in self._spend:
-            frame = refined(ask, frame, self._spend["refine"])
+        for turn in self._refinements():
+            frame = refined(ask, frame, self._spend[turn])
         return self._from_prior(ask, frame) if self.labelled else self._from_nothing(ask, frame)
 
     # ------------------------------------------------------------------ shares of the budget
 
+    def _refinements(self) -> tuple[str, ...]:
+        """Private second moments to whiten by; bounds alone say so little of scales that each sees only so far."""
+        rounds = 0 if not self.facts.start.refine else 1 if self.facts.public is not None else _FROM_BOUNDS
+        return tuple(f"refine {turn}" for turn in range(rounds))
+
     def _labelled_shares(self) -> tuple[dict[str, float], tuple[float, ...]]:
-        mean = _MEAN_LABELLED if self.facts.start.frame.intercept else 0.0
-        return {"gram": _GRAM_LABELLED, "mean": mean}, STEPS_LABELLED
+        start = self.facts.start
+        shares = {
+            **dict.fromkeys(self._refinements(), _REFINE),
+            "gram": _GRAM_LABELLED,
+            "mean": _MEAN_LABELLED if start.frame.intercept else 0.0,
+        }
+        return shares, STEPS_LABELLED
 
     def _shares(self, budget: GDP) -> tuple[dict[str, float], tuple[float, ...]]:
-        frame, n_mu = self.facts.start.frame, self.facts.n * budget.mu
-        reached = n_mu / (2 * float(np.median(self.norms)) * math.sqrt(frame.order))
+        start, n_mu = self.facts.start, self.facts.n * budget.mu
+        reached = n_mu / (2 * float(np.median(self.norms)) * math.sqrt(start.frame.order))
         few = reached < _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
-        start = self._start_share(n_mu, reached) if frame.intercept else 0.0
-        mean = (_MEAN_FEW if few else _MEAN) if frame.intercept else 0.0
-        shares = {"gram": _GRAM, "mean": mean, **{f"levels {i}": levels for i in range(1 if few else 3)}}
-        shares = {name: share * (1 - start) for name, share in shares.items()}
-        if self.declared is None:
-            shares["scale"] = scale_share(self.facts, budget)
-        return {"start": start, **shares}, STEPS_FEW if few else STEPS
+        scale = scale_share(self.facts, budget) if self.declared is None else 0.0
+        first = self._start_share(n_mu, reached) * (1 - scale) if start.frame.intercept else 0.0
+        shares = {
+            **dict.fromkeys(self._refinements(), _REFINE),
+            "gram": _GRAM,
+            "mean": (_MEAN_FEW if few else _MEAN) if start.frame.intercept else 0.0,
+            **{f"levels {turn}": levels for turn in range(1 if few else 3)},
+        }
+        left = {name: share * (1 - scale - first) for name, share in shares.items()}
+        return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
 
     @staticmethod
     def _start_share(n_mu: float, reached: float) -> float:
@@ -163,8 +184,8 @@ class Residual(Solver):
         )  # fmt: skip
         frame = self._framed(frame, plan.radius, centre)
         gram, entry = self._gram(ask, frame)
-        sampling = prior.dispersion / self.facts.n * np.linalg.inv(gram)
-        belief = _Belief(prior.coef, np.zeros_like(gram), np.linalg.inv(prior.covariance + sampling))
+        sampling = np.asarray(prior.dispersion / self.facts.n * np.linalg.inv(gram))
+        belief = _Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
         system = gram + self._penalty(frame)
         for spend in self._steps:
             step, noise = self._measured(ask, frame, system, belief.coef, plan.clip, spend)
@@ -203,7 +224,7 @@ class Residual(Solver):
         assert belief is not None
         weight = np.minimum(1.0, frame.radius / self.norms)
         dispersion = sizes.levels.root_mean_square**2 / float(np.mean(weight**2))
-        sampling = dispersion / n * np.linalg.inv(gram)
+        sampling = np.asarray(dispersion / n * np.linalg.inv(gram))
         return self._finished(ask, frame, system, gram, belief, sizes.levels, clip, sampling)
 
     def _reach(self, ask: Ask, frame: Frame) -> tuple[float, float]:
@@ -247,8 +268,8 @@ class Residual(Solver):
 
     def _gram(self, ask: Ask, frame: Frame) -> tuple[Matrix, float]:
         public = self.facts.public
-        known = public is not None and public.rows is not None and not self.facts.start.refine
-        rows = frame.whiten(public.rows) if known else None
+        known = None if public is None or self.facts.start.refine else public.rows
+        rows = None if known is None else frame.whiten(known)
         return mixed_gram(ask(SecondMoment(frame.with_response(None)), self._spend["gram"]), rows)
 
     def _measured(

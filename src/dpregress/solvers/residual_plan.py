@@ -40,6 +40,10 @@ _SIGNAL, _CLIP = 2.0, 2.0
 _SMALLEST = 1e-4
 
 
+#: A squared bias of this share of the dispersion is rounding.
+_ROUNDING = 1e-10
+
+
 @dataclass(frozen=True, eq=False)
 class Prior:
     """A public ridge fit in whitened coordinates.
@@ -92,7 +96,7 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     leverage = np.einsum("ij,ji->i", x, np.linalg.solve(system, x.T))
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
     dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    covariance = m / max(m - p, 1) * dispersion * np.linalg.inv(system)
+    covariance = np.asarray(m / max(m - p, 1) * dispersion * np.linalg.inv(system))
     small = np.abs(residuals) < math.sqrt(least)
     return Prior(coef, covariance, dispersion, np.where(small, math.sqrt(least), residuals))
 
@@ -101,7 +105,7 @@ def public_norms(public: PublicMoments | None, frame: Frame, *, refined: bool) -
     """Norms of whitened rows that a new row may have: leave-one-out public ones, else those of normal rows."""
     if public is None or public.rows is None or refined:
         levels = (np.arange(400) + 0.5) / 400
-        return np.sqrt(chi2.ppf(levels, len(frame.features)) + frame.intercept)
+        return np.asarray(np.sqrt(chi2.ppf(levels, len(frame.features)) + frame.intercept))
     whitened = frame.whiten(public.rows)
     leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / public.n, 1 - 1e-9)
     return np.asarray(np.sqrt((public.n - 1) * leverage / (1 - leverage)))
@@ -159,7 +163,8 @@ def plan_labelled(x: Matrix, prior: Prior, base: float, *, n: int, mu: float, gr
             seen = float(moved @ moved) - float(np.sum((influence - plain).var(axis=0))) / m
             cut = float(np.mean(np.maximum(sizes - clip, 0) ** 2)) / second
             cut += hidden_size / m * float(sizes.max()) ** 2 / second
-            bias = _SEEN * max(0.0, seen) + _PROXY * (cut_rows**2 + cut**2) * prior.dispersion
+            seen = seen if seen > _ROUNDING * prior.dispersion else 0.0
+            bias = _SEEN * seen + _PROXY * (cut_rows**2 + cut**2) * prior.dispersion
             noise = (2 * radius / unit * clip / (mu * n * kept)) ** 2
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
