@@ -146,7 +146,7 @@ def test_the_radius_without_labels_grows_with_the_budget(seed: int) -> None:
         plan_unlabelled(norms, frame.radius, 3, n=N, mu=mu, gram_mu=mu / 3).radius for mu in (1e-3, 0.1, 10.0, 1e9)
     ]
     assert radii == sorted(radii)
-    assert radii[-1] == pytest.approx(4 * norms.max())
+    assert radii[-1] == pytest.approx(4 * norms.max(), rel=1e-4)
 
 
 def test_the_prior_of_many_rows_is_least_squares(seed: int) -> None:

@@ -61,9 +61,27 @@ _USEFUL = 50.0
 #: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
 _VARIANCE = 0.04
 #: A step may leave this squared share of its length to rounding.
-_ROUNDING = 1e-20
+_ROUNDING = 1e-14
 #: Residual histograms reach twenty octaves down from the largest residual.
 _OCTAVES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A Newton step ``A^{-1} g`` with noise of one variance on every entry of g."""
+
+    value: Vector
+    system: Matrix
+    variance: float
+
+    @property
+    def covariance(self) -> Matrix:
+        return self.variance * sandwich(self.system, np.eye(len(self.system)))
+
+    def precision(self, bias: float) -> Matrix:
+        """``(v A^{-2} + bias I)^{-1}``, without inverting what may be all but singular."""
+        values, vectors = np.linalg.eigh(self.system)
+        return np.asarray((vectors * (values**2 / (self.variance + bias * values**2))) @ vectors.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +92,14 @@ class _Belief:
     privacy: Matrix
     precision: Matrix
 
-    def after(self, step: Vector, noise: Matrix, *, bias: float = 0.0, slack: float = 0.0) -> _Belief:
-        """Merge a measurement: its noise, a squared bias a coordinate, and an error in proportion to the move."""
-        identity = np.eye(len(step))
-        precision = self.precision + np.linalg.inv(noise + bias * identity)
+    def after(self, step: _Step, *, bias: float = 0.0, slack: float = 0.0) -> _Belief:
+        """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move."""
+        identity = np.eye(len(self.coef))
+        precision = self.precision + step.precision(bias)
         kept = np.linalg.solve(precision, self.precision)
         gain = identity - kept
-        move = gain @ step
-        privacy = kept @ self.privacy @ kept.T + gain @ noise @ gain.T
+        move = gain @ step.value
+        privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
         covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
         return _Belief(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)))
 
@@ -188,8 +206,8 @@ class Residual(Solver):
         belief = _Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
         system = gram + self._penalty(frame)
         for spend in self._steps:
-            step, noise = self._measured(ask, frame, system, belief.coef, plan.clip, spend)
-            belief = belief.after(step, noise, bias=plan.bias * len(self._steps), slack=entry)
+            step = self._measured(ask, frame, system, belief.coef, plan.clip, spend)
+            belief = belief.after(step, bias=plan.bias * len(self._steps), slack=entry)
         levels = Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / len(x))
         return self._finished(ask, frame, system, gram, belief, levels, plan.clip, sampling)
 
@@ -214,12 +232,12 @@ class Residual(Solver):
                 sizes = Sizes.of_histogram(ask(asked, self._spend[f"levels {turn}"]))
             per_unit = 2 * frame.radius * math.sqrt(frame.order) / (spend.mu * n)
             clip = sizes.clip(per_unit, frame.order / n)
-            step, noise = self._measured(ask, frame, system, coef, clip, spend)
+            step = self._measured(ask, frame, system, coef, clip, spend)
             if belief is None:
                 variance = (reach / 3) ** 2 if sizes.blind else min(sizes.levels.root_mean_square, reach) ** 2
-                belief = _Belief(coef, np.zeros_like(gram), self._shrunk(frame, step, noise, variance, doubt))
+                belief = _Belief(coef, np.zeros_like(gram), self._shrunk(frame, step, variance, doubt))
             # the Gram matrix is noisy and the clipped correlation is less steep than the system says
-            belief = belief.after(step, noise, slack=entry + sizes.above(clip) ** 2 / frame.order)
+            belief = belief.after(step, slack=entry + sizes.above(clip) ** 2 / frame.order)
             coef = belief.coef
         assert belief is not None
         weight = np.minimum(1.0, frame.radius / self.norms)
@@ -247,15 +265,17 @@ class Residual(Solver):
         return gain * float(found.mean[0]) * frame.constant, gain * noise
 
     @staticmethod
-    def _shrunk(frame: Frame, step: Vector, noise: Matrix, variance: float, doubt: float) -> Matrix:
+    def _shrunk(frame: Frame, step: _Step, variance: float, doubt: float) -> Matrix:
         """What is known before the first step: how large slopes may be, and the mean."""
         slopes = np.eye(frame.order)
         if not frame.intercept:
-            return shrunk_precision(step, noise, variance, slopes) * slopes
+            return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
         unit = frame.constant / np.linalg.norm(frame.constant)
         slopes -= np.outer(unit, unit)
         known = max(doubt * float(frame.constant @ frame.constant), 1e-12 * variance)
-        return np.asarray(shrunk_precision(step, noise, variance, slopes) * slopes + np.outer(unit, unit) / known)
+        return np.asarray(
+            shrunk_precision(step.value, step.covariance, variance, slopes) * slopes + np.outer(unit, unit) / known
+        )
 
     # ------------------------------------------------------------------ what both share
 
@@ -272,14 +292,12 @@ class Residual(Solver):
         rows = None if known is None else frame.whiten(known)
         return mixed_gram(ask(SecondMoment(frame.with_response(None)), self._spend["gram"]), rows)
 
-    def _measured(
-        self, ask: Ask, frame: Frame, system: Matrix, coef: Vector, clip: float, spend: GDP
-    ) -> tuple[Vector, Matrix]:
-        """A released Newton step and the covariance of its noise."""
+    def _measured(self, ask: Ask, frame: Frame, system: Matrix, coef: Vector, clip: float, spend: GDP) -> _Step:
+        """A released Newton step."""
         score = ask(ClippedScore(frame, Gaussian, coef, clip), spend)
         step = np.linalg.solve(system, score.mean - self._penalty(frame) @ coef)
         noise = (2 * frame.radius * clip / (spend.mu * self.facts.n)) ** 2
-        return np.asarray(step), sandwich(system, noise * np.eye(frame.order))
+        return _Step(np.asarray(step), system, noise)
 
     def _finished(
         self, ask: Ask, frame: Frame, system: Matrix, gram: Matrix, belief: _Belief, levels: Levels, clip: float,

@@ -150,13 +150,14 @@ def plan_labelled(x: Matrix, prior: Prior, base: float, *, n: int, mu: float, gr
     for radius, hidden in _candidates(norms, _NORM_LEVELS):
         weight = np.minimum(1.0, radius / np.maximum(norms, 1e-300))
         inverse = _inverse(x * weight[:, None])
-        kept = float(np.mean((weight * norms) ** 2)) / p
+        cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
+        kept = 1 - cut_rows
+        cut_rows += hidden / m * largest**2 / p
         private = (math.sqrt(2) * (radius / unit) ** 2 / (gram_mu * n)) ** 2 / 2
         entry = private / (1 + private * m * p**2 / max(float(np.mean((weight * norms) ** 4)), 1e-300))
         unsolved = min(1.0, 2 * p * entry / kept**2) ** steps * float(eigenvalues.sum())
         sizes = weight * np.abs(prior.residuals)
         second = float(np.mean(sizes**2))
-        cut_rows = max(0.0, 1 - kept) + hidden / m * largest**2 / p
         for clip, hidden_size in _candidates(sizes, _CLIP_LEVELS):
             influence = (weight * np.clip(weight * prior.residuals, -clip, clip))[:, None] * x @ inverse
             moved = influence.mean(axis=0) - plain.mean(axis=0)
