@@ -60,6 +60,8 @@ _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
 _USEFUL = 50.0
 #: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
 _VARIANCE = 0.04
+#: Share of the trace below which a precision is rounding.
+_JITTER = 1e-15
 #: A step may leave this squared share of its length to rounding.
 _ROUNDING = 1e-14
 #: Residual histograms reach twenty octaves down from the largest residual.
@@ -96,6 +98,7 @@ class _Belief:
         """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move."""
         identity = np.eye(len(self.coef))
         precision = self.precision + step.precision(bias)
+        precision += _JITTER * float(np.trace(precision)) * identity  # never singular: the budget is spent by now
         kept = np.linalg.solve(precision, self.precision)
         gain = identity - kept
         move = gain @ step.value
