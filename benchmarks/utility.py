@@ -5,7 +5,7 @@
 Simulation: every private row spends sqrt(2) mu in all, mu the paper's; public rows are unlabelled for the library's
 recipes, the paper takes its scale of y from their labels. Seed 1; medians.
 
-Tables (those of the folder DPREGRESS_DATA): delta 1e-6; 20% of the rows held out, public = max(200, 2%) random rows, the
+Tables (of the folder DPREGRESS_DATA): delta 1e-6; 20% of the rows held out, public = max(200, 2%) random rows, the
 rest private; held-out mean squared error over that of least squares on the private rows, medians over splits (seeds
 7, 0 ..; noise 11, 0 ..). AdaSSP, TukeyEM and DP-GD at the same (epsilon, delta); unlabelled fits, AdaSSP and DP-GD
 take the declared bounds of y. --out writes one plot a table.

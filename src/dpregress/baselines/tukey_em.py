@@ -15,8 +15,8 @@ def tukey_em(
     r"""Coefficients, or None where the test for stability fails; (epsilon, delta)-DP for replacing one row.
 
     Half of epsilon goes to propose-test-release on the volumes of the regions of axis-aligned depth, half to the
-    exponential mechanism restricted to depth at least ``models / 4``. Replacing a row changes one model, and every depth
-    by at most 1; a depth i has weight ``exp(epsilon_half i / 2)``.
+    exponential mechanism restricted to depth at least ``models / 4``. Replacing a row changes one model, and every
+    depth by at most 1; a depth i has weight ``exp(epsilon_half i / 2)``.
 
     Parameters
     ----------
