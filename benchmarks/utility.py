@@ -64,6 +64,21 @@ def simulated(repeats: int) -> None:
     CONSOLE.print(table)
 
 
+def covered(repeats: int) -> None:
+    """Print the coverage of nominal 90% intervals."""
+    table = Table(title=f"Coverage of 90% intervals, noise sd 1, m = 100, {repeats} repeats, seed 1", box=SIMPLE_HEAD)
+    for name in ("n", "mu", "labelled", "unlabelled"):
+        table.add_column(name, justify="right")
+    for n in (2_000, 10_000):
+        for mu in simulation.MUS:
+            shares = [
+                simulation.coverage(n=n, mu=mu, labelled=labelled, repeats=repeats, seed=1)
+                for labelled in (True, False)
+            ]
+            table.add_row(f"{n:,}", f"{mu:g}", *(f"{share:.3f}" for share in shares))
+    CONSOLE.print(table)
+
+
 def split_rows(x: Matrix, y: Vector, seed: int) -> tuple[Rows, Rows, Rows]:
     """Public, private and held-out rows."""
     order = np.random.default_rng([7, seed]).permutation(len(y))
@@ -185,6 +200,7 @@ def main() -> None:
     warnings.simplefilter("ignore", SeededNoiseWarning)
     if not asked.parts or "simulation" in asked.parts:
         simulated(asked.repeats)
+        covered(2 * asked.repeats)
     if not asked.parts or "tables" in asked.parts:
         on_tables(asked.splits, asked.out)
 

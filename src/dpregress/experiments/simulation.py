@@ -76,6 +76,19 @@ def mean_prediction(data: Sample, mu: float, rng: np.random.Generator) -> float:
     return float(np.mean(model.predict(data.x)) / np.mean(data.y))
 
 
+def coverage(*, n: int, mu: float, labelled: bool, repeats: int, seed: int) -> float:
+    """How often ``coef +- 1.645 standard errors`` holds the true coefficient (noise sd 1, m = 100)."""
+    held = []
+    for repeat in range(repeats):
+        rng = np.random.default_rng([seed, repeat])
+        data = sample(rng, n=n, m=100, noise=1.0)
+        public = PublicMoments.from_rows(data.x_public, data.y_public if labelled else None)
+        model = DPLinearRegression(GDP(math.sqrt(2) * mu), public=public, fit_intercept=False, random_state=rng)
+        found = model.fit(data.x, data.y).coefficients_
+        held.append(np.abs(found.coef - data.beta) <= 1.645 * found.standard_error)
+    return float(np.mean(held))
+
+
 def medians(*, n: int, m: int, mu: float, repeats: int, seed: int, noise: float = 0.05) -> dict[str, float]:
     """Median errors over repeats."""
     runs = list(_runs(n=n, m=m, mu=mu, repeats=repeats, seed=seed, noise=noise))

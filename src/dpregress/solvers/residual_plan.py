@@ -144,12 +144,12 @@ def plan_labelled(x: Matrix, prior: Prior, base: float, *, n: int, mu: float, gr
     norms = np.linalg.norm(x, axis=1)
     unit = float(np.median(norms)) / base
     eigenvalues = np.linalg.eigvalsh(prior.covariance + prior.dispersion / n * np.eye(p))
-    plain = prior.residuals[:, None] * x @ _inverse(x)
+    plain = prior.residuals[:, None] * (x @ _inverse(x))
     largest = float(norms.max())
     plans = []
     for radius, hidden in _candidates(norms, _NORM_LEVELS):
         weight = np.minimum(1.0, radius / np.maximum(norms, 1e-300))
-        inverse = _inverse(x * weight[:, None])
+        direction = weight[:, None] * x @ _inverse(x * weight[:, None])
         cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
         kept = 1 - cut_rows
         cut_rows += hidden / m * largest**2 / p
@@ -159,7 +159,7 @@ def plan_labelled(x: Matrix, prior: Prior, base: float, *, n: int, mu: float, gr
         sizes = weight * np.abs(prior.residuals)
         second = float(np.mean(sizes**2))
         for clip, hidden_size in _candidates(sizes, _CLIP_LEVELS):
-            influence = (weight * np.clip(weight * prior.residuals, -clip, clip))[:, None] * x @ inverse
+            influence = np.clip(weight * prior.residuals, -clip, clip)[:, None] * direction
             moved = influence.mean(axis=0) - plain.mean(axis=0)
             seen = float(moved @ moved) - float(np.sum((influence - plain).var(axis=0))) / m
             cut = float(np.mean(np.maximum(sizes - clip, 0) ** 2)) / second
