@@ -31,7 +31,7 @@ from dpregress.queries import (
     SecondMoment,
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
-from dpregress.releases.matrices import sandwich
+from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels
 from dpregress.solvers.one_shot import scale_share
@@ -78,7 +78,7 @@ class _Step:
 
     @property
     def covariance(self) -> Matrix:
-        return self.variance * sandwich(self.system, np.eye(len(self.system)))
+        return self.variance * symmetric_power(self.system, -2.0, smallest=_JITTER * float(np.trace(self.system)))
 
     def precision(self, bias: float) -> Matrix:
         """``(v A^{-2} + bias I)^{-1}``, without inverting what may be all but singular."""
@@ -298,7 +298,8 @@ class Residual(Solver):
     def _measured(self, ask: Ask, frame: Frame, system: Matrix, coef: Vector, clip: float, spend: GDP) -> _Step:
         """A released Newton step."""
         score = ask(ClippedScore(frame, Gaussian, coef, clip), spend)
-        step = np.linalg.solve(system, score.mean - self._penalty(frame) @ coef)
+        # least squares: a huge penalty can leave the system singular to rounding, and the budget is spent by now
+        step = np.linalg.lstsq(system, score.mean - self._penalty(frame) @ coef, rcond=None)[0]
         noise = (2 * frame.radius * clip / (spend.mu * self.facts.n)) ** 2
         return _Step(np.asarray(step), system, noise)
 

@@ -17,6 +17,7 @@ from scipy.stats import chi2
 
 from dpregress.public import PublicMoments
 from dpregress.releases import Frame, Histogram, Isotropic, Matrix, Moments, Vector
+from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.levels import Levels
 from dpregress.solvers.repair import floored, gram_floor
 
@@ -92,11 +93,12 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     signal = max(float(np.mean(centred**2)) - variance, d * variance / m)
     second = x.T @ x
     system = second + d * variance / signal * slopes + m * penalty
-    coef = np.linalg.solve(system, x.T @ y)
-    leverage = np.einsum("ij,ji->i", x, np.linalg.solve(system, x.T))
+    inverse = symmetric_power(system, -1.0, smallest=1e-15 * float(np.trace(system)))
+    coef = np.linalg.lstsq(system, x.T @ y, rcond=None)[0]
+    leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
     dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    covariance = np.asarray(m / max(m - p, 1) * dispersion * np.linalg.inv(system))
+    covariance = np.asarray(m / max(m - p, 1) * dispersion * inverse)
     small = np.abs(residuals) < math.sqrt(least)
     return Prior(coef, covariance, dispersion, np.where(small, math.sqrt(least), residuals))
 
