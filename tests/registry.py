@@ -61,7 +61,7 @@ from dpregress.rows import (
     ThreadedEngine,
     WhitenedRows,
 )
-from dpregress.solvers import OneShot, ScoreSteps, Solver
+from dpregress.solvers import OneShot, Residual, ScoreSteps, Solver
 from dpregress.trust import Central, Local, TrustModel
 
 Rng = np.random.Generator
@@ -345,6 +345,15 @@ def _one_shot(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: f
     return OneShot(Facts(n, "y", Start(frame, refine=False), public, None), budget, alpha)
 
 
+def _residual(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    """With public labels so large that the prior is worth nothing."""
+    return Residual(Facts(n, "y", Start(frame, refine=False), public, None), budget, alpha)
+
+
+def _residual_unlabelled(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    return _residual(public.unlabelled(), frame, n, budget, alpha)
+
+
 def _published_ridge(_: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
     return PublishedRidge(frame.with_response(ResponseScale("y", bound=1e6)), budget, alpha / n)
 
@@ -360,6 +369,8 @@ def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha
 
 SOLVERS = (
     SolverEntry(OneShot, _one_shot),
+    SolverEntry(Residual, _residual),
+    SolverEntry(Residual, _residual_unlabelled),
     SolverEntry(PublishedRidge, _published_ridge),
     SolverEntry(ScoreSteps, _score_steps),
 )
@@ -405,6 +416,7 @@ LINEAR: dict[str, Callable[[Rng], dict[str, Any]]] = {
     "public rows and bounds of y": lambda rng: {"public": _public(rng).unlabelled(), "schema": _schema("y")},
     "a schema": lambda _: {"schema": _schema("x0", "x1", "x2", "y"), "fit_intercept": False},
     "a row bound": lambda _: {"row_bound": 2.0},
+    "the one-shot recipe": lambda rng: {"public": _public(rng), "recipe": "one-shot"},
     "the paper's recipe": lambda rng: {"public": _public(rng), "recipe": "paper"},
 }
 

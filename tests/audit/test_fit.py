@@ -14,7 +14,7 @@ from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
 from tests.registry import ESTIMATORS, EstimatorEntry
 
-ONE_RELEASE = [e for e in ESTIMATORS if e.kind in (DPLinearRegression, DPRidge) and e.setting == "labelled public rows"]
+ONE_RELEASE = [e for e in ESTIMATORS if e.kind in (DPLinearRegression, DPRidge) and e.setting == "the one-shot recipe"]
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -20,7 +20,7 @@ def test_mu_of_a_unit(most: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     """The bound exceeds a true claim with probability 1e-7; with 1e5 draws it misses 0.8 with less than 1e-12."""
     rng = np.random.default_rng(seed)
     x, y = (part[:200] for part in registry.linear_data(rng))
-    model = DPRidge(GDP(MU), public=PublicMoments.from_rows(*registry.linear_data(rng, 60)))
+    model = DPRidge(GDP(MU), public=PublicMoments.from_rows(*registry.linear_data(rng, 60)), recipe="one-shot")
     unit = {"unit": [0] * (2 * most) + [f"other {i // 2}" for i in range(200 - 2 * most)], "max_rows_per_unit": most}
     query = SecondMoment(model.fit(x, y, **unit).moments_.frame)
     seen = []

@@ -40,7 +40,9 @@ SCHEMA = Schema(
 def fitted(source: Any, **more: Any) -> DPLinearRegression:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # seeded noise
-        return DPLinearRegression(GDP(1.0), schema=SCHEMA, random_state=1).fit_table(source, "y", **more)
+        return DPLinearRegression(GDP(1.0), schema=SCHEMA, recipe="one-shot", random_state=1).fit_table(
+            source, "y", **more
+        )
 
 
 EXPECTED = fitted(TABLE)
@@ -70,7 +72,7 @@ def test_several_passes_over_a_file_equal_those_in_memory(tmp_path: Path) -> Non
 def test_the_target_is_y_by_default_and_the_rest_are_features() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = DPLinearRegression(GDP(1.0), schema=SCHEMA, random_state=1).fit_table(TABLE)
+        found = DPLinearRegression(GDP(1.0), schema=SCHEMA, recipe="one-shot", random_state=1).fit_table(TABLE)
     np.testing.assert_array_equal(found.coef_, EXPECTED.coef_)
 
 

@@ -208,16 +208,17 @@ def test_a_missing_feature_counts_as_the_public_mean(cell: float, intercept: boo
 
 @seeded_quietly
 def test_a_missing_response_takes_its_row_out_and_leaves_n() -> None:
-    """Without an intercept such a row counts as a row of zeros."""
+    """In the moments of the one-shot recipe, without an intercept, such a row counts as a row of zeros."""
+    one_shot = {"fit_intercept": False, "recipe": "one-shot"}
     y, zero_x, zero_y = Y.copy(), X.copy(), Y.copy()
     y[:50] = math.nan
     zero_x[:50], zero_y[:50] = 0.0, 0.0
-    found, expected = (seeded(fit_intercept=False).fit(x, y) for x, y in ((X, y), (zero_x, zero_y)))
+    found, expected = (seeded(**one_shot).fit(x, y) for x, y in ((X, y), (zero_x, zero_y)))
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     assert found.coefficients_.n == N
-    np.testing.assert_array_equal(
-        seeded(fit_intercept=False).fit(X, np.where(np.arange(N) < 50, math.inf, Y)).coef_, found.coef_
-    )
+    for parameters in (one_shot, {"fit_intercept": False}, {}):
+        missing, infinite = (seeded(**parameters).fit(X, np.where(np.arange(N) < 50, c, Y)) for c in (np.nan, math.inf))
+        np.testing.assert_array_equal(missing.coef_, infinite.coef_)
 
 
 # ------------------------------------------------------------------ the response's name and bounds
@@ -226,7 +227,7 @@ def test_a_missing_response_takes_its_row_out_and_leaves_n() -> None:
 @seeded_quietly
 def test_bounds_are_looked_up_under_the_name_of_the_response() -> None:
     schema = Schema({"cost": Numeric(-30, 30)})
-    parameters = {"public": PUBLIC.unlabelled(), "schema": schema}
+    parameters = {"public": PUBLIC.unlabelled(), "schema": schema, "recipe": "one-shot"}
     for y, releases, target in (
         (pd.Series(Y, name="cost"), 1, "cost"),
         (pl.Series("cost", Y), 1, "cost"),
@@ -442,7 +443,7 @@ def test_errors_count_the_noise_on_top_of_sampling() -> None:
 
 def test_progress_is_reported_for_every_pass() -> None:
     seen: list[tuple[int, int]] = []
-    model(public=PUBLIC.unlabelled()).fit(X, Y, progress=lambda done, of: seen.append((done, of)))
+    model(public=PUBLIC.unlabelled(), recipe="one-shot").fit(X, Y, progress=lambda done, of: seen.append((done, of)))
     assert seen.count((N, N)) == 2
 
 

@@ -28,7 +28,7 @@ def table(n: int = 600) -> pd.DataFrame:
 
 
 def model(**parameters: Any) -> DPRidge:
-    return DPRidge(GDP(1.0), **{"schema": SCHEMA, "random_state": 0, **parameters})
+    return DPRidge(GDP(1.0), **{"recipe": "one-shot", "schema": SCHEMA, "random_state": 0, **parameters})
 
 
 def test_rows_beyond_k_have_no_say_in_the_fit() -> None:

@@ -20,7 +20,8 @@ def fitted(seed: int) -> DPRidge:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(3000, 2)) * [1.0, 30.0] + [0.0, 500.0]
     y = x @ [1.0, 0.1] + rng.normal(size=3000)
-    return DPRidge(GDP(2.0), alpha=5.0, public=PublicMoments.from_rows(x[:100], y[:100])).fit(x[100:], y[100:])
+    public = PublicMoments.from_rows(x[:100], y[:100])
+    return DPRidge(GDP(2.0), alpha=5.0, public=public, recipe="one-shot").fit(x[100:], y[100:])
 
 
 @pytest.fixture

@@ -23,7 +23,9 @@ REPEATS = 101
 def pair_of_errors(data: Sample, mu: float, rng: np.random.Generator) -> tuple[float, float]:
     """l2 errors of the library (public rows without their labels) and of the paper, at sqrt(2) mu in all."""
     public = PublicMoments.from_rows(data.x_public)
-    ours = DPLinearRegression(GDP(math.sqrt(2) * mu), public=public, fit_intercept=False, random_state=rng)
+    ours = DPLinearRegression(
+        GDP(math.sqrt(2) * mu), public=public, fit_intercept=False, recipe="one-shot", random_state=rng
+    )
     theirs = cao2026.pmt_ridge(data.x, data.y, data.x_public, data.y_public, mu=mu, alpha=0.0, eta=ETA, rng=rng)
     return tuple(float(np.linalg.norm(coef - data.beta)) for coef in (ours.fit(data.x, data.y).coef_, theirs))
 
@@ -69,7 +71,9 @@ def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monke
     public = PublicMoments.from_rows(x[:100], y[:100])  # labelled: nothing in the frame is bought
 
     def fit(random_state: int) -> DPLinearRegression:
-        return DPLinearRegression(GDP(2.0), public=public, random_state=random_state).fit(x[100:], y[100:])
+        return DPLinearRegression(GDP(2.0), public=public, recipe="one-shot", random_state=random_state).fit(
+            x[100:], y[100:]
+        )
 
     with monkeypatch.context() as patch:
         patch.setattr(_fit, "noise_source", lambda _: Silent())

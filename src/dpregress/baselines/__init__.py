@@ -1,5 +1,8 @@
-"""What a private fit is compared with."""
+"""What a private fit is compared with: fits without privacy, and what else could be used at the same privacy."""
 
+from dpregress.baselines.adassp import adassp
+from dpregress.baselines.dp_gd import dp_gd
 from dpregress.baselines.plain import LinearFit, least_squares, mean_only, scored_fit
+from dpregress.baselines.tukey_em import tukey_em
 
-__all__ = ["LinearFit", "least_squares", "mean_only", "scored_fit"]
+__all__ = ["LinearFit", "adassp", "dp_gd", "least_squares", "mean_only", "scored_fit", "tukey_em"]

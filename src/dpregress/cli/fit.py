@@ -34,7 +34,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--classes", help="The two classes of a binomial target, as NO,YES [default: 0,1].")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
-@click.option("--recipe", type=click.Choice(["one-shot", "paper"]), default="one-shot", show_default=True)
+@click.option("--recipe", type=click.Choice(["residual", "one-shot", "paper"]), default="residual", show_default=True)
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
 @click.option("--dataset", help="Whose budget in the ledger.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids whose owners are protected with all their rows.")
@@ -161,7 +161,7 @@ def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type
 
     if family != "binomial" and classes is not None:
         raise InvalidInput("--classes goes with --family binomial")
-    if family != "gaussian" and recipe != "one-shot":
+    if family != "gaussian" and recipe != "residual":
         raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
     if family == "gaussian":
         return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice

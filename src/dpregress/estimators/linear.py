@@ -17,9 +17,9 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.releases import Vector
 from dpregress.releases.files import ResponseModel
-from dpregress.solvers import OneShot, Solution, Solver, Uncertainty
+from dpregress.solvers import OneShot, Residual, Solution, Solver, Uncertainty
 
-Recipe = Literal["one-shot", "paper"]
+Recipe = Literal["residual", "one-shot", "paper"]
 #: The eta of the paper's simulations, used by ``recipe="paper"``.
 _PAPER_ETA = 0.05
 
@@ -27,17 +27,17 @@ _PAPER_ETA = 0.05
 class DPRidge(RegressorMixin, PrivateLinearModel):
     r"""Ridge regression under differential privacy.
 
-    Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from one noisy release of moments; the penalty is
-    scikit-learn's. Without noise, shrunken rows and clipped responses the coefficients are scikit-learn's; row
-    weights shrink the Gram matrix and leave alpha as it is, so that it weighs somewhat more.
+    Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from a noisy Gram matrix and a few noisy correlations of x with
+    residuals; the penalty is scikit-learn's. Without noise, shrunken rows and clipped responses the coefficients are
+    scikit-learn's; row weights shrink the Gram matrix and leave alpha as it is, so that it weighs somewhat more.
 
     Parameters
     ----------
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
     public : PublicMoments, optional
-        Moments of public rows with the same columns; labelled ones also scale the response. With a formula the
-        rows themselves, a table or a file.
+        Moments of public rows with the same columns; a fit to labelled ones is the start and the prior. With a
+        formula the rows themselves, a table or a file.
     schema : Schema, optional
         Bounds and levels. Bounds of y are looked up under the name of y (a Series' name, else "y").
     row_bound : float, optional
@@ -47,8 +47,9 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     fit_intercept : bool, default=True
     formula : str, optional
         Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
-    recipe : {"one-shot", "paper"}, default="one-shot"
-        The library's own, or Algorithm 2 of Cao, Bi and Zhang (2026) with its constants (labelled public rows).
+    recipe : {"residual", "one-shot", "paper"}, default="residual"
+        Private residual steps; one joint release of moments, with which other penalties are free; or Algorithm 2
+        of Cao, Bi and Zhang (2026) with its constants (labelled public rows).
     ledger : Ledger, optional
         Charged with the whole budget before any row is read. Without one the spending is not recorded.
     random_state : None, int or numpy Generator
@@ -63,14 +64,14 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     coefficients_ : Coefficients
         The same coefficients with names and standard errors.
     moments_ : Moments or None
-        The noisy moments; anything computed from them is free.
+        The noisy moments of the one-shot recipe; anything computed from them is free.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had names.
 
     References
     ----------
-    Cao, Bi, Zhang (2026), Algorithms 1 and 2; docs/methods/one-shot.md.
+    Cao, Bi, Zhang (2026), Algorithms 1 and 2; docs/methods/residual.md, docs/methods/one-shot.md.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         alpha: float = 1.0,
         fit_intercept: bool = True,
         formula: str | None = None,
-        recipe: Recipe = "one-shot",
+        recipe: Recipe = "residual",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -118,6 +119,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts)
+        if self.recipe == "residual":
+            return Residual(facts, budget, alpha)
         if self.recipe == "one-shot":
             return OneShot(facts, budget, alpha)
         if self.recipe == "paper":
@@ -125,7 +128,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
                 raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
             frame = published_frame(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.frame.intercept)
             return PublishedRidge(frame, budget, alpha / facts.n)
-        raise InvalidInput(f'recipe must be "one-shot" or "paper", not {self.recipe!r}')
+        raise InvalidInput(f'recipe must be "residual", "one-shot" or "paper", not {self.recipe!r}')
 
     @property
     def response_model(self) -> ResponseModel:
@@ -134,7 +137,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
 
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         if solution.moments is None:
-            return None
+            return solution.uncertainty
         noise = privacy_covariance(solution.moments, solution.whitened, solution.system)
         sampling = sampling_covariance(solution.moments, solution.whitened, solution.system)
         return Uncertainty(noise, noise + sampling)
@@ -148,7 +151,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
 class DPLinearRegression(DPRidge):
     r"""Ordinary least squares under differential privacy.
 
-    Minimises ``||y - Xb - b0||^2`` from one noisy release of moments: :class:`DPRidge` without a penalty.
+    Minimises ``||y - Xb - b0||^2``: :class:`DPRidge` without a penalty.
 
     Parameters
     ----------
@@ -162,7 +165,7 @@ class DPLinearRegression(DPRidge):
 
     References
     ----------
-    Cao, Bi, Zhang (2026), Algorithms 1 and 2; docs/methods/one-shot.md.
+    Cao, Bi, Zhang (2026), Algorithms 1 and 2; docs/methods/residual.md, docs/methods/one-shot.md.
 
     Examples
     --------
@@ -185,7 +188,7 @@ class DPLinearRegression(DPRidge):
         row_bound: float | None = None,
         fit_intercept: bool = True,
         formula: str | None = None,
-        recipe: Recipe = "one-shot",
+        recipe: Recipe = "residual",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

@@ -57,7 +57,7 @@ class OneShot(Solver):
         )
         shares = [
             _REFINE_SHARE if facts.start.refine else 0.0,
-            self._scale_share(budget) if seeks_scale else 0.0,
+            scale_share(facts, budget) if seeks_scale else 0.0,
         ]
         shares.append(1 - sum(shares))
         parts = iter(split(budget, [share for share in shares if share > 0]))
@@ -80,15 +80,6 @@ class OneShot(Solver):
         coef, system = solve_moments(moments, alpha=self.alpha)
         return Solution(coef, system, frame, moments)
 
-    def _scale_share(self, budget: GDP) -> float:
-        share = max(_SCALE_SHARE, (_RELIABLE / (self.facts.n * budget.mu)) ** 2)
-        if share > _LARGEST_SCALE_SHARE:
-            raise UnboundedData(
-                f"n mu = {self.facts.n * budget.mu:.3g} is too small to find the scale of {self.facts.target!r} "
-                "privately: declare its bounds in the schema, give public labels, or spend more"
-            )
-        return share
-
     def _response(self, ask: Ask, frame: Frame, joint: GDP) -> ResponseScale:
         facts = self.facts
         if facts.trusted_labels is not None:
@@ -100,3 +91,20 @@ class OneShot(Solver):
         unscaled = frame.with_response(ResponseScale(facts.target))
         found = Levels.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self.scale)).root_mean_square
         return response.scaled(ResponseScale(facts.target, 0.0, found), frame, response.DEFAULT_CLIP)
+
+
+def scale_share(facts: Facts, budget: GDP) -> float:
+    """The share of mu^2 that a histogram of the response's scale needs.
+
+    Raises
+    ------
+    UnboundedData
+        When it would need more than a fifth.
+    """
+    share = max(_SCALE_SHARE, (_RELIABLE / (facts.n * budget.mu)) ** 2)
+    if share > _LARGEST_SCALE_SHARE:
+        raise UnboundedData(
+            f"n mu = {facts.n * budget.mu:.3g} is too small to find the scale of {facts.target!r} "
+            "privately: declare its bounds in the schema, give public labels, or spend more"
+        )
+    return share

@@ -1,0 +1,332 @@
+r"""Residual steps: least squares from one private Gram matrix and a few private correlations with residuals.
+
+Every choice is a function of public facts or of what was released before (docs/methods/residual.md):
+
+1. coordinates from the public moment, refined for 10% of mu^2 where public rows are few; the radius weighed
+   against the budget;
+2. a start: with labelled public rows their ridge fit, with its covariance as a prior; without, the mean of the response
+   between its bounds, which come from the schema or from a private histogram of its sizes;
+3. one private Gram matrix of the weighted rows, mixed with that of the public rows;
+4. steps ``b += K H^{-1} [mean(s x clip(s (y - x'b), +-C)) + noise]``, K the Kalman gain of what is known before;
+5. the mean residual between wide bounds, which moves the intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP, split
+from dpregress.public import response
+from dpregress.public.facts import Facts
+from dpregress.queries import (
+    Ask,
+    ClippedScore,
+    Gaussian,
+    MeanResidual,
+    ResidualHistogram,
+    ResponseHistogram,
+    SecondMoment,
+)
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.releases.matrices import symmetric_power
+from dpregress.solvers.base import Solution, Solver, Uncertainty
+from dpregress.solvers.levels import EDGES, Levels
+from dpregress.solvers.one_shot import scale_share
+from dpregress.solvers.refine import refined
+from dpregress.solvers.residual_plan import (
+    Sizes,
+    mixed_gram,
+    plan_labelled,
+    plan_unlabelled,
+    public_norms,
+    ridge_prior,
+    shrunk_precision,
+)
+
+_REFINE = 0.10
+#: Private second moments where there are no public rows.
+_FROM_BOUNDS = 3
+#: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
+_GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
+#: Without: shares of what is left beside the mean response.
+_GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
+STEPS = (1.0, 1.0, 2.0, 3.0)
+#: Where the noise of a step is beyond 1/8 of the reach of y: two steps, one histogram, and more for the mean.
+_FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
+#: A histogram of residuals is useful from about this n mu.
+_USEFUL = 50.0
+#: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
+_VARIANCE = 0.04
+#: Share of the trace below which a precision is rounding.
+_JITTER = 1e-15
+#: A step may leave this squared share of its length to rounding.
+_ROUNDING = 1e-14
+#: Residual histograms reach twenty octaves down from the largest residual.
+_OCTAVES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A Newton step ``A^{-1} g`` with noise of one variance on every entry of g."""
+
+    value: Vector
+    system: Matrix
+    variance: float
+
+    @property
+    def covariance(self) -> Matrix:
+        return self.variance * symmetric_power(self.system, -2.0, smallest=_JITTER * float(np.trace(self.system)))
+
+    def precision(self, bias: float) -> Matrix:
+        """``(v A^{-2} + bias I)^{-1}``, without inverting what may be all but singular."""
+        values, vectors = np.linalg.eigh(self.system)
+        return np.asarray((vectors * (values**2 / (self.variance + bias * values**2))) @ vectors.T)
+
+
+@dataclass(frozen=True, eq=False)
+class _Belief:
+    """Coefficients, the covariance of the noise in them, and how precisely the private rows' answer is known."""
+
+    coef: Vector
+    privacy: Matrix
+    precision: Matrix
+
+    def after(self, step: _Step, *, bias: float = 0.0, slack: float = 0.0) -> _Belief:
+        """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move."""
+        identity = np.eye(len(self.coef))
+        precision = self.precision + step.precision(bias)
+        precision += _JITTER * float(np.trace(precision)) * identity  # never singular: the budget is spent by now
+        kept = np.linalg.solve(precision, self.precision)
+        gain = identity - kept
+        move = gain @ step.value
+        privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
+        covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
+        return _Belief(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)))
+
+
+class Residual(Solver):
+    """Noisy least squares by residuals, from a public prior or from nothing.
+
+    Parameters
+    ----------
+    facts : Facts
+    budget : GDP
+        All of it is drawn.
+    alpha : float
+        Ridge penalty, as in scikit-learn.
+
+    Raises
+    ------
+    UnboundedData
+        When nothing public bounds the response and n mu is too small to find its scale privately.
+    """
+
+    def __init__(self, facts: Facts, budget: GDP, alpha: float) -> None:
+        self.facts = facts
+        self.alpha = alpha
+        self.labelled = has_prior(facts)
+        frame = facts.start.frame
+        self.norms = public_norms(facts.public, frame, refined=facts.start.refine)
+        self.declared = response.from_bounds(facts.target, facts.schema, frame)
+        shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
+        asked = [name for name, share in shares.items() if share > 0]
+        rest = (1 - sum(shares.values())) / sum(steps)
+        parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in steps)])
+        self._spend = dict(zip(asked, parts, strict=False))
+        self._steps = parts[len(asked) :]
+
+    @property
+    def rounds(self) -> int:
+        return len(self._spend) + len(self._steps)
+
+    def solve(self, ask: Ask) -> Solution:
+        frame = self.facts.start.frame
+        for turn in self._refinements():
+            frame = refined(ask, frame, self._spend[turn])
+        return self._from_prior(ask, frame) if self.labelled else self._from_nothing(ask, frame)
+
+    # ------------------------------------------------------------------ shares of the budget
+
+    def _refinements(self) -> tuple[str, ...]:
+        """Private second moments to whiten by; bounds alone say so little of scales that each sees only so far."""
+        rounds = 0 if not self.facts.start.refine else 1 if self.facts.public is not None else _FROM_BOUNDS
+        return tuple(f"refine {turn}" for turn in range(rounds))
+
+    def _labelled_shares(self) -> tuple[dict[str, float], tuple[float, ...]]:
+        start = self.facts.start
+        shares = {
+            **dict.fromkeys(self._refinements(), _REFINE),
+            "gram": _GRAM_LABELLED,
+            "mean": _MEAN_LABELLED if start.frame.intercept else 0.0,
+        }
+        return shares, STEPS_LABELLED
+
+    def _shares(self, budget: GDP) -> tuple[dict[str, float], tuple[float, ...]]:
+        start, n_mu = self.facts.start, self.facts.n * budget.mu
+        reached = n_mu / (2 * float(np.median(self.norms)) * math.sqrt(start.frame.order))
+        few = reached < _FEW
+        levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
+        scale = scale_share(self.facts, budget) if self.declared is None else 0.0
+        first = self._start_share(n_mu, reached) * (1 - scale) if start.frame.intercept else 0.0
+        shares = {
+            **dict.fromkeys(self._refinements(), _REFINE),
+            "gram": _GRAM,
+            "mean": (_MEAN_FEW if few else _MEAN) if start.frame.intercept else 0.0,
+            **{f"levels {turn}": levels for turn in range(1 if few else 3)},
+        }
+        left = {name: share * (1 - scale - first) for name, share in shares.items()}
+        return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
+
+    @staticmethod
+    def _start_share(n_mu: float, reached: float) -> float:
+        """For the mean response: all but nothing where slopes would drown, little where noise is small."""
+        share = np.linspace(0.03, 0.95, 93)
+        slopes = (0.6 / reached) ** 2 / (0.7 * (1 - share)) / _VARIANCE
+        loss = (2 / n_mu) ** 2 / share + _VARIANCE * slopes / (1 + slopes)
+        return float(share[np.argmin(loss)])
+
+    # ------------------------------------------------------------------ with labelled public rows
+
+    def _from_prior(self, ask: Ask, frame: Frame) -> Solution:
+        public, labels = self.facts.public, self.facts.trusted_labels
+        assert public is not None
+        assert public.rows is not None
+        assert labels is not None
+        centre = float(np.mean(labels)) if frame.intercept else 0.0
+        x = frame.whiten(public.rows)
+        prior = ridge_prior(x, labels - centre, frame.constant if frame.intercept else None, self._penalty(frame))
+        mu = math.hypot(*(spend.mu for spend in self._steps))
+        plan = plan_labelled(
+            x, prior, frame.radius,
+            n=self.facts.n, mu=mu, gram_mu=self._spend["gram"].mu, steps=len(self._steps),
+        )  # fmt: skip
+        frame = self._framed(frame, plan.radius, centre)
+        gram, entry = self._gram(ask, frame)
+        sampling = np.asarray(prior.dispersion / self.facts.n * np.linalg.inv(gram))
+        belief = _Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
+        system = gram + self._penalty(frame)
+        for spend in self._steps:
+            step = self._measured(ask, frame, system, belief.coef, plan.clip, spend)
+            belief = belief.after(step, bias=plan.bias * len(self._steps), slack=entry)
+        levels = Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / len(x))
+        return self._finished(ask, frame, system, gram, belief, levels, plan.clip, sampling)
+
+    # ------------------------------------------------------------------ without
+
+    def _from_nothing(self, ask: Ask, frame: Frame) -> Solution:
+        n = self.facts.n
+        centre, reach = self._reach(ask, frame)
+        mu = math.hypot(*(spend.mu for spend in self._steps))
+        plan = plan_unlabelled(
+            self.norms, frame.radius, frame.order, n=n, mu=mu, gram_mu=self._spend["gram"].mu
+        )  # fmt: skip
+        frame = self._framed(frame, plan.radius, centre)
+        coef, doubt = self._mean_response(ask, frame, reach)
+        gram, entry = self._gram(ask, frame)
+        system = gram + self._penalty(frame)
+        edges = 2 * reach * 2.0 ** (np.arange(-2 * _OCTAVES, 1) / 2)
+        belief: _Belief | None = None
+        for turn, spend in enumerate(self._steps):
+            if f"levels {turn}" in self._spend:
+                asked = ResidualHistogram(frame, Gaussian, coef, edges)
+                sizes = Sizes.of_histogram(ask(asked, self._spend[f"levels {turn}"]))
+            per_unit = 2 * frame.radius * math.sqrt(frame.order) / (spend.mu * n)
+            clip = sizes.clip(per_unit, frame.order / n)
+            step = self._measured(ask, frame, system, coef, clip, spend)
+            if belief is None:
+                variance = (reach / 3) ** 2 if sizes.blind else min(sizes.levels.root_mean_square, reach) ** 2
+                belief = _Belief(coef, np.zeros_like(gram), self._shrunk(frame, gram, step, variance, doubt))
+            # the Gram matrix is noisy and the clipped correlation is less steep than the system says
+            belief = belief.after(step, slack=entry + sizes.above(clip) ** 2 / frame.order)
+            coef = belief.coef
+        assert belief is not None
+        weight = np.minimum(1.0, frame.radius / self.norms)
+        dispersion = sizes.levels.root_mean_square**2 / float(np.mean(weight**2))
+        sampling = np.asarray(dispersion / n * np.linalg.inv(gram))
+        return self._finished(ask, frame, system, gram, belief, sizes.levels, clip, sampling)
+
+    def _reach(self, ask: Ask, frame: Frame) -> tuple[float, float]:
+        """Centre of the response and a bound on its distance from there: declared, or twice the largest size seen."""
+        if self.declared is not None:
+            return self.declared.centre, self.declared.scale * self.declared.bound
+        unscaled = frame.with_response(ResponseScale(self.facts.target))
+        seen = Levels.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self._spend["scale"]))
+        return 0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max())
+
+    def _mean_response(self, ask: Ask, frame: Frame, reach: float) -> tuple[Vector, float]:
+        """The coefficients that predict the mean for everybody, and the variance of that mean."""
+        coef = np.zeros(frame.order)
+        if "start" not in self._spend:
+            return coef, 0.0
+        spend = self._spend["start"]
+        found = ask(MeanResidual(frame, Gaussian, coef, -reach, reach), spend)
+        noise = (2 * reach / (spend.mu * self.facts.n)) ** 2
+        gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
+        return gain * float(found.mean[0]) * frame.constant, gain * noise
+
+    @staticmethod
+    def _shrunk(frame: Frame, gram: Matrix, step: _Step, variance: float, doubt: float) -> Matrix:
+        """What is known before the first step: how large slopes may be, and the prediction at the mean row.
+
+        The mean row is the private rows' (from the Gram matrix): public rows may have another.
+        """
+        slopes = np.eye(frame.order)
+        if not frame.intercept:
+            return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
+        unit = frame.constant / np.linalg.norm(frame.constant)
+        slopes -= np.outer(unit, unit)
+        row = gram @ frame.constant / float(frame.constant @ gram @ frame.constant)
+        known = max(doubt, 1e-12 * variance)
+        return np.asarray(
+            shrunk_precision(step.value, step.covariance, variance, slopes) * slopes + np.outer(row, row) / known
+        )
+
+    # ------------------------------------------------------------------ what both share
+
+    def _framed(self, frame: Frame, radius: float, centre: float) -> Frame:
+        better = frame.rewhitened(np.eye(frame.order), radius)
+        return better.with_response(ResponseScale(self.facts.target, centre))
+
+    def _penalty(self, frame: Frame) -> Matrix:
+        return np.asarray(self.alpha / self.facts.n * frame.slopes @ frame.slopes.T)
+
+    def _gram(self, ask: Ask, frame: Frame) -> tuple[Matrix, float]:
+        public = self.facts.public
+        known = None if public is None or self.facts.start.refine else public.rows
+        rows = None if known is None else frame.whiten(known)
+        return mixed_gram(ask(SecondMoment(frame.with_response(None)), self._spend["gram"]), rows)
+
+    def _measured(self, ask: Ask, frame: Frame, system: Matrix, coef: Vector, clip: float, spend: GDP) -> _Step:
+        """A released Newton step."""
+        score = ask(ClippedScore(frame, Gaussian, coef, clip), spend)
+        # least squares: a huge penalty can leave the system singular to rounding, and the budget is spent by now
+        step = np.linalg.lstsq(system, score.mean - self._penalty(frame) @ coef, rcond=None)[0]
+        noise = (2 * frame.radius * clip / (spend.mu * self.facts.n)) ** 2
+        return _Step(np.asarray(step), system, noise)
+
+    def _finished(
+        self, ask: Ask, frame: Frame, system: Matrix, gram: Matrix, belief: _Belief, levels: Levels, clip: float,
+        sampling: Matrix,
+    ) -> Solution:  # fmt: skip
+        """Move the intercept by the mean residual, as far as it is known better than before."""
+        coef, covariance = belief.coef, np.linalg.inv(belief.precision)
+        if "mean" in self._spend:
+            spend = self._spend["mean"]
+            per_unit = 2 / (spend.mu * self.facts.n)
+            upper = levels.best_clip(lambda bound: per_unit * bound)
+            found = ask(MeanResidual(frame, Gaussian, coef, -upper, upper), spend)
+            mean = gram @ frame.constant
+            doubt = float(mean @ covariance @ mean) + levels.cut(clip) ** 2
+            gain = doubt / (doubt + (per_unit * upper) ** 2)
+            coef = coef + gain * float(found.mean[0]) * frame.constant
+        return Solution(coef, system, frame, None, Uncertainty(belief.privacy, sampling + covariance))
+
+
+def has_prior(facts: Facts) -> bool:
+    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns."""
+    if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
+        return False
+    return facts.public.n >= 2 * facts.start.frame.order
