@@ -130,13 +130,13 @@ def real(name: str, load: Callable[[], tuple[Matrix, Vector]], m: int, held: int
             z = (x - centre) / spread
             options = {"loss": "logistic", "epsilon": epsilon, "delta": delta, "rng": rng}
             radius = float(np.abs(z[public]).sum(axis=1).max())
-            for coef in (
+            published = (
                 wang2023.gaussian_glm(z[rows], y[rows], z[public], **options),
                 wang2023.bounded_glm(z[rows], y[rows], z[public], radius=radius, **options),
-            ):
-                scores.append(accuracy(z[test] @ coef > 0, y[test]))
-            for part in (public, rows):
-                scores.append(accuracy(scored_fit(x[part], y[part], Binomial).predict(x[test]) > 0, y[test]))
+            )
+            plain_fits = [scored_fit(x[part], y[part], Binomial) for part in (public, rows)]
+            scores += [accuracy(z[test] @ coef > 0, y[test]) for coef in published]
+            scores += [accuracy(fit.predict(x[test]) > 0, y[test]) for fit in plain_fits]
             scores.append(accuracy(mean_only(x[rows], y[rows]).predict(x[test]) > 0.5, y[test]))
             found.append(scores)
         table.add_row(f"{epsilon:g}", *(f"{value:.3f}" for value in np.mean(found, axis=0)))

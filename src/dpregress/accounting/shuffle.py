@@ -94,7 +94,9 @@ def _clones(epsilon0: float, n: int, delta: float) -> float:
         return 0.0
     if excess(epsilon0 * (1 - 1e-12)) > 0:
         return epsilon0
-    return min(epsilon0, float(brentq(excess, 0.0, epsilon0 * (1 - 1e-12), xtol=1e-12, rtol=1e-12)) * (1 + 1e-9) + 1e-12)
+    return min(
+        epsilon0, float(brentq(excess, 0.0, epsilon0 * (1 - 1e-12), xtol=1e-12, rtol=1e-12)) * (1 + 1e-9) + 1e-12
+    )
 
 
 def _hidden_among(epsilon0: float, n: int) -> tuple[np.ndarray, np.ndarray]:

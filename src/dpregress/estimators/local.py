@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpregress.accounting import ApproxDP, Event, MemoryLedger, PrivacyStatement, PureDP
+from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, PrivacyStatement, PureDP, Relation
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.estimators._fit import PrivateLinearModel
@@ -141,7 +141,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         response = campaign.frame.response
         if response is None or not release.frame.same_as(campaign.frame):
             raise InvalidInput("this release belongs to another campaign")
-        self._keep(self._facts(campaign.frame.features, release.n, response.name), campaign, release)
+        facts = self._facts(campaign.frame.features, release.n, response.name)
+        self._keep(facts, campaign, release)
+        self.privacy_ = _statement(facts, campaign.spend, campaign, Composed.of(release.events), seeded=False)
         self.n_features_in_ = len(campaign.frame.features)
         return self
 
@@ -211,16 +213,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         ask = Door(Local(), PrivateRows(source, ThreadedEngine(progress=progress)), noise, reservation)
         release: Release = ask(campaign.query, campaign.spend)
         self._keep(facts, campaign, release)
-        self.privacy_ = PrivacyStatement(
-            budget=campaign.spend if isinstance(campaign.spend, PureDP) else budget,
-            promise=campaign.spend,
-            events=reservation.drawn,
-            relation=reservation.relation,
-            unit="user, whose own device adds the noise (local model)",
-            assumed_public=(*facts.assumed_public(), "the bounds of the response"),
-            seeded=noise.seeded,
-            recorded=None,
-        )
+        allowed = campaign.spend if isinstance(campaign.spend, PureDP) else budget
+        self.privacy_ = _statement(facts, allowed, campaign, reservation.drawn, seeded=noise.seeded)
         return self
 
     def _checked_parameters(self) -> Event:
@@ -282,3 +276,17 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             fill=solution.frame.fill,
         )
         return found, scale
+
+
+def _statement(facts: Facts, budget: Event, campaign: Campaign, events: Composed, *, seeded: bool) -> PrivacyStatement:
+    """The guarantee of one user: their message is all that anybody sees of their row."""
+    return PrivacyStatement(
+        budget=budget,
+        promise=campaign.spend,
+        events=events,
+        relation=Relation.REPLACE_ONE,
+        unit="user, whose own device adds the noise (local model)",
+        assumed_public=(*facts.assumed_public(), "the bounds of the response"),
+        seeded=seeded,
+        recorded=None,
+    )

@@ -60,7 +60,9 @@ class IntegerGaussian:
         bits = math.floor(min(_SCALE_BITS - math.log2(sigma), 31 - math.log2(room)))
         scale = math.ceil(sensitivity(query, bits) / spend.mu * (1 + 1e-12))
         if scale < SMALLEST_SCALE:
-            raise UnsafeNoise(f"mu = {spend.mu:g} leaves no room for safe noise in a message of 32-bit numbers: spend less")
+            raise UnsafeNoise(
+                f"mu = {spend.mu:g} leaves no room for safe noise in a message of 32-bit numbers: spend less"
+            )
         return cls(bits, scale)
 
     def message(self, value: Vector, source: NoiseSource) -> NDArray[np.int32]:

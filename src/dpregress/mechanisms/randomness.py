@@ -155,6 +155,11 @@ def noise_source(random_state: int | np.random.Generator | np.random.RandomState
     return SeededSource(np.random.default_rng(random_state))
 
 
+def random_bytes(count: int) -> bytes:
+    """Bytes from the operating system, for names that nobody can guess."""
+    return os.urandom(count)
+
+
 @lru_cache(maxsize=32)
 def _measurement(length: int, sigma: float, grid: int) -> Any:
     # the submodules, not opendp.prelude, which takes seconds to import

@@ -87,11 +87,12 @@ class UnitVector(Mechanism):
         check_epsilon(self.spend.epsilon0)
         cap = self.cap(len(value))
         direction = _directions(value[None, :], bound, source.uniform(1))[0]
+        elsewhere = math.exp(-cap.epsilon)
         while True:
             tried = source.normal(_BATCH, len(value))
             tried /= np.linalg.norm(tried, axis=1)[:, None]
             rounded = np.rint(tried * 2.0**UNIT_BITS).astype(np.int32)
-            taken = (tried @ direction >= cap.gamma) | (source.uniform(_BATCH) < math.exp(ROUNDING - self.spend.epsilon0))
+            taken = (tried @ direction >= cap.gamma) | (source.uniform(_BATCH) < elsewhere)
             if taken.any():
                 return np.asarray(rounded[int(np.argmax(taken))])
 

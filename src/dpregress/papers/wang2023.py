@@ -21,7 +21,7 @@ from dpregress.mechanisms import SeededSource
 from dpregress.public import PublicMoments
 from dpregress.queries import Predictions, PublishedMoments
 from dpregress.queries.responses import LINKS, LOSSES, MeanResponse, mean_response
-from dpregress.releases import Frame, Matrix, Moments, ResponseScale, Vector, Weighting
+from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.stein import scaled_coefficients
 from dpregress.trust import Door, Local, TwoRounds
@@ -68,9 +68,8 @@ def gaussian_glm(
     >>> bool(np.abs(coef - [0.6, 0.8]).max() < 0.2)
     True
     """
-    return _one_round(
-        X, y, X_public, mean_response(loss, LOSSES), _published_radius(X, X_public), 1.0, epsilon, delta, rng, calibration
-    )  # fmt: skip
+    response, radius = mean_response(loss, LOSSES), _published_radius(X, X_public)
+    return _one_round(X, y, X_public, response, radius, 1.0, epsilon, delta, rng, calibration)
 
 
 def bounded_glm(
@@ -91,8 +90,8 @@ def bounded_glm(
 
 
 def gaussian_nonlinear(
-    X: Matrix, y: Vector, X_public: Matrix, *, link: str | MeanResponse, noise_bound: float, epsilon: float, delta: float,
-    rng: np.random.Generator, calibration: Calibration = "classical",
+    X: Matrix, y: Vector, X_public: Matrix, *, link: str | MeanResponse, noise_bound: float,
+    epsilon: float, delta: float, rng: np.random.Generator, calibration: Calibration = "classical",
 ) -> Vector:  # fmt: skip
     r"""Algorithm 3: ``y = f(x'w) + noise`` with ``|noise| <= C`` and ``||w|| <= 1``, normal x.
 
@@ -165,7 +164,7 @@ def two_round_glm(
     reservation = MemoryLedger(first + second).reserve(first + second)
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
     ask = Door(TwoRounds(), PrivateRows(source), SeededSource(rng), reservation)
-    coef = _least_squares(ask(PublishedMoments(frame), first))
+    coef = _least_squares(ask, frame, first)
     predictions = ask(Predictions(frame, coef, n), second).total
     return scaled_coefficients(response.slope, predictions, coef)
 
@@ -185,14 +184,16 @@ def _one_round(
         spend = GDP(_exact(epsilon, delta, calibration))
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
     ask = Door(Local(), PrivateRows(source), SeededSource(rng), MemoryLedger(spend).reserve(spend))
-    coef = _least_squares(ask(PublishedMoments(frame), spend))
+    coef = _least_squares(ask, frame, spend)
     assert public.rows is not None
     return scaled_coefficients(response.slope, public.rows @ coef, coef)
 
 
-def _least_squares(moments: Moments) -> Vector:
+def _least_squares(ask: Door, frame: Frame, spend: GDP) -> Vector:
     """As published: nothing repairs the noisy matrix."""
-    return np.asarray(np.linalg.lstsq(moments.gram, moments.cross, rcond=None)[0])
+    query = PublishedMoments(frame)
+    gram, cross = query.parts(ask(query, spend))
+    return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
 
 
 def _exact(epsilon: float, delta: float, calibration: str) -> float:

@@ -10,11 +10,11 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.queries.base import Query
 from dpregress.queries.score import checked
-from dpregress.releases import Frame, Moments, NoiseLaw, Score, Vector, svec
+from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector, svec
 from dpregress.rows.bounded import BoundedRows
 
 
-class PublishedMoments(Query[Moments]):
+class PublishedMoments(Query[Score]):
     r"""The upper triangle of ``sum x x'`` and ``w sum x y`` in one message, ``w = R / C``.
 
     With ``||x|| <= R`` and ``|y| <= C`` the two parts have the published sensitivities ``2 R^2`` and
@@ -56,13 +56,13 @@ class PublishedMoments(Query[Moments]):
     def replacement(self) -> float:
         return 2 * math.sqrt(2) * self.frame.radius**2
 
-    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
+        return Score(total, n, noise, events, self.frame)
+
+    def parts(self, release: Score) -> tuple[Matrix, Vector]:
+        """``mean x x'`` and ``mean x y`` of a release, of shape (p, p) and (p,)."""
         order = self.frame.order
-        assert self.frame.response is not None
-        joint = np.zeros((order + 1, order + 1))  # the cell of y^2 stays empty: it is not asked for
-        joint[:order, :order] = svec.un_upper(total[:-order], order)
-        joint[:order, order] = joint[order, :order] = total[-order:] * (self.frame.response.cross / self.weight)
-        return Moments(joint, n, noise, events, self.frame)
+        return svec.un_upper(release.mean[:-order], order), np.asarray(release.mean[-order:] / self.weight)
 
 
 class Predictions(Query[Score]):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dpregress.accounting import GDP, ApproxDP, Event, PureDP
 from dpregress.accounting.caps import LARGEST_EPSILON, best_cap
 from dpregress.errors import InvalidInput
 from dpregress.public.facts import Facts
-from dpregress.queries import ClippedScore, Gaussian, SecondMoment
+from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.solvers.stand_ins import stand_ins
 
@@ -44,14 +44,15 @@ class Campaign:
 
     Parameters
     ----------
-    query : ClippedScore or SecondMoment
+    query : Query
+        A :class:`~dpregress.queries.ClippedScore` or :class:`~dpregress.queries.SecondMoment`.
     spend : PureDP or GDP
         What an answer costs its user.
     predicted : float
         In squares of the response's half-range.
     """
 
-    query: ClippedScore | SecondMoment
+    query: Query[Any]
     spend: Event
     predicted: float
 
@@ -121,7 +122,7 @@ def _offered(facts: Facts, budget: ApproxDP, response: ResponseScale) -> Iterato
         yield _rated(facts, joint, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
 
 
-def _rated(facts: Facts, query: ClippedScore | SecondMoment, spend: Event, rows: Matrix, noise: float) -> Campaign:
+def _rated(facts: Facts, query: Query[Any], spend: Event, rows: Matrix, noise: float) -> Campaign:
     """``noise`` is the variance of one user's cross moment on each coordinate."""
     weights = equation_weights(query.frame, rows)
     gram = (rows * weights[:, None]).T @ rows / len(rows)
@@ -133,7 +134,7 @@ def _rated(facts: Facts, query: ClippedScore | SecondMoment, spend: Event, rows:
     return Campaign(query, spend, variance + _BIAS * lost**2)
 
 
-def gram_error(facts: Facts, query: ClippedScore | SecondMoment, spend: Event, scale: float) -> float:
+def gram_error(facts: Facts, query: Query[Any], spend: Event, scale: float) -> float:
     """Variance of a relative entry of the Gram matrix: ``1/m`` of public rows, less where users send one as well.
 
     Parameters
@@ -159,4 +160,4 @@ def _refusal(facts: Facts, budget: ApproxDP, message: str) -> str:
         return f'message must be "auto", "unit-vector", "gaussian" or "joint", not {message!r}'
     if facts.public is None:
         return f'message="{message}" takes the Gram matrix from public rows: give public=, or message="joint"'
-    return f"unit vectors take an epsilon up to {LARGEST_EPSILON:g}, not {budget.epsilon0:g}: use message=\"gaussian\""
+    return f'unit vectors take an epsilon up to {LARGEST_EPSILON:g}, not {budget.epsilon0:g}: use message="gaussian"'

@@ -173,7 +173,7 @@ def _stein_start(equations: _Equations, covariance: Matrix, intercept: bool) -> 
 def _intercept(equations: _Equations, predictor: Vector) -> float:
     """The constant at which the mean response over the rows is the released one; the nearest there is."""
     weights = equations.weights / len(equations.rows)
-    wanted = equations.target[0] + equations.centre * float(weights.sum())
+    wanted = float(equations.target[0]) + equations.centre * float(weights.sum())
 
     def missed(shift: float) -> float:
         return float(weights @ equations.response.mean(predictor + shift)) - wanted
