@@ -48,17 +48,13 @@ def bounded_glm(of: Data, rng: np.random.Generator, **budget: Any) -> Vector:
 
 def gaussian_nonlinear(of: Data, rng: np.random.Generator, **budget: Any) -> Vector:
     y = expit(of["z"]) + 0.01
-    return wang2023.gaussian_nonlinear(
-        of["X"], y, of["public"], link="sigmoid", noise_bound=0.05, rng=rng, **budget
-    )
+    return wang2023.gaussian_nonlinear(of["X"], y, of["public"], link="sigmoid", noise_bound=0.05, rng=rng, **budget)
 
 
 def bounded_nonlinear(of: Data, rng: np.random.Generator, **budget: Any) -> Vector:
     y = np.logaddexp(0, -of["z"] / 8)
     x, public = of["X"] / 8, of["public"] / 8
-    return wang2023.bounded_nonlinear(
-        x, y, public, link="log1pexp", noise_bound=0.05, radius=RADIUS, rng=rng, **budget
-    )
+    return wang2023.bounded_nonlinear(x, y, public, link="log1pexp", noise_bound=0.05, radius=RADIUS, rng=rng, **budget)
 
 
 def two_round_glm(of: Data, rng: np.random.Generator, **budget: Any) -> Vector:
@@ -153,9 +149,7 @@ def test_noise_of_the_cross_moment_is_the_printed_one(link: str, bound: float, d
 
 
 @every_call
-def test_exact_noise_keeps_the_budget(
-    call: Callable[..., Vector], data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exact_noise_keeps_the_budget(call: Callable[..., Vector], data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """In mu: what the classical constants spend against what (epsilon, delta) allows."""
     classical = scales(call, data, monkeypatch, epsilon=EPSILON, delta=DELTA)
     exact = scales(call, data, monkeypatch, epsilon=EPSILON, delta=DELTA, calibration="analytic")
@@ -210,7 +204,9 @@ def test_responses_are_clipped(huge: float, data: Data, seed: int) -> None:
     for first in (huge, 1.0):
         y[0] = first
         rng = np.random.default_rng(seed)
-        answers.append(wang2023.gaussian_glm(data["X"], y, data["public"], loss="logistic", epsilon=1e9, delta=0.1, rng=rng))
+        answers.append(
+            wang2023.gaussian_glm(data["X"], y, data["public"], loss="logistic", epsilon=1e9, delta=0.1, rng=rng)
+        )
     np.testing.assert_allclose(answers[0], answers[1], atol=0.02)
 
 
