@@ -12,11 +12,13 @@ import pytest
 from scipy.stats import chi2
 
 from dpregress import LocalGLM, PublicMoments
-from dpregress.accounting import GDP, PureDP
+from dpregress.accounting import GDP, MemoryLedger, PureDP
 from dpregress.collector import Report, Study, device_report
 from dpregress.errors import InvalidInput, SeededNoiseWarning
 from dpregress.mechanisms import SeededSource
 from dpregress.releases import Matrix, Vector
+from dpregress.rows import ArraySource, PrivateRows
+from dpregress.trust import Door, Local
 
 NAMES = ("age", "dose")
 MESSAGES = ("unit-vector", "gaussian", "joint")
@@ -166,6 +168,11 @@ def summed(study: Study, x: Matrix, y: Vector, source: SeededSource) -> np.ndarr
     return total
 
 
+def entries_of(total: np.ndarray) -> Vector:
+    """Independent entries of a release."""
+    return total if total.ndim == 1 else total[np.triu_indices(len(total))]
+
+
 @every_message
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) -> None:
@@ -180,10 +187,6 @@ def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) 
     model = model_of(message, seed)
     model.random_state = np.random.default_rng(seed)
     campaign = model.plan(NAMES, 50_000)
-    from dpregress.accounting import MemoryLedger
-    from dpregress.rows import ArraySource, PrivateRows
-    from dpregress.trust import Door, Local
-
     simulated, devices = [], []
     for _ in range(repeats):
         source = SeededSource(model.random_state)
@@ -196,8 +199,7 @@ def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) 
     assert first.frame.same_as(simulated[0].frame)
     assert first.events == simulated[0].events
     assert math.isclose(first.noise.sigma, simulated[0].noise.sigma, rel_tol=1e-4)
-    flat = [np.array([np.asarray(r.total)[np.triu_indices(len(r.total))] if r.total.ndim == 2 else r.total for r in each])
-            for each in (simulated, devices)]  # fmt: skip
+    flat = [np.array([entries_of(release.total) for release in each]) for each in (simulated, devices)]
     private = getattr(first.noise, "private", 1.0)
     sigma = first.noise.sigma * math.sqrt(private)
     entries = flat[0].shape[1]
