@@ -46,7 +46,16 @@ def test_no_other_cap_gains_more(epsilon: float, order: int) -> None:
     assert all(Cap(epsilon, order, float(gamma)).gain <= best * (1 + 1e-9) for gamma in np.linspace(0, 0.99, 100))
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, 12.5, math.inf, math.nan])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 6.0, 10.0])
+@pytest.mark.parametrize("order", [1, 2, 3, 10, 100, 500])
+def test_caps_are_hit_often_enough_for_the_bound_on_rounding(epsilon: float, order: int) -> None:
+    """docs/privacy/local-messages.md."""
+    assert best_cap(epsilon, order).share >= math.exp(-epsilon) / 2
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, 10.5, math.inf, math.nan])
 def test_other_epsilons_are_refused(epsilon: float) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
         best_cap(epsilon, 5)
+    with pytest.raises(InvalidInput, match="up to 500 entries"):
+        best_cap(1.0, 501)

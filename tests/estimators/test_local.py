@@ -188,7 +188,7 @@ def test_wrong_public_input_is_refused(seed: int) -> None:
         ({"epsilon": -1.0}, "epsilon must be positive"),
         ({"delta": 2.0}, "delta must lie"),
         ({"message": "letter"}, "message must be"),
-        ({"epsilon": 50.0, "message": "unit-vector"}, "take an epsilon up to"),
+        ({"epsilon": 50.0, "message": "unit-vector"}, "take an epsilon from"),
         ({"response_bounds": (1.0, 0.0)}, "bounds of the response"),
         ({"public": x}, "takes a PublicMoments"),
     ]

@@ -17,8 +17,8 @@ from scipy.special import betainc, betaln
 
 from dpregress.errors import InvalidInput
 
-#: Beyond it a cap is so small that looking for it takes a device longer than a moment.
-LARGEST_EPSILON = 12.0
+#: Beyond these the bound on rounding of docs/privacy/local-messages.md says too little, and caps are hard to hit.
+LARGEST_EPSILON, LARGEST_ORDER = 10.0, 500
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def best_cap(epsilon: float, order: int) -> Cap:
     Parameters
     ----------
     epsilon : float
-        At most 12: caps for more are too small to be found by trying.
+        At most 10.
     order : int
+        At most 500.
 
     Raises
     ------
@@ -89,6 +90,8 @@ def best_cap(epsilon: float, order: int) -> Cap:
     """
     if not 0 < epsilon <= LARGEST_EPSILON:
         raise InvalidInput(f"a private unit vector takes an epsilon up to {LARGEST_EPSILON:g}, not {epsilon:g}")
+    if not 1 <= order <= LARGEST_ORDER:
+        raise InvalidInput(f"a private unit vector has up to {LARGEST_ORDER} entries, not {order}")
     if order == 1:
         return Cap(epsilon, 1, 0.0)
 

@@ -19,7 +19,7 @@ from dpregress.releases import Matrix, UnitMessages, Vector
 from dpregress.rows import PrivateRows
 
 #: What rounding may add to epsilon, taken off beforehand (docs/privacy/local-messages.md).
-ROUNDING = 1e-6
+ROUNDING = 1e-4
 #: A message's entries are whole multiples of 2^-28.
 UNIT_BITS = 28
 _BATCH = 256
@@ -36,7 +36,7 @@ class UnitVector(Mechanism):
     Parameters
     ----------
     spend : PureDP
-        What a message costs its user, epsilon up to 12.
+        What a message costs its user, epsilon up to 10.
 
     References
     ----------
@@ -59,6 +59,7 @@ class UnitVector(Mechanism):
         if query.kept_apart:
             raise NotAnswered("unit vectors answer sums only")
         check_epsilon(self.spend.epsilon0)
+        self.cap(query.size)
 
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:  # noqa: ARG002
         row_map, cap, bound = row_map_of(query), self.cap(query.size), query.contribution()

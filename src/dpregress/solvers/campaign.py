@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpregress.accounting import GDP, ApproxDP, Event, PureDP
-from dpregress.accounting.caps import LARGEST_EPSILON, best_cap
+from dpregress.accounting.caps import LARGEST_EPSILON, LARGEST_ORDER, best_cap
 from dpregress.errors import InvalidInput
 from dpregress.public.facts import Facts
 from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
@@ -35,7 +35,7 @@ _SIGNAL = 0.25
 #: Squared bias for weights that halve the effective second moment, in squares of h (measured on real tables).
 _BIAS = 0.15
 #: Below this epsilon a unit vector's rounding slack would count.
-_SMALLEST_EPSILON = 1e-4
+_SMALLEST_EPSILON = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def _offered(facts: Facts, budget: ApproxDP, response: ResponseScale) -> Iterato
         if facts.public is not None:
             features = replace(frame, weighting=Weighting.FEATURES)
             cross = ClippedScore(features, Gaussian, np.zeros(frame.order), 1.0)
-            if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON:
+            if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and frame.order <= LARGEST_ORDER:
                 unit = radius / best_cap(budget.epsilon0, frame.order).gain
                 yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / frame.order)
             yield _rated(facts, cross, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
@@ -160,4 +160,7 @@ def _refusal(facts: Facts, budget: ApproxDP, message: str) -> str:
         return f'message must be "auto", "unit-vector", "gaussian" or "joint", not {message!r}'
     if facts.public is None:
         return f'message="{message}" takes the Gram matrix from public rows: give public=, or message="joint"'
-    return f'unit vectors take an epsilon up to {LARGEST_EPSILON:g}, not {budget.epsilon0:g}: use message="gaussian"'
+    return (
+        f"unit vectors take an epsilon from {_SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g} and up to {LARGEST_ORDER} "
+        f'columns, not {budget.epsilon0:g} and {facts.start.frame.order}: use message="gaussian"'
+    )
