@@ -184,15 +184,11 @@ class PrivateLinearModel(BaseEstimator):
         """Refuse parameters of another type than documented; the budget."""
         if self.privacy is None:
             raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
-        self._check_kinds()
-        return self.privacy
-
-    def _check_kinds(self) -> None:
-        """Refuse parameters of another type than documented."""
-        for name, value in self.get_params(deep=False).items():
-            kind = _KINDS.get(name)
-            if kind is not None and value is not None and not isinstance(value, kind):
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
                 raise InvalidInput(f"{name}= takes a {kind.__name__}, not a {type(value).__name__}")
+        return self.privacy
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         check_is_fitted(self)

@@ -89,6 +89,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     (3,)
     """
 
+    #: Every user has a budget of their own, so that there is no ledger to charge.
+    ledger = None
+
     def __init__(
         self,
         loss: str | MeanResponse = "logistic",
@@ -114,6 +117,11 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         self.message = message
         self.random_state = random_state
 
+    @property
+    def privacy(self) -> ApproxDP:  # type: ignore[override]  # of epsilon and delta here, a parameter elsewhere
+        """What one user may spend."""
+        return ApproxDP(self.epsilon, self.delta)
+
     def plan(self, features: tuple[str, ...], n: int, *, target: str = "y") -> Campaign:
         """What users will be asked, before there are any: a function of the public facts.
 
@@ -126,7 +134,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         target : str
         """
         facts = self._facts(features, n, target)
-        return plan(facts, self._budget(), self._bounds(facts), self.message)
+        return plan(facts, self.privacy, self._bounds(facts), self.message)
 
     def fit_release(self, release: Release, campaign: Campaign) -> Self:
         """Fit to what a campaign has collected: free of further cost.
@@ -223,12 +231,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         return self
 
     def _checked_parameters(self) -> Event:
-        self._check_kinds()
         mean_response(self.loss, _OFFERED)
-        return self._budget()
-
-    def _budget(self) -> ApproxDP:
-        return ApproxDP(self.epsilon, self.delta)
+        return super()._checked_parameters()
 
     def _facts(self, features: tuple[str, ...], n: int, target: str) -> Facts:
         public = None if self.public is None else self.public.select(features)
