@@ -20,7 +20,7 @@ from dpregress.mechanisms import IntegerGaussian, NoiseSource, UnitVector
 from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
 from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
-from dpregress.releases import Frame, Isotropic, NoiseLaw, Release, UnitMessages, Vector
+from dpregress.releases import Frame, Isotropic, NoiseLaw, Release, Vector
 from dpregress.rows import RawRows
 from dpregress.solvers.campaign import Campaign
 
@@ -154,9 +154,8 @@ class Study:
     def _law(self, n: int) -> tuple[float, NoiseLaw]:
         """What a step is worth, and the noise of n answers."""
         if isinstance(self.randomiser, UnitVector):
-            gain = self.randomiser.cap(self.query.size).gain
-            unit = self.query.contribution() / gain
-            return math.ldexp(unit, -UNIT_BITS), UnitMessages(math.sqrt(n / self.query.size) * unit, 1 - gain**2)
+            unit, noise = self.randomiser.law(self.query, n)
+            return math.ldexp(unit, -UNIT_BITS), noise
         step = math.ldexp(1.0, -self.bits)
         return step, Isotropic(math.sqrt(n) * self.randomiser.scale * step)
 

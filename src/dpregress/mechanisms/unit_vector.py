@@ -63,14 +63,18 @@ class UnitVector(Mechanism):
 
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:  # noqa: ARG002
         row_map, cap, bound = row_map_of(query), self.cap(query.size), query.contribution()
+        unit, noise = self.law(query, rows.n)
         total = np.zeros(query.size)
         for chunk in rows.source.chunks(rows.engine.chunk_rows(query.columns)):
             directions = _directions(query.each(row_map(chunk)), bound, source.uniform(len(chunk.x)))
             total += _leaning(directions, cap, source).sum(axis=0)
-        unit = bound / cap.gain
-        sigma = math.sqrt(rows.n / query.size) * unit
-        noise = UnitMessages(sigma, 1 - cap.gain**2)
         return query.read(total * unit, n=rows.n, noise=noise, events=(self.spend,))
+
+    def law(self, query: Query[R], n: int) -> tuple[float, UnitMessages]:
+        """What a message of norm 1 stands for, ``B / g``, and the law of the sum of n of them."""
+        gain = self.cap(query.size).gain
+        unit = query.contribution() / gain
+        return unit, UnitMessages(math.sqrt(n / query.size) * unit, 1 - gain**2)
 
     def message(self, value: Vector, bound: float, source: NoiseSource) -> NDArray[np.int32]:
         """One user's own message, u in multiples of 2^-28: uniform unit vectors are tried until one is taken.
