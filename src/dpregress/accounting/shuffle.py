@@ -32,10 +32,11 @@ _FAILURES = 0.5
 def shuffled_epsilon(message: Event, n: int, delta: float) -> float:
     r"""The central epsilon at delta of n messages that are shuffled before anybody sees them.
 
-    It holds if the n users answer independently with the same mechanism, nobody but the shuffler can link a
-    message to its sender, and users who collude with the analyst are not counted in n. For an approximate
-    message with (eps0, delta0) the bound is ``delta = delta_eps0 + (e^eps + 1)(1 + e^-eps0 / 2) n delta0``
-    (Theorem 3.8 of the paper; generous: each message is within delta0 of one that is eps0-private); a Gaussian message takes the eps0 of its curve at which that is best.
+    It holds if the n users answer independently with the same mechanism, nobody but the shuffler can link a message
+    to its sender, and users who collude with the analyst are not counted in n. For an approximate message with
+    (eps0, delta0) the bound is ``delta = delta_eps0 + (e^eps + 1)(1 + e^-eps0 / 2) n delta0`` (Theorem 3.8 of the
+    paper; generous: each message is within delta0 of one that is eps0-private); a Gaussian message takes the eps0
+    of its curve at which that is best.
 
     Parameters
     ----------
