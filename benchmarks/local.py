@@ -23,6 +23,7 @@ from scipy.special import expit
 
 from dpregress import LocalGLM, PublicMoments
 from dpregress.baselines import mean_only, scored_fit
+from dpregress.collector import Study, device_report
 from dpregress.datasets import folder_table
 from dpregress.errors import DPRegressError, NoScaleWarning, SeededNoiseWarning
 from dpregress.papers import wang2023
@@ -159,6 +160,20 @@ def large(n: int = 10_000_000, d: int = 20) -> None:
         CONSOLE.print(f"n = {n:,}, d = {d}, {message}: {time.perf_counter() - started:.1f} s")
 
 
+def devices(d: int = 20, reports: int = 200) -> None:
+    """Print the milliseconds that a device takes for a report, encoding included."""
+    rng = np.random.default_rng(1)
+    x, y, public, _ = sample("logistic", rng, d, reports, 5_000)
+    for message in ("unit-vector", "gaussian", "joint"):
+        model = LocalGLM(epsilon=5.0, public=PublicMoments.from_rows(public), message=message)
+        study = Study.of(model.plan(tuple(f"x{i}" for i in range(d)), 100_000), "benchmark")
+        sizes = [len(device_report([*x[0], y[0]], study).encode())]  # the sampler is loaded once
+        started = time.perf_counter()
+        sizes += [len(device_report([*row, of], study).encode()) for row, of in zip(x, y, strict=True)]
+        took = 1e3 * (time.perf_counter() - started) / reports
+        CONSOLE.print(f"a report at d = {d}, epsilon 5, {message}: {took:.1f} ms, {sizes[0]} bytes")
+
+
 def main() -> None:
     """Print everything."""
     for category in (SeededNoiseWarning, NoScaleWarning):
@@ -169,6 +184,7 @@ def main() -> None:
     real("Skin Segmentation", skin, 5_000, 60_057, (0.2, 0.5, 1.0), repeats)
     real("Adult", adult, 2_000, 9_768, (1.0, 4.0), repeats)
     large()
+    devices()
 
 
 if __name__ == "__main__":
