@@ -38,6 +38,7 @@ bench: install
 	$(BIN)/python -m benchmarks.utility
 	$(BIN)/python -m benchmarks.glm
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.local
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

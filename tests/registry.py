@@ -23,6 +23,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    LocalGLM,
     MemoryLedger,
     Numeric,
     PublicMoments,
@@ -30,7 +31,7 @@ from dpregress import (
     SQLiteLedger,
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
-from dpregress.mechanisms import Gaussian, Mechanism
+from dpregress.mechanisms import Gaussian, Mechanism, UnitVector
 from dpregress.papers.cao2026 import PublishedRidge
 from dpregress.public.facts import Facts
 from dpregress.public.response import cross_weight
@@ -43,7 +44,9 @@ from dpregress.queries import (
     Gamma,
     MeanResidual,
     Poisson,
+    Predictions,
     PublishedHessian,
+    PublishedMoments,
     Query,
     ResidualHistogram,
     ResponseHistogram,
@@ -62,7 +65,7 @@ from dpregress.rows import (
     WhitenedRows,
 )
 from dpregress.solvers import OneShot, Residual, ScoreSteps, Solver
-from dpregress.trust import Central, Local, TrustModel
+from dpregress.trust import Central, Local, TrustModel, TwoRounds
 
 Rng = np.random.Generator
 
@@ -266,6 +269,8 @@ QUERIES = (
     QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, Poisson, _coef(f, r), -1e-4, 1e-5)),
     QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
+    QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
+    QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
 )
 
@@ -284,6 +289,8 @@ class MechanismEntry:
 
 
 MECHANISMS = (MechanismEntry(Gaussian, Gaussian),)
+#: Mechanisms that add no noise of one scale: their laws are in the tests of each.
+OTHER_MECHANISMS: tuple[type[Mechanism], ...] = (UnitVector,)
 
 
 @dataclass(frozen=True)
@@ -300,6 +307,7 @@ class TrustEntry:
 TRUST = (
     TrustEntry(Central, lambda n: 1),  # noqa: ARG005 - one draw whatever n is
     TrustEntry(Local, lambda n: n),
+    TrustEntry(TwoRounds, lambda n: n),
 )
 
 
@@ -467,3 +475,6 @@ ESTIMATORS = (
     *_scored_settings(DPGammaRegressor, "gamma"),
     *_scored_settings(DPLogisticRegression, "binomial"),
 )
+
+#: Estimators whose budget is each user's own: their laws are in ``tests/estimators/test_local.py``.
+LOCAL_ESTIMATORS: tuple[type[Any], ...] = (LocalGLM,)

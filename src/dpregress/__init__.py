@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DPLogisticRegression,
         DPPoissonRegressor,
         DPRidge,
+        LocalGLM,
     )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
     from dpregress.rows import SQLQuery
@@ -40,6 +41,7 @@ _EXPORTS = {
     "DPLogisticRegression": "estimators",
     "DPPoissonRegressor": "estimators",
     "DPRidge": "estimators",
+    "LocalGLM": "estimators",
     "MemoryLedger": "accounting",
     "Numeric": "public",
     "PrivacyStatement": "accounting",
@@ -61,6 +63,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPRidge",
+    "LocalGLM",
     "MemoryLedger",
     "Numeric",
     "PrivacyStatement",

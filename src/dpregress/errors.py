@@ -64,3 +64,7 @@ class LedgerError(DPRegressError):
 
 class SeededNoiseWarning(UserWarning):
     """The noise came from a seed: whoever knows it can subtract the noise. For tests and simulations only."""
+
+
+class NoScaleWarning(UserWarning):
+    """Released moments fit no coefficients of the model: a stated rule chose the nearest. It tells of noise only."""

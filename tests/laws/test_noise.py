@@ -57,6 +57,7 @@ def check_noise(
     rng = np.random.default_rng(seed)
     query = entry.make(FRAMES[frame](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.frame, ROWS))
+    draws = 1 if query.kept_apart else draws
     sigma = math.sqrt(draws) * query.sensitivity(Relation.REPLACE_ONE) / MU
     exact = answer(query, rows, Silent()).total
     released = [answer(query, rows, source) for _ in range(releases)]

@@ -255,23 +255,17 @@ class PrivateLinearModel(BaseEstimator):
         label = encoder.response.label
         return Training(source, encoder.features, label, public, bounds, encoder.intercept, design=encoder.right)
 
+    def _facts(
+        self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
+        intercept: bool,
+    ) -> Facts:  # fmt: skip
+        if n == 0 or not features:
+            raise InvalidInput(f"the table has no {'rows' if n == 0 else 'features'}: nothing can be fitted")
+        first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
+        return Facts(n=n, target=target, start=first, public=public, schema=schema)
+
     def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
-        if data.source.n == 0 or not data.features:
-            missing = "rows" if data.source.n == 0 else "features"
-            raise InvalidInput(f"the table has no {missing}: nothing can be fitted")
-        facts = Facts(
-            n=data.source.n,
-            target=data.target,
-            start=start(
-                data.features,
-                intercept=data.intercept,
-                public=data.public,
-                schema=data.schema,
-                row_bound=self.row_bound,
-            ),
-            public=data.public,
-            schema=data.schema,
-        )
+        facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         promise = gaussian_promise(budget)
         solver = self._solver(facts, data.unit.per_record(promise))
         trust = Central()

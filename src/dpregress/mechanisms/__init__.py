@@ -2,6 +2,17 @@
 
 from dpregress.mechanisms.base import Mechanism
 from dpregress.mechanisms.gaussian import Gaussian
+from dpregress.mechanisms.integers import IntegerGaussian
 from dpregress.mechanisms.randomness import NoiseSource, SecureSource, SeededSource, noise_source
+from dpregress.mechanisms.unit_vector import UnitVector
 
-__all__ = ["Gaussian", "Mechanism", "NoiseSource", "SecureSource", "SeededSource", "noise_source"]
+__all__ = [
+    "Gaussian",
+    "IntegerGaussian",
+    "Mechanism",
+    "NoiseSource",
+    "SecureSource",
+    "SeededSource",
+    "UnitVector",
+    "noise_source",
+]

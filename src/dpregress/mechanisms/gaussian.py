@@ -47,7 +47,8 @@ class Gaussian(Mechanism):
         remaining = self.spend.mu - 2.0**-GRID_BITS
         if remaining <= 0:
             raise UnsafeNoise(f"mu = {self.spend.mu} is less than the sampler's grid takes: spend more")
-        return float_sensitivity(query, rows, relation) / remaining * math.sqrt(self.contributors)
+        draws = 1 if query.kept_apart else self.contributors
+        return float_sensitivity(query, rows, relation) / remaining * math.sqrt(draws)
 
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
         sigma = self._sigma(query, rows, relation)

@@ -8,12 +8,15 @@ floating point. The seeded source is for tests and simulations.
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpregress.errors import SeededNoiseWarning, UnsafeNoise
 from dpregress.releases import Vector
@@ -59,6 +62,35 @@ class NoiseSource(ABC):
     def _draw(self, value: Vector, sigma: float) -> Vector:
         """Add the noise to a finite vector."""
 
+    def uniform(self, *shape: int) -> NDArray[np.float64]:
+        """Uniform numbers strictly between 0 and 1, on a grid of 2^-53: the operating system's, unless from a seed."""
+        bits = np.frombuffer(os.urandom(8 * math.prod(shape)), dtype="<u8") >> np.uint64(12)
+        return np.asarray((bits.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
+
+    def normal(self, *shape: int) -> NDArray[np.float64]:
+        """Standard normal numbers, as float64 has them: for directions, never as noise on a private value."""
+        return np.asarray(ndtri(self.uniform(*shape)))
+
+    def add_integer_gaussian(self, value: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
+        """``value`` plus the discrete Gaussian of this scale on the integers, exactly.
+
+        Parameters
+        ----------
+        value : ndarray of int64, of shape (k,)
+        scale : int
+            A public number, at least 1.
+
+        Raises
+        ------
+        UnsafeNoise
+        """
+        if scale < 1:
+            raise UnsafeNoise(f"no integer noise of scale {scale} can be drawn: take a finer grid")
+        noisy = np.array(_integer_measurement(len(value), scale)(value.tolist()), dtype=np.int64)
+        if noisy.shape != value.shape:
+            raise UnsafeNoise("the sampler answered with another length")
+        return noisy
+
 
 class SecureSource(NoiseSource):
     """OpenDP's float-safe Gaussian sampler, from the operating system's randomness."""
@@ -86,6 +118,17 @@ class SeededSource(NoiseSource):
     def _draw(self, value: Vector, sigma: float) -> Vector:
         return np.asarray(value + self.generator.normal(0.0, sigma, size=value.shape))
 
+    def uniform(self, *shape: int) -> NDArray[np.float64]:
+        return np.asarray(np.maximum(self.generator.random(shape), 2.0**-54))
+
+    def normal(self, *shape: int) -> NDArray[np.float64]:
+        return np.asarray(self.generator.standard_normal(shape))
+
+    def add_integer_gaussian(self, value: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
+        """As of the operating system, but rounded from a normal: for tests and simulations."""
+        noise = self.generator.normal(0.0, float(scale), size=value.shape)
+        return np.asarray(value + np.rint(noise).astype(np.int64))
+
 
 def check_sigma(sigma: float) -> None:
     """Refuse a scale that is zero, negative, not finite, or outside the sampler's range."""
@@ -112,6 +155,11 @@ def noise_source(random_state: int | np.random.Generator | np.random.RandomState
     return SeededSource(np.random.default_rng(random_state))
 
 
+def random_bytes(count: int) -> bytes:
+    """Bytes from the operating system, for names that nobody can guess."""
+    return os.urandom(count)
+
+
 @lru_cache(maxsize=32)
 def _measurement(length: int, sigma: float, grid: int) -> Any:
     # the submodules, not opendp.prelude, which takes seconds to import
@@ -123,3 +171,14 @@ def _measurement(length: int, sigma: float, grid: int) -> Any:
     enable_features("contrib")
     domain = vector_domain(atom_domain(T=float, nan=False), size=length)
     return make_gaussian(domain, l2_distance(T=float), scale=sigma, k=grid)
+
+
+@lru_cache(maxsize=32)
+def _integer_measurement(length: int, scale: int) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64"), size=length), l2_distance(T=float), scale=float(scale))

@@ -6,6 +6,7 @@ from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
+from dpregress.queries.user_answers import Predictions, PublishedMoments
 
 __all__ = [
     "Ask",
@@ -17,7 +18,9 @@ __all__ = [
     "Gaussian",
     "MeanResidual",
     "Poisson",
+    "Predictions",
     "PublishedHessian",
+    "PublishedMoments",
     "Query",
     "ResidualHistogram",
     "ResponseHistogram",

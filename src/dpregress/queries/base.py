@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from dpregress.accounting import Event, Relation
-from dpregress.releases import Frame, NoiseLaw, Release, Vector
+from dpregress.releases import Frame, Matrix, NoiseLaw, Release, Vector
 from dpregress.rows.bounded import BoundedRows
 
 R = TypeVar("R", bound=Release)
@@ -23,10 +25,13 @@ class Query(ABC, Generic[R]):
         Whether some pair of neighbours reaches the sensitivity (to 1%).
     reads_features : bool
         False for a query of the response alone, whose rows are then not whitened.
+    kept_apart : bool
+        True where every row has cells of its own in the vector, so that no two rows' noises add up.
     """
 
     tight: ClassVar[bool]
     reads_features: ClassVar[bool] = True
+    kept_apart: ClassVar[bool] = False
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -44,6 +49,14 @@ class Query(ABC, Generic[R]):
     @abstractmethod
     def value(self, rows: BoundedRows) -> Vector:
         """The sum over the rows of a chunk, of shape (size,)."""
+
+    def each(self, rows: BoundedRows) -> Matrix:
+        """The value of every row alone, of shape (m, size): what a user's own device computes."""
+        single = (
+            BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], rows.first_row + i)
+            for i in range(len(rows.x))
+        )
+        return np.array([self.value(row) for row in single]).reshape(len(rows.x), self.size)
 
     @abstractmethod
     def contribution(self) -> float:

@@ -10,7 +10,7 @@ from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
 from dpregress.queries.families import Family
-from dpregress.releases import Frame, NoiseLaw, Score, Vector
+from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector
 from dpregress.rows.bounded import ULPS, BoundedRows
 
 
@@ -74,6 +74,9 @@ class ClippedScore(_Residual):
 
     def value(self, rows: BoundedRows) -> Vector:
         return np.asarray(np.clip(self.residual(rows), -self.clip, self.clip) @ rows.x)
+
+    def each(self, rows: BoundedRows) -> Matrix:
+        return np.asarray(rows.x * np.clip(self.residual(rows), -self.clip, self.clip)[:, None])
 
     def contribution(self) -> float:
         return self.frame.radius * self.clip

@@ -1,7 +1,7 @@
 """Values right of the privacy barrier, their frames and their noise laws."""
 
 from dpregress.releases.frame import Frame, ResponseScale, Weighting
-from dpregress.releases.noise import Isotropic, NoiseLaw
+from dpregress.releases.noise import Isotropic, NoiseLaw, UnitMessages
 from dpregress.releases.release import Coefficients, Histogram, Moments, Release, Score
 from dpregress.releases.svec import Matrix, Vector
 
@@ -16,6 +16,7 @@ __all__ = [
     "Release",
     "ResponseScale",
     "Score",
+    "UnitMessages",
     "Vector",
     "Weighting",
 ]

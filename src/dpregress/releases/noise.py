@@ -32,3 +32,27 @@ class Isotropic(NoiseLaw):
         if not isinstance(other, Isotropic):
             return NotImplemented
         return Isotropic(math.hypot(self.sigma, other.sigma))
+
+
+@dataclass(frozen=True)
+class UnitMessages(NoiseLaw):
+    """A sum of randomised unit vectors: sampling and privacy noise together have one second moment on every entry.
+
+    Parameters
+    ----------
+    sigma : float
+        Root of that second moment, in the units of the total. It is the average over directions, and that of
+        every entry where the messages point in all directions alike.
+    private : float
+        The share of ``sigma^2`` that is privacy noise; the rest is what the messages themselves vary.
+    """
+
+    sigma: float
+    private: float
+
+    def __add__(self, other: NoiseLaw) -> UnitMessages:
+        if not isinstance(other, UnitMessages):
+            return NotImplemented
+        squared = self.sigma**2 + other.sigma**2
+        share = (self.private * self.sigma**2 + other.private * other.sigma**2) / squared
+        return UnitMessages(math.sqrt(squared), share)

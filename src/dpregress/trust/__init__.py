@@ -2,6 +2,6 @@
 
 from dpregress.trust.base import Door, TrustModel
 from dpregress.trust.central import Central
-from dpregress.trust.local import Local
+from dpregress.trust.local import Local, TwoRounds
 
-__all__ = ["Central", "Door", "Local", "TrustModel"]
+__all__ = ["Central", "Door", "Local", "TrustModel", "TwoRounds"]

@@ -1,0 +1,125 @@
+r"""What shuffling adds: the central guarantee of n locally private messages that arrive without names.
+
+Every other user's epsilon_0-private message is, with probability ``e^-eps0``, one that could as well have been
+sent by whoever is attacked: it hides among its clones. The two sets of messages are post-processings of
+
+    (A + D, C - A + 1 - D)   and   (A + 1 - D, C - A + D),
+    C ~ Bin(n - 1, e^-eps0),  A ~ Bin(C, 1/2),  D ~ Bernoulli(e^eps0 / (e^eps0 + 1)),
+
+whose hockey-stick divergence is computed here, never from below (Feldman, McMillan, Talwar 2021, Theorem 3.2).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from dpregress.accounting import convert
+from dpregress.accounting.events import GDP, Event, PureDP
+from dpregress.errors import InvalidInput
+
+#: The sum over C runs over this many blocks, each counted at its least private end.
+_BLOCKS = 2000
+#: C beyond this many standard deviations is counted as if it hid nothing.
+_DEVIATIONS = 12.0
+#: Share of delta that the failures of an approximate message may take.
+_FAILURES = 0.5
+
+
+def shuffled_epsilon(message: Event, n: int, delta: float) -> float:
+    r"""The central epsilon at delta of n messages that are shuffled before anybody sees them.
+
+    It holds if the n users answer independently with the same mechanism, nobody but the shuffler can link a message
+    to its sender, and users who collude with the analyst are not counted in n. For an approximate message with
+    (eps0, delta0) the bound is ``delta = delta_eps0 + (e^eps + 1)(1 + e^-eps0 / 2) n delta0`` (Theorem 3.8 of the
+    paper; generous: each message is within delta0 of one that is eps0-private); a Gaussian message takes the eps0
+    of its curve at which that is best.
+
+    Parameters
+    ----------
+    message : PureDP or GDP
+        What one message costs its user.
+    n : int
+        Number of messages.
+    delta : float
+
+    Returns
+    -------
+    epsilon : float
+        Never above that of the message.
+
+    Raises
+    ------
+    InvalidInput
+
+    References
+    ----------
+    Feldman, McMillan, Talwar (2021), Hiding among the clones, Theorems 3.2 and 3.8.
+
+    Examples
+    --------
+    >>> from dpregress.accounting import PureDP
+    >>> round(shuffled_epsilon(PureDP(1.0), 100_000, 1e-6), 4)
+    0.0153
+    """
+    convert.check_delta(delta)
+    if n < 1:
+        raise InvalidInput(f"a campaign has at least one message, not {n}")
+    if isinstance(message, PureDP):
+        return min(message.epsilon(delta), _clones(message.epsilon0, n, delta))
+    if not isinstance(message, GDP):
+        raise InvalidInput(f"shuffling is accounted for PureDP and GDP messages, not for {message}")
+    best = local = message.epsilon(delta)
+    for share in 10.0 ** np.arange(-12.0, 0.0, 1.0):
+        failures = _FAILURES * float(share) * delta / (2 * n)
+        epsilon0 = message.epsilon(failures)
+        if epsilon0 > 50:
+            continue
+        found = _clones(epsilon0, n, (1 - _FAILURES) * delta)
+        if (math.exp(found) + 1) * (1 + math.exp(-epsilon0) / 2) * n * failures <= _FAILURES * delta:
+            best = min(best, found)
+    return min(best, local)
+
+
+def _clones(epsilon0: float, n: int, delta: float) -> float:
+    """The least epsilon at which the clones' divergence is at most delta; rounded up."""
+    weights, counts = _hidden_among(epsilon0, n)
+
+    def excess(epsilon: float) -> float:
+        return float(weights @ _divergence(epsilon, epsilon0, counts)) - delta
+
+    if excess(0.0) <= 0:
+        return 0.0
+    if excess(epsilon0 * (1 - 1e-12)) > 0:
+        return epsilon0
+    return min(
+        epsilon0, float(brentq(excess, 0.0, epsilon0 * (1 - 1e-12), xtol=1e-12, rtol=1e-12)) * (1 + 1e-9) + 1e-12
+    )
+
+
+def _hidden_among(epsilon0: float, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks of C with their probabilities, each with its smallest number of clones: fewer hide less."""
+    probability = math.exp(-epsilon0)
+    mean, deviation = (n - 1) * probability, math.sqrt((n - 1) * probability * (1 - probability))
+    low = max(0, math.floor(mean - _DEVIATIONS * deviation))
+    high = min(n - 1, math.ceil(mean + _DEVIATIONS * deviation))
+    starts = np.unique(np.linspace(low, high, _BLOCKS).astype(np.int64))
+    below = binom.cdf(starts - 1, n - 1, probability)  # of C < start
+    ends = np.append(below[1:], 1.0)
+    weights = np.concatenate([below[:1], ends - below])
+    return np.maximum(weights, 0.0), np.concatenate([[0], starts])
+
+
+def _divergence(epsilon: float, epsilon0: float, clones: np.ndarray) -> np.ndarray:
+    """``sum max(P - e^eps Q, 0)`` for each number of clones; P(x) / Q(x) grows with x, the first of C + 1 messages."""
+    high = 1 / (1 + math.exp(-epsilon0))
+    low = 1 - high
+    growth = math.exp(epsilon)
+    # P(x) = high Bin(x - 1) + low Bin(x), Bin(x - 1) / Bin(x) = x / (c - x + 1)
+    ratio = (high * growth - low) / (high - low * growth)
+    first = np.floor(ratio * (clones + 1) / (1 + ratio)) + 1
+    upper, lower = binom.sf(first - 2, clones, 0.5), binom.sf(first - 1, clones, 0.5)
+    return np.asarray(np.maximum((high - growth * low) * upper + (low - growth * high) * lower, 0.0))

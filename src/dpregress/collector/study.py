@@ -1,0 +1,242 @@
+"""Study files: everything that a device needs to answer, all of it public."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.accounting import GDP, Event, PureDP, decode
+from dpregress.errors import DPRegressError, InvalidInput
+from dpregress.mechanisms import IntegerGaussian, NoiseSource, UnitVector
+from dpregress.mechanisms.base import row_map_of
+from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
+from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
+from dpregress.releases import Frame, Isotropic, NoiseLaw, Release, Vector
+from dpregress.rows import RawRows
+from dpregress.solvers.campaign import Campaign
+
+_FORMAT = "dpregress.study/1"
+#: A study file beyond it is no study.
+_LARGEST_TEXT = 1 << 24
+_LARGEST_TITLE = 200
+#: Probability that an honest report is longer than what is let in.
+_REFUSED = 1e-9
+
+_QUERIES: Mapping[str, Callable[[Frame], Query[Any]]] = {
+    "cross-moment": lambda frame: ClippedScore(frame, Gaussian, np.zeros(frame.order), _bound(frame)),
+    "second-moment": SecondMoment,
+}
+_FRAME_FIELDS = {"features", "whitening", "radius", "fill", "intercept", "response", "weighting"}
+_RESPONSE_FIELDS = {"name", "centre", "scale", "bound", "cross"}
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """One question to every user: the coordinates and bounds of a row, what is asked of it, and its price.
+
+    The grid and the noise follow from these and stand in the file for whoever reads it elsewhere; a file in which
+    they are not those that keep the promise is refused, so a device need not trust the sender.
+
+    Parameters
+    ----------
+    title : str
+        What users are told.
+    question : {"cross-moment", "second-moment"}
+    frame : Frame
+        With a bounded response.
+    spend : PureDP or GDP
+        What an answer costs its user: a unit vector for the first, Gaussian noise for the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import LocalGLM, PublicMoments
+    >>> public = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(200, 2)))
+    >>> campaign = LocalGLM(epsilon=1.0, public=public).plan(("x0", "x1"), n=10_000)
+    >>> study = Study.of(campaign, "An example")
+    >>> Study.read(study.text()).digest == study.digest
+    True
+    """
+
+    title: str
+    question: str
+    frame: Frame
+    spend: Event
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.title) <= _LARGEST_TITLE:
+            raise InvalidInput(f"a study needs a title of at most {_LARGEST_TITLE} characters")
+        if self.question not in _QUERIES:
+            raise InvalidInput(f"a study asks for one of {', '.join(_QUERIES)}, not {self.question!r}")
+        if self.frame.response is None or math.isinf(self.frame.radius) or math.isinf(self.frame.response.bound):
+            raise InvalidInput("a study needs bounds on rows and on the response")
+        _ = self.randomiser  # refuses prices that nothing keeps
+
+    @classmethod
+    def of(cls, campaign: Campaign, title: str) -> Self:
+        """The study of a planned campaign."""
+        question = "second-moment" if isinstance(campaign.query, SecondMoment) else "cross-moment"
+        return cls(title, question, campaign.frame, campaign.spend)
+
+    @cached_property
+    def query(self) -> Query[Any]:
+        """What is asked of a row."""
+        return _QUERIES[self.question](self.frame)
+
+    @cached_property
+    def randomiser(self) -> UnitVector | IntegerGaussian:
+        """How an answer is made private."""
+        if isinstance(self.spend, PureDP):
+            check_epsilon(self.spend.epsilon0)
+            return UnitVector(self.spend)
+        if not isinstance(self.spend, GDP):
+            raise InvalidInput(f"an answer costs PureDP or GDP, not {self.spend}")
+        return IntegerGaussian.for_query(self.query, self.spend)
+
+    @property
+    def campaign(self) -> Campaign:
+        """What a solver needs to know of it."""
+        return Campaign(self.query, self.spend, math.nan)
+
+    @property
+    def bits(self) -> int:
+        """Answers are multiples of ``2^-bits``."""
+        return UNIT_BITS if isinstance(self.randomiser, UnitVector) else self.randomiser.bits
+
+    def answer(self, x: Vector, y: float, source: NoiseSource) -> NDArray[np.int32]:
+        """One user's randomised answer, of shape (query.size,).
+
+        Parameters
+        ----------
+        x : ndarray of shape (d,)
+            In the order of ``frame.features``; what is not finite counts as the frame's fill value.
+        y : float
+        source : NoiseSource
+        """
+        row = RawRows(np.asarray(x, dtype=np.float64)[None, :], np.array([y], dtype=np.float64))
+        value = self.query.value(row_map_of(self.query)(row))
+        if isinstance(self.randomiser, UnitVector):
+            return self.randomiser.message(value, self.query.contribution(), source)
+        return self.randomiser.message(value, source)
+
+    def admits(self, answer: NDArray[np.int32]) -> bool:
+        """Whether an honest device could have sent it, by public numbers alone; wrongly refused once in 10^9."""
+        size = float(np.linalg.norm(answer.astype(np.float64)))
+        room = math.sqrt(len(answer))
+        if isinstance(self.randomiser, UnitVector):
+            return abs(size - 2.0**UNIT_BITS) <= room
+        far = room + math.sqrt(-2 * math.log(_REFUSED))
+        return size <= math.ldexp(self.query.contribution(), self.bits) + far * self.randomiser.scale
+
+    def release(self, total: NDArray[np.int64], n: int) -> Release:
+        """The sum of n answers as a release, for :meth:`LocalGLM.fit_release`.
+
+        Parameters
+        ----------
+        total : ndarray of int64, of shape (query.size,)
+        n : int
+        """
+        if total.shape != (self.query.size,) or n < 1:
+            raise InvalidInput(f"a sum of answers has shape {(self.query.size,)} and at least one of them")
+        step, noise = self._law(n)
+        released: Release = self.query.read(np.asarray(total * step), n=n, noise=noise, events=(self.spend,))
+        return released
+
+    def _law(self, n: int) -> tuple[float, NoiseLaw]:
+        """What a step is worth, and the noise of n answers."""
+        if isinstance(self.randomiser, UnitVector):
+            unit, noise = self.randomiser.law(self.query, n)
+            return math.ldexp(unit, -UNIT_BITS), noise
+        step = math.ldexp(1.0, -self.bits)
+        return step, Isotropic(math.sqrt(n) * self.randomiser.scale * step)
+
+    # ------------------------------------------------------------ files
+
+    def text(self) -> str:
+        """The study as JSON, the same characters every time."""
+        randomiser = self.randomiser
+        scale = None if isinstance(randomiser, UnitVector) else randomiser.scale
+        record = {
+            "format": _FORMAT,
+            "title": self.title,
+            "question": self.question,
+            "frame": self.frame.encode(),
+            "spend": self.spend.encode(),
+            "answer": {"length": self.query.size, "bits": self.bits, "noise_scale": scale},
+        }
+        return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of :meth:`text`: what reports name the study by."""
+        return hashlib.sha256(self.text().encode()).digest()
+
+    def save(self, path: str | Path) -> None:
+        """Write :meth:`text` to a file."""
+        Path(path).write_text(self.text(), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote; InvalidInput for a file that is no study."""
+        try:
+            return cls.read(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} cannot be read: {error}") from error
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """A study from its text.
+
+        Raises
+        ------
+        InvalidInput
+            For anything else than exactly the fields of a study, and for noise that does not keep its promise.
+        """
+        if len(text) > _LARGEST_TEXT:
+            raise InvalidInput("this text is too long for a study")
+        try:
+            record = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+            _exactly(record, {"format", "title", "question", "frame", "spend", "answer"})
+            if record["format"] != _FORMAT:
+                raise InvalidInput(f"this is of format {record['format']!r}, not {_FORMAT!r}")
+            _exactly(record["frame"], _FRAME_FIELDS)
+            _exactly(record["frame"]["response"], _RESPONSE_FIELDS)
+            if not (isinstance(record["title"], str) and isinstance(record["question"], str)):
+                raise InvalidInput("title and question of a study are texts")
+            study = cls(record["title"], record["question"], Frame.decode(record["frame"]), decode(record["spend"]))
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            if isinstance(error, DPRegressError):
+                raise
+            raise InvalidInput(f"this is no study: {error}") from error
+        if study.text() != text:
+            raise InvalidInput("this study is not written as its contents ask for: its noise or its grid was changed")
+        return study
+
+
+def _bound(frame: Frame) -> float:
+    assert frame.response is not None
+    return frame.response.bound
+
+
+def _exactly(record: Any, names: set[str]) -> None:
+    if not isinstance(record, dict) or set(record) != names:
+        raise InvalidInput(f"this is no study: it needs exactly the fields {', '.join(sorted(names))}")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise InvalidInput("this is no study: a field is there twice")
+    return dict(pairs)
+
+
+def _refuse_constant(name: str) -> float:
+    raise InvalidInput(f"this is no study: {name} is no number")

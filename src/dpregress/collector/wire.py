@@ -1,0 +1,74 @@
+"""Reports as bytes: one user's answer on its way to the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.collector.study import Study
+from dpregress.errors import InvalidInput
+
+_MAGIC = b"DPR1"
+_TASK, _ID, _TOKEN = 32, 16, 32
+_HEADER = len(_MAGIC) + _TASK + _ID + _TOKEN
+_INTEGER = np.dtype("<i4")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """An answer under a random name: ``DPR1``, the study's digest, an id, a token, little-endian 32-bit integers.
+
+    Parameters
+    ----------
+    task : bytes
+        Digest of the study, 32 bytes.
+    id : bytes
+        16 random bytes: a report that is sent again keeps them, and counts once.
+    token : bytes
+        32 bytes that say that the user may answer, or zeros where nobody asks.
+    answer : ndarray of int32
+    """
+
+    task: bytes
+    id: bytes
+    token: bytes
+    answer: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        lengths = (len(self.task), len(self.id), len(self.token))
+        if lengths != (_TASK, _ID, _TOKEN) or self.answer.ndim != 1 or self.answer.dtype != np.int32:
+            raise InvalidInput(
+                f"a report needs a task, id and token of {_TASK}, {_ID} and {_TOKEN} bytes, and an answer"
+            )
+
+    def encode(self) -> bytes:
+        """The report as bytes."""
+        return b"".join([_MAGIC, self.task, self.id, self.token, self.answer.astype(_INTEGER).tobytes()])
+
+    @classmethod
+    def decode(cls, data: bytes, study: Study) -> Self:
+        """Read back what :meth:`encode` wrote, for one study.
+
+        Raises
+        ------
+        InvalidInput
+            For bytes of another length or version, a report of another study, and an answer that no honest device
+            would send.
+        """
+        length = _HEADER + _INTEGER.itemsize * study.query.size
+        if len(data) != length:
+            raise InvalidInput(f"a report of this study has {length} bytes, not {len(data)}")
+        if data[: len(_MAGIC)] != _MAGIC:
+            raise InvalidInput("these bytes are no report of this version")
+        ends = np.cumsum([len(_MAGIC), _TASK, _ID, _TOKEN])
+        task, name, token = (data[start:end] for start, end in pairwise(ends))
+        if task != study.digest:
+            raise InvalidInput("this report answers another study")
+        answer = np.frombuffer(data, dtype=_INTEGER, offset=_HEADER).astype(np.int32)
+        if not study.admits(answer):
+            raise InvalidInput("no honest device sends an answer of this size")
+        return cls(task, name, token, answer)

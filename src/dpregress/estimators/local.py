@@ -1,0 +1,297 @@
+"""Generalised linear and non-linear models under local privacy: every user's device adds the noise."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, PrivacyStatement, PureDP, Relation
+from dpregress.accounting.shuffle import shuffled_epsilon
+from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.estimators._fit import PrivateLinearModel, Training
+from dpregress.inference import in_original_units
+from dpregress.mechanisms import noise_source
+from dpregress.public import Numeric, PublicMoments, Schema
+from dpregress.public.facts import Facts
+from dpregress.queries.responses import LINKS, LOSSES, MeanResponse, mean_response
+from dpregress.releases import Coefficients, Release, Vector
+from dpregress.releases.files import ResponseModel
+from dpregress.rows import Engine, PrivateRows, ThreadedEngine
+from dpregress.rows.engines import Progress
+from dpregress.solvers.campaign import Campaign, Message, plan
+from dpregress.solvers.matching import solve_campaign
+from dpregress.trust import Door, Local
+
+_OFFERED = {**LOSSES, **LINKS}
+
+
+class LocalGLM(RegressorMixin, PrivateLinearModel):
+    r"""A model ``E[y | x] = m(x'b + b0)`` from one noisy message of every user.
+
+    Each user whitens their row by the public moments, bounds it, and sends ``x~ (y - c)`` as a random unit vector
+    or with Gaussian noise, whichever is predicted to lose less; the server sums. :meth:`fit` simulates a whole
+    campaign by the exact law of that sum. One campaign serves any number of losses and links (:meth:`refit`).
+
+    Parameters
+    ----------
+    loss : str or MeanResponse, default="logistic"
+        A loss ("logistic", "boosting", "exponential", "squared"), a link ("sigmoid", "cubic", "log1pexp"), or a
+        mean response of one's own: m and its slope.
+    epsilon, delta : float
+        Of one user's message, for replacing their whole row by any other. Unit vectors spend no delta.
+    public : PublicMoments, optional
+        Moments of public rows with the same columns; labelled ones are a prior. Without them the Gram matrix is
+        collected too, which takes far more users.
+    schema : Schema, optional
+        Bounds and levels; bounds of y under the name of y (a Series' name, else "y").
+    row_bound : float, optional
+        A public bound on the norm of a row, where there is neither a public table nor a schema.
+    response_bounds : pair of float, optional
+        Public bounds of y, to which it is clipped; default: the loss's own (0 and 1), the schema's, or the range
+        of public labels.
+    fit_intercept : bool, default=True
+    formula : str, optional
+        Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
+    message : {"auto", "unit-vector", "gaussian", "joint"}, default="auto"
+        What users send. "auto" takes what is predicted to lose least.
+    random_state : None, int or numpy Generator
+        None draws from the operating system. A seed is for tests and simulations, and warns.
+
+    Attributes
+    ----------
+    coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
+        As in :class:`DPRidge`; ``privacy_`` is the guarantee of one user.
+    campaign_ : Campaign
+        What users were asked.
+    release_ : Score or Moments
+        What the campaign collected; anything computed from it is free.
+    scale_ : Scale
+        Stein's constant and whether it is a root; if not, the noise hides the signal.
+
+    References
+    ----------
+    Wang, Hu, Zhang, Gaboardi, Xu (2023) for the setting; docs/methods/local.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import LocalGLM, PublicMoments
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50_000, 3)); y = rng.random(50_000) < 1 / (1 + np.exp(-X @ [1.0, -1.0, 0.5]))
+    >>> public = PublicMoments.from_rows(X[:500])
+    >>> model = LocalGLM(loss="logistic", epsilon=2.0, delta=1e-6, public=public).fit(X[500:], y[500:])
+    >>> bool(np.abs(model.coef_ - [1.0, -1.0, 0.5]).max() < 0.4)
+    True
+    >>> model.coef_for("boosting").shape
+    (3,)
+    """
+
+    #: Every user has a budget of their own, so that there is no ledger to charge.
+    ledger = None
+
+    def __init__(
+        self,
+        loss: str | MeanResponse = "logistic",
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        public: PublicMoments | None = None,
+        schema: Schema | None = None,
+        row_bound: float | None = None,
+        response_bounds: tuple[float, float] | None = None,
+        fit_intercept: bool = True,
+        formula: str | None = None,
+        message: Message = "auto",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.loss = loss
+        self.epsilon = epsilon
+        self.delta = delta
+        self.public = public
+        self.schema = schema
+        self.row_bound = row_bound
+        self.response_bounds = response_bounds
+        self.fit_intercept = fit_intercept
+        self.formula = formula
+        self.message = message
+        self.random_state = random_state
+
+    @property
+    def privacy(self) -> ApproxDP:  # type: ignore[override]  # of epsilon and delta here, a parameter elsewhere
+        """What one user may spend."""
+        return ApproxDP(self.epsilon, self.delta)
+
+    def plan(self, features: tuple[str, ...], n: int, *, target: str = "y") -> Campaign:
+        """What users will be asked, before there are any: a function of the public facts.
+
+        Parameters
+        ----------
+        features : tuple of str
+            Design columns, in the order of the public rows.
+        n : int
+            How many users are expected; the best radius depends on it, privacy does not.
+        target : str
+        """
+        facts = self._planned(features, n, target)
+        return plan(facts, self.privacy, self._bounds(facts), self.message)
+
+    def fit_release(self, release: Release, campaign: Campaign) -> Self:
+        """Fit to what a campaign has collected: free of further cost.
+
+        Parameters
+        ----------
+        release : Score or Moments
+            The sum of the users' messages.
+        campaign : Campaign
+            The plan that they answered.
+        """
+        response = campaign.frame.response
+        if response is None or not release.frame.same_as(campaign.frame):
+            raise InvalidInput("this release belongs to another campaign")
+        facts = self._planned(campaign.frame.features, release.n, response.name)
+        self.design_ = None
+        self._keep(facts, campaign, release)
+        self.privacy_ = _statement(facts, campaign.spend, campaign, Composed.of(release.events), seeded=False)
+        self.n_features_in_ = len(campaign.frame.features)
+        return self
+
+    def refit(self, loss: str | MeanResponse) -> Self:
+        """The same release for another loss or link: post-processing, free of cost.
+
+        Parameters
+        ----------
+        loss : str or MeanResponse
+        """
+        check_is_fitted(self)
+        self.loss = loss
+        self._keep(self._fitted_facts, self.campaign_, self.release_)
+        return self
+
+    def coef_for(self, loss: str | MeanResponse) -> Vector:
+        """Coefficients of another loss or link from the same release, of shape (d,); free of cost."""
+        check_is_fitted(self)
+        response = mean_response(loss, _OFFERED)
+        return self._solved(self._fitted_facts, self.campaign_, self.release_, response)[0].coef
+
+    def shuffled_epsilon(self, delta: float | None = None) -> float:
+        """The central epsilon at delta if messages are shuffled before anybody sees them.
+
+        Its conditions are those of :func:`~dpregress.accounting.shuffle.shuffled_epsilon`: all n users answer
+        independently, and nobody but the shuffler can tell whose message is whose.
+
+        Parameters
+        ----------
+        delta : float, optional
+            Default: that of the budget.
+        """
+        check_is_fitted(self)
+        return shuffled_epsilon(self.campaign_.spend, self.release_.n, self.delta if delta is None else delta)
+
+    def predict(self, X: ArrayLike) -> Vector:
+        """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
+        return np.asarray(mean_response(self.loss, _OFFERED).mean(self._linear_predictor(X)))
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction, for models that files can hold."""
+        known = {"logistic": ResponseModel("binomial", "logit"), "squared": ResponseModel()}
+        known["exponential"] = ResponseModel("poisson", "log")
+        if self.loss not in known:
+            raise InvalidInput("files hold logistic, squared and exponential models only")
+        return known[str(self.loss)]
+
+    def summary(self) -> str:
+        """Coefficients, their standard errors and the guarantees: of a message, and of shuffled ones."""
+        central = self.shuffled_epsilon()
+        shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {self.delta:g} against whoever sees all messages"
+        return f"{super().summary()}\n{shuffled}"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        return tags
+
+    def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
+        if data.unit.rows is not None:
+            raise InvalidInput("a user sends one message about one row: unit= is for data that a curator holds")
+        facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
+        assert isinstance(budget, ApproxDP)
+        campaign = plan(facts, budget, self._bounds(facts), self.message)
+        noise = noise_source(self.random_state)
+        # every user's own budget, which their own device charges before it looks at the row
+        reservation = MemoryLedger(campaign.spend).reserve(campaign.spend, note=f"a message about {data.target}")
+        engine = ThreadedEngine() if engine is None else engine
+        rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
+        release: Release = Door(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
+        self.design_ = data.design
+        self._keep(facts, campaign, release)
+        allowed = campaign.spend if isinstance(campaign.spend, PureDP) else budget
+        self.privacy_ = _statement(facts, allowed, campaign, reservation.drawn, seeded=noise.seeded)
+        return self
+
+    def _checked_parameters(self) -> Event:
+        mean_response(self.loss, _OFFERED)
+        return super()._checked_parameters()
+
+    def _planned(self, features: tuple[str, ...], n: int, target: str) -> Facts:
+        public = None if self.public is None else self.public.select(features)
+        return self._facts(features, n, target, public, self.schema, self.fit_intercept)
+
+    def _bounds(self, facts: Facts) -> tuple[float, float]:
+        """Public bounds of the response."""
+        if self.response_bounds is not None:
+            lower, upper = self.response_bounds
+            return float(lower), float(upper)
+        own = mean_response(self.loss, _OFFERED).bounds
+        if own is not None:
+            return own
+        column = None if facts.schema is None else facts.schema.column(facts.target)
+        if isinstance(column, Numeric) and column.bounds is not None:
+            return column.bounds
+        if facts.trusted_labels is not None:
+            return float(facts.trusted_labels.min()), float(facts.trusted_labels.max())
+        raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
+
+    def _keep(self, facts: Facts, campaign: Campaign, release: Release) -> None:
+        response = mean_response(self.loss, _OFFERED)
+        self._fitted_facts, self.campaign_, self.release_ = facts, campaign, release
+        self.coefficients_, self.scale_ = self._solved(facts, campaign, release, response)
+        self.coef_: Vector = self.coefficients_.coef
+        self.intercept_: float = self.coefficients_.intercept
+        self.moments_ = None
+
+    def _solved(
+        self, facts: Facts, campaign: Campaign, release: Release, response: MeanResponse
+    ) -> tuple[Coefficients, Any]:
+        solution, scale = solve_campaign(campaign, release, facts, response)
+        assert solution.uncertainty is not None
+        coef, intercept = solution.frame.pull_back(solution.whitened)
+        found = Coefficients(
+            features=solution.frame.features,
+            coef=coef,
+            intercept=intercept,
+            target=facts.target,
+            n=release.n,
+            privacy_error=in_original_units(solution.uncertainty.privacy, solution.frame),
+            standard_error=in_original_units(solution.uncertainty.total, solution.frame),
+            fill=solution.frame.fill,
+        )
+        return found, scale
+
+
+def _statement(facts: Facts, budget: Event, campaign: Campaign, events: Composed, *, seeded: bool) -> PrivacyStatement:
+    """The guarantee of one user: their message is all that anybody sees of their row."""
+    return PrivacyStatement(
+        budget=budget,
+        promise=campaign.spend,
+        events=events,
+        relation=Relation.REPLACE_ONE,
+        unit="user, whose own device adds the noise (local model)",
+        assumed_public=(*facts.assumed_public(), "the bounds of the response"),
+        seeded=seeded,
+        recorded=None,
+    )

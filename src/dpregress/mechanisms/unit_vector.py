@@ -1,0 +1,136 @@
+"""A user's value as a random unit vector with pure epsilon: no delta, and far less noise than a Gaussian message."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from dpregress.accounting import PureDP, Relation
+from dpregress.accounting.caps import LARGEST_EPSILON, Cap, best_cap
+from dpregress.errors import NotAnswered, UnsafeNoise
+from dpregress.mechanisms.base import Mechanism, row_map_of
+from dpregress.mechanisms.randomness import NoiseSource
+from dpregress.queries.base import Query, R
+from dpregress.releases import Matrix, UnitMessages, Vector
+from dpregress.rows import PrivateRows
+
+#: What rounding may add to epsilon, taken off beforehand (docs/privacy/local-messages.md).
+ROUNDING = 1e-4
+#: A message's entries are whole multiples of 2^-28.
+UNIT_BITS = 28
+_BATCH = 256
+
+
+@dataclass(frozen=True)
+class UnitVector(Mechanism):
+    r"""PrivUnit: every row's value becomes a random unit vector that leans towards it.
+
+    A value of norm at most B is first its direction v with probability ``(1 + ||value|| / B) / 2`` and ``-v``
+    otherwise; then a unit vector u whose density is ``e^eps`` times higher on the cap around it than off the cap.
+    ``B u / g`` is an unbiased answer, of norm ``B / g``, for one user and one question.
+
+    Parameters
+    ----------
+    spend : PureDP
+        What a message costs its user, epsilon up to 10.
+
+    References
+    ----------
+    Bhowmick, Duchi, Freudiger, Kapoor, Rogers (2018), Algorithm 1; Asi, Feldman, Talwar (2022), Theorem 4.4, for
+    the cap; docs/privacy/local-messages.md for floating point.
+    """
+
+    spend: PureDP
+
+    def event(self) -> PureDP:
+        return self.spend
+
+    def cap(self, order: int) -> Cap:
+        """The cap for values of this length."""
+        return best_cap(self.spend.epsilon0 - ROUNDING, order)
+
+    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002 - n plays no part
+        if relation is not Relation.REPLACE_ONE:
+            raise NotAnswered("a user's own message hides which row they hold, not whether they hold one")
+        if query.kept_apart:
+            raise NotAnswered("unit vectors answer sums only")
+        check_epsilon(self.spend.epsilon0)
+        self.cap(query.size)
+
+    def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:  # noqa: ARG002
+        row_map, cap, bound = row_map_of(query), self.cap(query.size), query.contribution()
+        unit, noise = self.law(query, rows.n)
+        total = np.zeros(query.size)
+        for chunk in rows.source.chunks(rows.engine.chunk_rows(query.columns)):
+            directions = _directions(query.each(row_map(chunk)), bound, source.uniform(len(chunk.x)))
+            total += _leaning(directions, cap, source).sum(axis=0)
+        return query.read(total * unit, n=rows.n, noise=noise, events=(self.spend,))
+
+    def law(self, query: Query[R], n: int) -> tuple[float, UnitMessages]:
+        """What a message of norm 1 stands for, ``B / g``, and the law of the sum of n of them."""
+        gain = self.cap(query.size).gain
+        unit = query.contribution() / gain
+        return unit, UnitMessages(math.sqrt(n / query.size) * unit, 1 - gain**2)
+
+    def message(self, value: Vector, bound: float, source: NoiseSource) -> NDArray[np.int32]:
+        """One user's own message, u in multiples of 2^-28: uniform unit vectors are tried until one is taken.
+
+        A candidate is drawn and rounded before the value is looked at, so whatever the arithmetic, every message
+        can come from every value, and the odds of two values differ by a factor of e^eps at most.
+
+        Parameters
+        ----------
+        value : ndarray of shape (p,)
+            Of norm at most ``bound``.
+        bound : float
+        source : NoiseSource
+        """
+        check_epsilon(self.spend.epsilon0)
+        cap = self.cap(len(value))
+        direction = _directions(value[None, :], bound, source.uniform(1))[0]
+        elsewhere = math.exp(-cap.epsilon)
+        while True:
+            tried = source.normal(_BATCH, len(value))
+            tried /= np.linalg.norm(tried, axis=1)[:, None]
+            rounded = np.rint(tried * 2.0**UNIT_BITS).astype(np.int32)
+            taken = (tried @ direction >= cap.gamma) | (source.uniform(_BATCH) < elsewhere)
+            if taken.any():
+                return np.asarray(rounded[int(np.argmax(taken))])
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse an epsilon that rounding would swallow, or whose caps are too small to be found."""
+    if not 2 * ROUNDING < epsilon <= LARGEST_EPSILON:
+        raise UnsafeNoise(f"unit vectors take an epsilon between {2 * ROUNDING:g} and {LARGEST_EPSILON:g}")
+
+
+def _directions(values: Matrix, bound: float, uniform: Vector) -> Matrix:
+    """Random signs times directions, with ``values / bound`` as their mean; a value of 0 gets a fixed direction."""
+    norms = np.linalg.norm(values, axis=1)
+    sign = np.where(uniform < (1 + np.minimum(norms / bound, 1.0)) / 2, 1.0, -1.0)
+    nothing = norms < np.finfo(float).tiny
+    directions = values * (sign / np.where(nothing, 1.0, norms))[:, None]
+    directions[nothing] = 0.0
+    directions[nothing, 0] = sign[nothing]
+    return directions
+
+
+def _leaning(directions: Matrix, cap: Cap, source: NoiseSource) -> Matrix:
+    """A random unit vector for each direction, by the law of its cosine: the same law as trying, without the tries."""
+    n, order = directions.shape
+    inside = source.uniform(n) < cap.inside
+    uniform = source.uniform(n)
+    tail = np.where(inside, uniform * cap.share, cap.share + uniform * (1 - cap.share))  # P(cosine of a uniform > t)
+    if order == 1:
+        return np.asarray(directions * np.where(tail < 0.5, 1.0, -1.0)[:, None])
+    squared_sine = betaincinv((order - 1) / 2, 0.5, np.minimum(2 * np.minimum(tail, 1 - tail), 1.0))
+    cosine = np.sqrt(1 - squared_sine) * np.where(tail < 0.5, 1.0, -1.0)
+    across = source.normal(n, order)
+    across -= np.einsum("ij,ij->i", across, directions)[:, None] * directions
+    across *= np.sqrt(squared_sine / np.maximum(np.einsum("ij,ij->i", across, across), np.finfo(float).tiny))[:, None]
+    across += cosine[:, None] * directions
+    return across

@@ -1,0 +1,111 @@
+"""What users answer in the published local protocols: both moments in one message, and predictions one by one."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.queries.base import Query
+from dpregress.queries.score import checked
+from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector, svec
+from dpregress.rows.bounded import BoundedRows
+
+
+class PublishedMoments(Query[Score]):
+    r"""The upper triangle of ``sum x x'`` and ``w sum x y`` in one message, ``w = R / C``.
+
+    With ``||x|| <= R`` and ``|y| <= C`` the two parts have the published sensitivities ``2 R^2`` and
+    ``2 w R C = 2 R^2``, and the message ``2 sqrt(2) R^2`` (loose: the first is at most sqrt(2) R^2). Noise of one
+    scale on the message is noise of ``2 R^2 / mu`` and ``2 R C / mu`` on the parts, each at half of mu squared.
+
+    Parameters
+    ----------
+    frame : Frame
+        With a response.
+
+    References
+    ----------
+    Wang, Hu, Zhang, Gaboardi, Xu (2023), Algorithms 1 to 4.
+    """
+
+    tight: ClassVar[bool] = False
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        assert frame.response is not None
+        self.bound = frame.response.bound
+
+    @property
+    def size(self) -> int:
+        return svec.length(self.frame.order) + self.frame.order
+
+    @property
+    def weight(self) -> float:
+        """The weight w of the cross moment."""
+        return self.frame.radius / self.bound
+
+    def value(self, rows: BoundedRows) -> Vector:
+        return np.concatenate([svec.upper(rows.x.T @ rows.x), self.weight * (rows.y @ rows.x)])
+
+    def contribution(self) -> float:
+        return math.sqrt(2) * self.frame.radius**2
+
+    def replacement(self) -> float:
+        return 2 * math.sqrt(2) * self.frame.radius**2
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
+        return Score(total, n, noise, events, self.frame)
+
+    def parts(self, release: Score) -> tuple[Matrix, Vector]:
+        """``mean x x'`` and ``mean x y`` of a release, of shape (p, p) and (p,)."""
+        order = self.frame.order
+        return svec.un_upper(release.mean[:-order], order), np.asarray(release.mean[-order:] / self.weight)
+
+
+class Predictions(Query[Score]):
+    """``clip(x'beta, 0, 1)`` of every row in a cell of its own: what a second round asks of each user.
+
+    Replacing a row moves its own cell, by at most 1.
+
+    Parameters
+    ----------
+    frame : Frame
+    coef : ndarray of shape (p,)
+        Whitened coefficients, released before.
+    n : int
+        Number of rows.
+
+    References
+    ----------
+    Wang, Hu, Zhang, Gaboardi, Xu (2023), Algorithm 5.
+    """
+
+    tight: ClassVar[bool] = True
+    kept_apart: ClassVar[bool] = True
+
+    def __init__(self, frame: Frame, coef: Vector, n: int) -> None:
+        super().__init__(frame)
+        self.coef = checked(coef)
+        self.n = n
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def value(self, rows: BoundedRows) -> Vector:
+        cells = np.zeros(self.n)
+        with np.errstate(over="ignore"):
+            cells[rows.first_row : rows.first_row + len(rows.x)] = np.clip(rows.x @ self.coef, 0.0, 1.0)
+        return cells
+
+    def contribution(self) -> float:
+        return 1.0
+
+    def replacement(self) -> float:
+        return 1.0
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
+        return Score(total, n, noise, events, self.frame)

@@ -1,0 +1,78 @@
+"""Integer messages: truncation that never grows, noise that is wide enough, and 32 bits that hold both."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from scipy.stats import chi2
+
+from dpregress.accounting import GDP
+from dpregress.errors import UnsafeNoise
+from dpregress.mechanisms import IntegerGaussian, NoiseSource, SecureSource, SeededSource
+from dpregress.mechanisms.base import row_map_of
+from dpregress.mechanisms.integers import SMALLEST_SCALE, sensitivity
+from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
+from tests import registry
+from tests.registry import FRAMES
+
+
+class Quiet(SeededSource):
+    """No noise: the value on the grid."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.default_rng(0))
+
+    def add_integer_gaussian(self, value: np.ndarray, scale: int) -> np.ndarray:  # noqa: ARG002
+        return value
+
+
+def cross(frame: Any) -> Query[Any]:
+    return ClippedScore(frame, Gaussian, np.zeros(frame.order), frame.response.bound)
+
+
+QUERIES = (cross, SecondMoment)
+MESSAGES = [(make, name) for make in QUERIES for name in ("plain", "intercept", "small ball", "published")]
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 3.0])
+@pytest.mark.parametrize(("make", "name"), MESSAGES)
+def test_neighbours_on_the_grid(make: Any, name: str, mu: float, seed: int) -> None:
+    """Extremal and tame rows: no two lie further apart than the noise is made for, and every message fits."""
+    rng = np.random.default_rng(seed)
+    query = make(FRAMES[name](rng))
+    device = IntegerGaussian.for_query(query, GDP(mu))
+    assert device.scale >= SMALLEST_SCALE
+    assert sensitivity(query, device.bits) <= mu * device.scale
+    assert device.scale * mu <= 1.01 * math.ldexp(query.replacement(), device.bits)
+    rows = [registry.extremal_rows(query), registry.tame_rows(rng, query.frame, 60), registry.wild_rows(rng, 60)]
+    values = np.concatenate([query.each(row_map_of(query)(each)) for each in rows])
+    sent = np.array([device.message(value, Quiet()) for value in values]).astype(float)
+    assert pdist(sent).max() <= sensitivity(query, device.bits)
+    assert (np.abs(sent) <= np.abs(np.ldexp(values, device.bits))).all(), "truncation made an entry larger"
+    assert np.abs(np.ldexp(sent, -device.bits) - values).max() <= math.ldexp(1.0, -device.bits)
+    assert np.abs(sent).max() + 50 * device.scale < 2**31
+
+
+@pytest.mark.parametrize("source", [SecureSource(), SeededSource(np.random.default_rng())], ids=["secure", "seeded"])
+def test_noise_has_the_scale(source: NoiseSource) -> None:
+    """Two-sided chi-square test of level 1e-7."""
+    device, size, draws = IntegerGaussian(10, 2**22), 200, 20
+    noise = np.array([device.message(np.zeros(size), source) for _ in range(draws)]) / 2**22
+    assert noise.dtype == np.float64
+    assert chi2.ppf(5e-8, size * draws) <= np.sum(noise**2) <= chi2.isf(5e-8, size * draws)
+
+
+def test_what_does_not_fit_is_cut_off() -> None:
+    assert IntegerGaussian(10, 2**20).message(np.array([1e9, -1e9]), Quiet()).tolist() == [2**31 - 1, -(2**31)]
+
+
+def test_coarse_noise_is_refused(seed: int) -> None:
+    query = cross(FRAMES["plain"](np.random.default_rng(seed)))
+    with pytest.raises(UnsafeNoise, match="spend less"):
+        IntegerGaussian.for_query(query, GDP(1e5))
+    with pytest.raises(UnsafeNoise, match="finer grid"):
+        SecureSource().add_integer_gaussian(np.zeros(3, dtype=np.int64), 0)
