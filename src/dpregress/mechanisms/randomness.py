@@ -8,6 +8,7 @@ floating point. The seeded source is for tests and simulations.
 from __future__ import annotations
 
 import math
+import secrets
 import warnings
 from abc import ABC, abstractmethod
 from functools import lru_cache
@@ -110,6 +111,18 @@ def noise_source(random_state: int | np.random.Generator | np.random.RandomState
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31))
     return SeededSource(np.random.default_rng(random_state))
+
+
+def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) -> bytes:
+    """Bytes for what parties share openly, such as a mixing matrix; noise never comes from them.
+
+    Parameters
+    ----------
+    random_state : int, Generator or None
+        None draws from the operating system.
+    size : int
+    """
+    return secrets.token_bytes(size) if random_state is None else np.random.default_rng(random_state).bytes(size)
 
 
 @lru_cache(maxsize=32)
