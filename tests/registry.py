@@ -31,6 +31,7 @@ from dpregress import (
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
 from dpregress.mechanisms import Gaussian, Mechanism
+from dpregress.mechanisms.mixing import MIXINGS, mixing_of
 from dpregress.papers.cao2026 import PublishedRidge
 from dpregress.public.facts import Facts
 from dpregress.public.response import cross_weight
@@ -42,6 +43,7 @@ from dpregress.queries import (
     Family,
     Gamma,
     MeanResidual,
+    MixedRows,
     Poisson,
     PublishedHessian,
     Query,
@@ -62,7 +64,7 @@ from dpregress.rows import (
     WhitenedRows,
 )
 from dpregress.solvers import OneShot, ScoreSteps, Solver
-from dpregress.trust import Central, Local, TrustModel
+from dpregress.trust import Central, Local, TrustModel, Vertical
 
 Rng = np.random.Generator
 
@@ -229,6 +231,10 @@ def _score(family: Family, frame: Frame, rng: Rng) -> ClippedScore:
     return ClippedScore(frame, family, _coef(frame, rng), 0.8 * _bound(frame))
 
 
+def _mixture(mixing: str, frame: Frame, rng: Rng) -> MixedRows:
+    return MixedRows(frame, mixing_of(mixing, 1000, 9, rng.bytes(32)))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
@@ -264,6 +270,7 @@ QUERIES = (
         lambda f, r: MeanResidual(f, GaussianFamily, _coef(f, r), -0.3 * _bound(f), 0.8 * _bound(f)),
     ),
     QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, Poisson, _coef(f, r), -1e-4, 1e-5)),
+    *(QueryEntry(f"{name} mixture", partial(_mixture, name)) for name in MIXINGS),
     QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
@@ -300,6 +307,7 @@ class TrustEntry:
 TRUST = (
     TrustEntry(Central, lambda n: 1),  # noqa: ARG005 - one draw whatever n is
     TrustEntry(Local, lambda n: n),
+    TrustEntry(Vertical, lambda n: 1),  # noqa: ARG005 - one draw whatever n is
 )
 
 

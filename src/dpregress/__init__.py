@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DPLogisticRegression,
         DPPoissonRegressor,
         DPRidge,
+        VerticalRegression,
     )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 
@@ -46,6 +47,7 @@ _EXPORTS = {
     "PureDP": "accounting",
     "SQLiteLedger": "accounting",
     "Schema": "public",
+    "VerticalRegression": "estimators",
 }
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "PureDP",
     "SQLiteLedger",
     "Schema",
+    "VerticalRegression",
     "__version__",
 ]
 

@@ -8,6 +8,7 @@ public); the noise never comes from here.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ def keystream(key: bytes, counter: int, blocks: int) -> NDArray[np.uint8]:
     from cryptography.hazmat.primitives.ciphers.algorithms import AES
     from cryptography.hazmat.primitives.ciphers.modes import CTR
 
-    start = (counter % (1 << 128)).to_bytes(_BLOCK, "big")
+    start = (int(counter) % (1 << 128)).to_bytes(_BLOCK, "big")
     stream = Cipher(AES(key), CTR(start)).encryptor().update(bytes(blocks * _BLOCK))
     return np.frombuffer(stream, dtype=np.uint8)
 
@@ -99,7 +100,7 @@ class SparseSigns(Mixing):
         """Places and signs of the entries of some columns, each of shape (rows, entries)."""
         words = self._bits.words(2 * first_row, 2 * rows).reshape(rows, _NONZEROS)[:, : len(self._first)]
         places = ((words >> 1).astype(np.uint64) * self._rows >> np.uint64(31)) + self._first
-        return places.astype(np.int32), 1.0 - 2.0 * (words & 1)
+        return np.asarray(places, dtype=np.int32), _signs(words & 1)
 
     def apply(self, x: Matrix, first_row: int) -> Matrix:
         places, signs = self.columns(first_row, len(x))
@@ -134,7 +135,7 @@ class DenseSigns(Mixing):
         """Some columns of B as rows, of shape (rows, k)."""
         words = self._bits.words(self._blocks * first_row, self._blocks * rows)
         bits = np.unpackbits(words.view(np.uint8).reshape(rows, -1), axis=1, count=self.k)
-        return 1.0 - 2.0 * bits
+        return _signs(bits)
 
     def apply(self, x: Matrix, first_row: int) -> Matrix:
         total = np.zeros((self.k, x.shape[1]))
@@ -184,7 +185,7 @@ class Hadamard(Mixing):
             turned = np.zeros((_HADAMARD_ROWS, x.shape[1]))
             turned[offset : offset + len(part)] = part * self._diagonal(first_row + done, len(part))[:, None]
             parity = np.bitwise_count(self._chosen & np.uint64(block * _HADAMARD_ROWS)) & 1
-            total += (1.0 - 2.0 * parity)[:, None] * _transformed(turned)[low]
+            total += _signs(parity)[:, None] * _transformed(turned)[low]
             done += len(part)
         return total
 
@@ -192,7 +193,7 @@ class Hadamard(Mixing):
         """One sign a row: bit ``i mod 128`` of block ``i div 128``."""
         first, skip = divmod(first_row, 8 * _BLOCK)
         bits = np.unpackbits(self._signs.words(first, -(-(skip + rows) // (8 * _BLOCK))).view(np.uint8))
-        return 1.0 - 2.0 * bits[skip : skip + rows]
+        return _signs(bits[skip : skip + rows])
 
 
 #: The mixings by the names that users give.
@@ -214,6 +215,11 @@ def mixing_of(name: str, n: int, k: int, seed: bytes) -> Mixing:
     if name not in MIXINGS:
         raise InvalidInput(f"mixing must be one of {', '.join(map(repr, MIXINGS))}, not {name!r}")
     return MIXINGS[name](n, k, seed)
+
+
+def _signs(bits: NDArray[Any]) -> Matrix:
+    """+1 for 0 and -1 for 1."""
+    return np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
 
 def _distinct(bits: SharedBits, k: int, order: int) -> NDArray[np.uint64]:

@@ -2,7 +2,7 @@ r"""The vertical recipe: what one party releases, and how releases are joined (d
 
 A party of d columns asks twice. First the second moment of ``(1, x)`` in its public frame, which gives its
 means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` cut to the ball of
-``R = min(reach of its rows, sqrt(d) + 2 g)``, the mixture ``M = B Z``, with g growing with the budget. Joined,
+``R = min(reach of its rows, sqrt(d) + g)``, the mixture ``M = B Z``, with g growing with the budget. Joined,
 
 * blocks of one party are its own moments, the identity in its coordinates;
 * blocks of two parties are ``M_j' M_k / n``: unbiased, since their noises are independent, with variance
@@ -29,10 +29,10 @@ _SPREAD = 0.2
 _FEWEST_SHARE, _LARGEST_SHARE = 0.05, 0.4
 #: Correlations that are measured worse than this are hardly used.
 _HOPELESS, _SHARE_WITHOUT_HOPE = 0.5, 0.9
-#: A radius this far beyond that of a normal row cuts one in forty normal rows of one column, fewer of more.
-_BEYOND = 2.0
+#: How far the radius lies beyond the root mean square norm: a standard normal column is cut at 2.
+_BEYOND = 1.0
 #: From this n mu^2 on the radius grows, so that what it cuts vanishes with the noise.
-_PLENTY = 1e5
+_PLENTY = 2e4
 _FEWEST_MIXED = 64
 #: The constant's scale in a frame that centres rows for mixing: it takes nothing of the ball.
 _FAINT = 2.0**-40
@@ -60,8 +60,9 @@ class PartyRelease:
 
 
 def plan_radius(columns: int, n: int, mu: float) -> float:
-    """``sqrt(d) + 2 g`` with ``g = max(1, (n mu^2 / 1e5)^(1/4))``: where whitened rows are cut."""
-    return math.sqrt(columns) + _BEYOND * max(1.0, (n * mu**2 / _PLENTY) ** 0.25)
+    """``sqrt(d) + g`` with ``g = max(1, (n mu^2 / 2e4)^(1/4))``: where whitened rows are cut."""
+    growth = math.sqrt(mu * math.sqrt(n / _PLENTY))
+    return math.sqrt(columns) + _BEYOND * max(1.0, growth)
 
 
 def plan_shares(columns: int, n: int, mu: float) -> tuple[float, float]:
@@ -94,7 +95,8 @@ def plan_rows(columns: Sequence[int], mus: Sequence[float], n: int) -> int:
     n : int
     """
     scales = [
-        2 * plan_radius(d, n, mu) / (mu * math.sqrt(plan_shares(d, n, mu)[1])) for d, mu in zip(columns, mus, strict=True)
+        2 * plan_radius(d, n, mu) / (mu * math.sqrt(plan_shares(d, n, mu)[1]))
+        for d, mu in zip(columns, mus, strict=True)
     ]
     pairs = [a * b for i, a in enumerate(scales) for b in scales[:i]]
     best = n / (math.fsum(pairs) / len(pairs))
@@ -130,7 +132,8 @@ def mixing_frame(moments: Moments, mu: float) -> Frame:
     matrix[0, 0] = _FAINT
     matrix[1:, 0] = -root @ mean
     matrix[1:, 1:] = root
-    reach = float(np.linalg.norm(root, 2)) * (frame.radius + float(np.linalg.norm(mean)))
+    within = math.sqrt(max(frame.radius**2 - 1, 0.0))  # beside the constant's 1
+    reach = float(np.linalg.norm(root, 2)) * (within + float(np.linalg.norm(mean)))
     return frame.rewhitened(matrix, min(reach, plan_radius(columns, moments.n, mu)))
 
 
