@@ -14,6 +14,7 @@ from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
+from dpregress.cli.vertical import vertical
 from dpregress.errors import DPRegressError
 
 
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, public, check, ledger, experiment):
+for command in (fit, predict, public, check, ledger, experiment, vertical):
     cli.add_command(command)
 
 
