@@ -255,8 +255,14 @@ def test_alignment_refusals(tmp_path: Path, capsys: Capture, seed: int) -> None:
     shares = tmp_path / "lab-keys/seed.share"
     kept = shares.read_text()
     shares.write_text("11" * 32)
-    assert "another seed share" in refused(capsys, *step(tmp_path, "align", "lab"))
+    assert "seed share was changed" in refused(capsys, *step(tmp_path, "align", "lab"))
     shares.write_text(kept)
+    # a party whose own program does not look reveals another share than it committed to
+    listed = tmp_path / "exchange/lab.pseudonyms.json"
+    honest = listed.read_text()
+    resigned(tmp_path, "lab", listed, lambda record: record.update(seed_share="11" * 32))
+    assert "another seed share than lab committed to" in refused(capsys, *step(tmp_path, "align", "clinic"))
+    listed.write_text(honest)
     lines = (tmp_path / "insurer.csv").read_text().splitlines()
     (tmp_path / "insurer.csv").write_text("\n".join(lines[:-50]) + "\n")
     assert "the plan says 400" in refused(capsys, *step(tmp_path, "align", "insurer"))

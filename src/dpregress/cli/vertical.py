@@ -120,11 +120,13 @@ def align(
     from dpregress.cli.output import write_all
     from dpregress.parties import align as aligned
     from dpregress.parties import open_identity, pseudonym_file
+    from dpregress.parties.align import check_key
     from dpregress.parties.keys import read_secret
 
     agreed = _agreement(plan_file)
     agreed.plan.party(party)
     key = read_secret(key_file)
+    check_key(agreed, key)
     identity = open_identity(keys)
     pseudonyms = _pseudonyms(agreed, party, data, key, mock)
     write_all(exchange, {_PSEUDONYMS.format(party): pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)})

@@ -50,17 +50,28 @@ class Alignment:
     mock: bool
 
 
+def check_key(agreed: Agreement, key: bytes) -> None:
+    """Refuse another alignment key than the plan commits to."""
+    if committed(key) != agreed.plan.key_commitment:
+        raise InvalidInput("this is not the alignment key that the plan commits to")
+
+
 def pseudonyms_of(table: pa.Table, identifiers: Sequence[str], key: bytes) -> list[bytes | None]:
     """One a row; None where every identifier is missing.
 
     Text is compared in Unicode form NFKC, without case and outer spaces; a number as its text in the file.
     """
-    cells = [[text_of(cell) or "" for cell in table.column(name).to_pylist()] for name in identifiers]
+    cells = [[_text(cell) for cell in table.column(name).to_pylist()] for name in identifiers]
     found: list[bytes | None] = []
     for person in zip(*cells, strict=True):
         parts = [unicodedata.normalize("NFKC", cell).strip().casefold().encode() for cell in person]
         found.append(keyed(key, b"person", *parts)[:_LENGTH] if any(parts) else None)
     return found
+
+
+def _text(cell: object) -> str:
+    """A cell of a text file or a typed column as text; "" where it holds nothing."""
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else text_of(cell) or ""
 
 
 def mock_pseudonyms(n: int, key: bytes) -> list[bytes | None]:
@@ -71,7 +82,15 @@ def mock_pseudonyms(n: int, key: bytes) -> list[bytes | None]:
 def pseudonym_file(
     agreed: Agreement, party: str, identity: Identity, pseudonyms: Sequence[bytes | None], *, mock: bool
 ) -> str:
-    """A party's list, sorted, with its share of the seed revealed: for the other parties, never for the analyst."""
+    """A party's list, sorted, with its share of the seed revealed: for the other parties, never for the analyst.
+
+    Raises
+    ------
+    InvalidInput
+        For other keys than those with which the party signed the plan.
+    """
+    if (identity.public_key, identity.commitment) != (agreed.public_keys[party], agreed.commitments[party]):
+        raise InvalidInput(f"these are not the keys with which {party} signed the plan, or its seed share was changed")
     record = {
         "format": _FORMAT,
         "agreement": agreed.digest,
@@ -101,8 +120,7 @@ def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Ali
         people than the plan has.
     """
     plan = agreed.plan
-    if committed(key) != plan.key_commitment:
-        raise InvalidInput("this is not the alignment key that the plan commits to")
+    check_key(agreed, key)
     records = {terms.name: _record(agreed, terms.name, files[terms.name]) for terms in plan.parties}
     mocks = {bool(record["mock"]) for record in records.values()}
     if len(mocks) != 1:
