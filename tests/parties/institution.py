@@ -53,7 +53,7 @@ def give(path: Path, outbox: Path) -> None:
 
 
 def take_part(party: str, folder: Path, addresses: dict[str, str]) -> None:
-    """All steps of one institution; the last serves until all others have what they need."""
+    """All steps of one institution, which then serves until it is told to stop."""
     names = list(addresses)
     outbox, shared, exchange = folder / "outbox", folder / "shared", folder / "exchange"
     outbox.mkdir()
@@ -89,9 +89,10 @@ def take_part(party: str, folder: Path, addresses: dict[str, str]) -> None:
     files = [str(folder / "public" / f"{name}.release.json") for name in names]
     main(["vertical", "join", str(plan), *files, "--out", str(folder / "public")])
     main(["vertical", "fit", str(folder / "public/joint.json"), "--target", "cost", "--out", str(folder / "model")])
-    (outbox / "done").touch()
-    for other in others:
-        fetch(addresses[other], "done", folder / f"{other}.done")
+    sys.stdout.flush()
+    (folder / "finished").touch()
+    while not (folder / "stop").exists():  # others may still fetch from here
+        time.sleep(0.05)
     server.shutdown()
 
 

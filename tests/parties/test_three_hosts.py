@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -50,8 +51,15 @@ def test_three_processes(tmp_path: Path, seed: int) -> None:
         for party, folder in folders.items()
     ]  # fmt: skip
     try:
+        started = time.monotonic()
+        while not all((folder / "finished").exists() for folder in folders.values()):
+            if any(process.poll() is not None for process in running) or time.monotonic() - started > 240:
+                break
+            time.sleep(0.1)
+        for folder in folders.values():
+            (folder / "stop").touch()
         for process in running:
-            out, error = process.communicate(timeout=240)
+            out, error = process.communicate(timeout=150)
             assert process.returncode == 0, error
             assert "Joined 3 releases" in out
     except subprocess.TimeoutExpired:
