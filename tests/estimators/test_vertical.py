@@ -67,10 +67,11 @@ def test_any_response_is_free(seed: int) -> None:
     assert np.allclose(found.coef, expected[1:], atol=0.05)
     assert model.joint_privacy_.mu == spent
     # the moments serve any solver that takes moments
-    coef, system = solve_moments(model._moments, alpha=0.0)
-    again, _ = model._moments.frame.pull_back(coef)
+    moments = model.regression_moments("x1", ["x4", "x0"])
+    coef, system = solve_moments(moments, alpha=0.0)
+    again, _ = moments.frame.pull_back(coef)
     assert np.allclose(again[[1, 0]], expected[1:], atol=0.05)
-    assert np.isfinite(privacy_covariance(model._moments, coef, system)).all()
+    assert np.isfinite(privacy_covariance(moments, coef, system)).all()
 
 
 def test_both_guarantees(seed: int) -> None:

@@ -29,10 +29,10 @@ from dpregress.mechanisms.mixing import mixing_of
 from dpregress.mechanisms.randomness import shared_seed
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.public.whitening import start
-from dpregress.releases import Coefficients, Frame, Vector
+from dpregress.releases import Coefficients, Frame, Moments, Vector
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source, TableSource
 from dpregress.rows.files import is_table, to_table
-from dpregress.solvers.joint import LOGISTIC_SLOPE, solve_joint
+from dpregress.solvers.joint import LOGISTIC_SLOPE, regression, solve_joint
 from dpregress.solvers.vertical import Joint, join, plan_rows, release_party
 from dpregress.trust import Door, Vertical
 
@@ -156,10 +156,7 @@ class VerticalRegression:
         promise = gaussian_promise(budget)
         sides = self._sides(parties)
         names = tuple(name for side in sides for name in side.frame.features)
-        response = _named(names, target)
-        chosen = [name for name in names if name != response]
-        if features is not None:
-            chosen = [_named(names, feature) for feature in features]
+        response, chosen = _columns(names, target, features)
         n = sides[0].source.n
         columns = [len(side.frame.features) for side in sides]
         self.rows_ = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
@@ -193,7 +190,7 @@ class VerticalRegression:
         )
         self.joint_privacy_ = together(self.privacy_)
         self.coefficients_ = self.regress(response, chosen)
-        self.moments_ = self._moments
+        self.moments_ = self.regression_moments(response, chosen)
         self.coef_: Vector = self.coefficients_.coef
         self.intercept_ = self.coefficients_.intercept
         return self
@@ -205,21 +202,26 @@ class VerticalRegression:
         ----------
         target : int or str
         features : sequence of int or str, optional
+            Default: all others.
 
         Raises
         ------
         InvalidInput
             Before :meth:`fit`, or for names that are not columns.
         """
-        if not hasattr(self, "joint_"):
-            raise InvalidInput("nothing is released yet: call fit first")
-        names = self.joint_.moments.frame.features
-        response = _named(names, target)
-        chosen = [name for name in names if name != response]
-        if features is not None:
-            chosen = [_named(names, feature) for feature in features]
-        found, self._moments = joint_coefficients(self.joint_, response, chosen)
+        response, chosen = self._chosen(target, features)
+        found = joint_coefficients(self.joint_, response, chosen)[0]
         return found if self.family == "gaussian" else logistic(found, *self._bounds_of(response))
+
+    def regression_moments(self, target: int | str, features: Sequence[int | str] | None = None) -> Moments:
+        """The released moments of a regression, for any other solver: free, and without shrinkage.
+
+        Parameters
+        ----------
+        target, features
+            As in :meth:`regress`.
+        """
+        return regression(self.joint_, *self._chosen(target, features))[0]
 
     def predict(self, X: ArrayLike) -> Vector:
         """``X coef + intercept``, of shape (m,); for a binomial family the probability of the upper bound.
@@ -248,6 +250,11 @@ class VerticalRegression:
             + f"\nfor a person over all parties: mu = {person.mu:.4g}, "
             + f"epsilon = {person.epsilon(self.delta):.4g} at delta = {self.delta:g}"
         )
+
+    def _chosen(self, target: int | str, features: Sequence[int | str] | None) -> tuple[str, list[str]]:
+        if not hasattr(self, "joint_"):
+            raise InvalidInput("nothing is released yet: call fit first")
+        return _columns(self.joint_.moments.frame.features, target, features)
 
     def _sides(self, parties: Sequence[Any]) -> list[_Side]:
         if len(parties) < 2:
@@ -318,7 +325,7 @@ def party_frame(names: Sequence[str], schema: Schema, public: PublicMoments | No
     return frame if public is None else frame.rewhitened(np.eye(frame.order), _PUBLIC_REACH * frame.radius)
 
 
-def joint_coefficients(joint: Joint, target: str, features: Sequence[str]) -> tuple[Coefficients, Any]:
+def joint_coefficients(joint: Joint, target: str, features: Sequence[str]) -> tuple[Coefficients, Moments]:
     """Coefficients with standard errors in the order of the features, and the moments they rest on."""
     solution = solve_joint(joint, target, features)
     moments = solution.moments
@@ -354,6 +361,14 @@ def logistic(linear: Coefficients, lower: float, upper: float) -> Coefficients:
         privacy_error=slope * linear.privacy_error,
         standard_error=slope * linear.standard_error,
     )
+
+
+def _columns(names: Sequence[str], target: int | str, features: Sequence[int | str] | None) -> tuple[str, list[str]]:
+    """Names of the response and of the features, by default all others."""
+    response = _named(names, target)
+    if features is None:
+        return response, [name for name in names if name != response]
+    return response, [_named(names, feature) for feature in features]
 
 
 def _named(names: Sequence[str], column: int | str) -> str:

@@ -28,6 +28,8 @@ from dpregress.trust import Door, Vertical
 
 _FORMAT = "dpregress.vertical/1.release"
 _UNIT = "record"
+#: Coordinates worse than this cannot be inverted in floats.
+_LARGEST_CONDITION = 1e14
 ASSUMED_PUBLIC = (
     "the plan: parties, columns, bounds, levels, n and k",
     "that each of the n people has a row at each party, or a gap that counts as one",
@@ -224,6 +226,8 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
         frame = Frame.decode(part["frame"])
         if frame.features != features or not frame.intercept:
             raise InvalidInput(f"the {name} are of other columns than the plan gives {terms.name}")
+        if not np.linalg.cond(frame.slopes[1:]) < _LARGEST_CONDITION:
+            raise InvalidInput(f"the coordinates of the {name} cannot be taken back")
         if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
             raise InvalidInput(f"the scale of the noise in the {name} is no positive number")
         total = unpacked(part["total"], length, f"the {name} in it")
