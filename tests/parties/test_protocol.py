@@ -119,6 +119,16 @@ def test_from_agreement_to_model(tmp_path: Path, capsys: Capture, seed: int) -> 
     assert (load_model(tmp_path / "m2/model.json").coef != 0).all()
 
 
+def test_plan_says_what_to_expect(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """How well correlations will be known, and that a small study at an ordinary budget is not worth it."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    plan = ("plan", tmp_path / "study.toml", "--key", tmp_path / "key", "--out", tmp_path / "shared", "--overwrite")
+    assert "too much to be of use" in ok(capsys, *plan)
+    terms = tmp_path / "study.toml"
+    terms.write_text(terms.read_text().replace("n = 400", "n = 4000000"))
+    assert "too much" not in ok(capsys, *plan)
+
+
 def test_people_missing_somewhere(tmp_path: Path, capsys: Capture, seed: int) -> None:
     """By the rule "any" they count, with the middle of their bounds; the parties agree on n all the same."""
     write_study(tmp_path, np.random.default_rng(seed), people="any", missing=30)

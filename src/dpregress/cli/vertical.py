@@ -9,6 +9,8 @@ import click
 from dpregress.errors import InvalidInput, LedgerError
 
 _PATH = click.Path(path_type=Path)
+#: A correlation known no better than this tells nothing worth planning for.
+_USELESS = 0.5
 _RELEASE = "{}.release.json"
 _SIGNATURE = "{}.signature.json"
 _PSEUDONYMS = "{}.pseudonyms.json"
@@ -67,6 +69,10 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     ]
     print_table(
         f"{made.study}: {made.n:,} people, mixed into {made.k:,} rows", ["party", "columns", "epsilon", "delta"], rows
+    )
+    useless = ": too much to be of use, so plan for more people or budget" if made.deviation >= _USELESS else ""
+    click.echo(
+        f"A correlation between two parties will have a standard deviation of about {made.deviation:.2f}{useless}."
     )
     _say_person(made.person, max(party.budget.delta0 for party in made.parties))
     click.echo(f"Digest {digest(made.encode())}. Wrote plan.json in {out}: every party signs it.")
@@ -233,7 +239,7 @@ def inspect(file: Path, plan_file: Path) -> None:
     rows = [
         [
             "sums of the columns and of their products, in units of half their ranges",
-            f"{moments.total.size:,}",
+            f"{len(moments.total) * (len(moments.total) + 1) // 2:,}",
             number(moments.noise.sigma),
         ],
         [

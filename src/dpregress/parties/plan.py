@@ -15,7 +15,7 @@ from dpregress.parties.documents import check_signature, digest, load, signed
 from dpregress.parties.keys import Identity
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.rows import Encoder
-from dpregress.solvers.vertical import plan_rows
+from dpregress.solvers.vertical import plan_deviation, plan_rows
 
 _PLAN, _SIGNATURE = "dpregress.vertical/1.plan", "dpregress.vertical/1.signature"
 #: What becomes of people who are missing somewhere: only those in every table, or everybody with gaps filled.
@@ -98,6 +98,12 @@ class Plan:
             if terms.name == name:
                 return terms
         raise InvalidInput(f"no party {name!r} in the plan: it has {', '.join(terms.name for terms in self.parties)}")
+
+    @property
+    def deviation(self) -> float:
+        """The predicted standard deviation of a correlation between parties, at worst: from public facts."""
+        columns = [len(terms.encoder.features) for terms in self.parties]
+        return plan_deviation(columns, [terms.promise.mu for terms in self.parties], self.n, self.k)
 
     @property
     def person(self) -> Composed:

@@ -94,13 +94,31 @@ def plan_rows(columns: Sequence[int], mus: Sequence[float], n: int) -> int:
         Each party's whole mu.
     n : int
     """
-    scales = [
-        2 * plan_radius(d, n, mu) / (mu * math.sqrt(plan_shares(d, n, mu)[1]))
-        for d, mu in zip(columns, mus, strict=True)
-    ]
+    scales = _planned_scales(columns, mus, n)
     pairs = [a * b for i, a in enumerate(scales) for b in scales[:i]]
     best = n / (math.fsum(pairs) / len(pairs))
     return int(min(max(best, _FEWEST_MIXED), max(n, 8)))
+
+
+def plan_deviation(columns: Sequence[int], mus: Sequence[float], n: int, k: int) -> float:
+    """The predicted standard deviation of a correlation between the two parties with the most noise.
+
+    Parameters
+    ----------
+    columns, mus, n
+        As in :func:`plan_rows`.
+    k : int
+    """
+    one, other = sorted(_planned_scales(columns, mus, n))[-2:]
+    return math.sqrt(1 / k + (one**2 + other**2) / n + k * (one * other / n) ** 2)
+
+
+def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> list[float]:
+    """Each party's noise in a mixture of whitened rows, ``2 R / mu_2``."""
+    return [
+        2 * plan_radius(d, n, mu) / (mu * math.sqrt(plan_shares(d, n, mu)[1]))
+        for d, mu in zip(columns, mus, strict=True)
+    ]
 
 
 def release_party(ask: Ask, frame: Frame, budget: GDP, mixing: Mixing) -> PartyRelease:
