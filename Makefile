@@ -39,6 +39,7 @@ bench: install
 	$(BIN)/python -m benchmarks.glm
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.local
+	$(BIN)/python -m benchmarks.vertical
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

@@ -32,6 +32,7 @@ from dpregress import (
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
 from dpregress.mechanisms import Gaussian, Mechanism, UnitVector
+from dpregress.mechanisms.mixing import MIXINGS, mixing_of
 from dpregress.papers.cao2026 import PublishedRidge
 from dpregress.public.facts import Facts
 from dpregress.public.response import cross_weight
@@ -43,6 +44,7 @@ from dpregress.queries import (
     Family,
     Gamma,
     MeanResidual,
+    MixedRows,
     Poisson,
     Predictions,
     PublishedHessian,
@@ -65,7 +67,7 @@ from dpregress.rows import (
     WhitenedRows,
 )
 from dpregress.solvers import OneShot, Residual, ScoreSteps, Solver
-from dpregress.trust import Central, Local, TrustModel, TwoRounds
+from dpregress.trust import Central, Local, TrustModel, TwoRounds, Vertical
 
 Rng = np.random.Generator
 
@@ -232,6 +234,10 @@ def _score(family: Family, frame: Frame, rng: Rng) -> ClippedScore:
     return ClippedScore(frame, family, _coef(frame, rng), 0.8 * _bound(frame))
 
 
+def _mixture(mixing: str, frame: Frame, rng: Rng) -> MixedRows:
+    return MixedRows(frame, mixing_of(mixing, 1000, 9, rng.bytes(32)))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
@@ -267,6 +273,7 @@ QUERIES = (
         lambda f, r: MeanResidual(f, GaussianFamily, _coef(f, r), -0.3 * _bound(f), 0.8 * _bound(f)),
     ),
     QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, Poisson, _coef(f, r), -1e-4, 1e-5)),
+    *(QueryEntry(f"{name} mixture", partial(_mixture, name)) for name in MIXINGS),
     QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
@@ -308,6 +315,7 @@ TRUST = (
     TrustEntry(Central, lambda n: 1),  # noqa: ARG005 - one draw whatever n is
     TrustEntry(Local, lambda n: n),
     TrustEntry(TwoRounds, lambda n: n),
+    TrustEntry(Vertical, lambda n: 1),  # noqa: ARG005 - one draw whatever n is
 )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DPPoissonRegressor,
         DPRidge,
         LocalGLM,
+        VerticalRegression,
     )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
     from dpregress.rows import SQLQuery
@@ -50,6 +51,7 @@ _EXPORTS = {
     "SQLQuery": "rows",
     "SQLiteLedger": "accounting",
     "Schema": "public",
+    "VerticalRegression": "estimators",
 }
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "SQLQuery",
     "SQLiteLedger",
     "Schema",
+    "VerticalRegression",
     "__version__",
 ]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpregress.accounting.events import GDP, Composed, Event, Relation, group
+from dpregress.accounting.events import GDP, Composed, Event, Relation, decode, group
 from dpregress.accounting.unit import Unit
 from dpregress.errors import InvalidInput
 
@@ -90,6 +90,20 @@ class PrivacyStatement:
             "seeded": self.seeded,
             "recorded": None if self.recorded is None else Path(self.recorded).name,
         }
+
+    @classmethod
+    def decode(cls, record: Mapping[str, Any]) -> PrivacyStatement:
+        """Read back what :meth:`encode` wrote."""
+        return cls(
+            budget=decode(record["budget"]),
+            promise=decode(record["promise"]),
+            events=Composed(tuple(decode(event) for event in record["events"])),
+            relation=Relation(record["relation"]),
+            unit=str(record["unit"]),
+            assumed_public=tuple(str(fact) for fact in record["assumed_public"]),
+            seeded=bool(record["seeded"]),
+            recorded=record["recorded"],
+        )
 
 
 def together(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:

@@ -15,6 +15,7 @@ from dpregress.cli.ledger import ledger
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.schema import schema
+from dpregress.cli.vertical import vertical
 from dpregress.errors import DPRegressError
 
 
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, public, schema, check, ledger, experiment):
+for command in (fit, predict, public, schema, check, ledger, vertical, experiment):
     cli.add_command(command)
 
 

@@ -3,6 +3,7 @@
 from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpregress.estimators.linear import DPLinearRegression, DPRidge
 from dpregress.estimators.local import LocalGLM
+from dpregress.estimators.vertical import VerticalRegression
 
 __all__ = [
     "DPGLMRegressor",
@@ -12,4 +13,5 @@ __all__ = [
     "DPPoissonRegressor",
     "DPRidge",
     "LocalGLM",
+    "VerticalRegression",
 ]

@@ -160,6 +160,18 @@ def random_bytes(count: int) -> bytes:
     return os.urandom(count)
 
 
+def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) -> bytes:
+    """Bytes for what parties share openly, such as a mixing matrix; noise never comes from them.
+
+    Parameters
+    ----------
+    random_state : int, Generator or None
+        None draws from the operating system.
+    size : int
+    """
+    return random_bytes(size) if random_state is None else np.random.default_rng(random_state).bytes(size)
+
+
 @lru_cache(maxsize=32)
 def _measurement(length: int, sigma: float, grid: int) -> Any:
     # the submodules, not opendp.prelude, which takes seconds to import

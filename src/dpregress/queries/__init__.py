@@ -3,6 +3,7 @@
 from dpregress.queries.base import Ask, Query
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
 from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
+from dpregress.queries.mixture import MixedRows, Mixing
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
@@ -17,6 +18,8 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "MeanResidual",
+    "MixedRows",
+    "Mixing",
     "Poisson",
     "Predictions",
     "PublishedHessian",

@@ -13,7 +13,7 @@ import numpy as np
 from dpregress.accounting import PrivacyStatement, decode
 from dpregress.errors import InvalidInput
 from dpregress.releases.frame import Frame
-from dpregress.releases.noise import Isotropic
+from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import Coefficients, Moments
 from dpregress.releases.svec import Vector
 
@@ -181,7 +181,9 @@ def _decoded_moments(record: Mapping[str, Any]) -> Moments:
     if total.shape != (order, order):
         raise InvalidInput(f"moments of {order} columns need a matrix of shape {(order, order)}")
     events = tuple(decode(event) for event in moments["events"])
-    return Moments(total, int(moments["n"]), Isotropic(float(moments["sigma"])), events, frame)
+    sigma = moments["sigma"]
+    noise = Entrywise(np.array(sigma, dtype=np.float64)) if isinstance(sigma, list) else Isotropic(float(sigma))
+    return Moments(total, int(moments["n"]), noise, events, frame)
 
 
 def _finite(values: Vector) -> list[float | None]:
@@ -194,5 +196,12 @@ def _moments(moments: Moments) -> dict[str, Any]:
         "n": moments.n,
         "total": moments.total.tolist(),
         "events": [event.encode() for event in moments.events],
-        "sigma": moments.noise.sigma if isinstance(moments.noise, Isotropic) else None,
+        "sigma": _sigma(moments.noise),
     }
+
+
+def _sigma(noise: NoiseLaw) -> float | list[Any] | None:
+    """One scale for all entries, or one for each."""
+    if isinstance(noise, Entrywise):
+        return [[float(value) for value in row] for row in noise.sigma]
+    return noise.sigma if isinstance(noise, Isotropic) else None

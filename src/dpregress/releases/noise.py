@@ -6,6 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
+from dpregress.errors import InvalidInput
+from dpregress.releases.svec import Matrix
+
 
 @dataclass(frozen=True)
 class NoiseLaw(ABC):
@@ -56,3 +61,25 @@ class UnitMessages(NoiseLaw):
         squared = self.sigma**2 + other.sigma**2
         share = (self.private * self.sigma**2 + other.private * other.sigma**2) / squared
         return UnitMessages(math.sqrt(squared), share)
+
+
+@dataclass(frozen=True, eq=False)
+class Entrywise(NoiseLaw):
+    """Independent noise on every entry of a symmetric matrix, each with a standard deviation of its own.
+
+    Parameters
+    ----------
+    sigma : ndarray of shape (p, p)
+        Symmetric, in the units of the total.
+    """
+
+    sigma: Matrix
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.sigma).all() and (self.sigma >= 0).all() and (self.sigma == self.sigma.T).all()):
+            raise InvalidInput("standard deviations of a symmetric matrix are symmetric, finite and not negative")
+
+    def __add__(self, other: NoiseLaw) -> Entrywise:
+        if not isinstance(other, Entrywise) or other.sigma.shape != self.sigma.shape:
+            return NotImplemented
+        return Entrywise(np.hypot(self.sigma, other.sigma))

@@ -111,6 +111,27 @@ class Histogram(Release):
 
 
 @dataclass(frozen=True, eq=False)
+class Mixture(Release):
+    """A noisy mixture ``B Z`` of bounded rows, flat and in whole units; ``matrix`` has B's columns of norm 1.
+
+    Parameters
+    ----------
+    k : int
+        Rows of the mixture.
+    unit : float
+        What one unit of the total is worth.
+    """
+
+    k: int
+    unit: float
+
+    @property
+    def matrix(self) -> Matrix:
+        """``B Z + N``, of shape (k, d), in the coordinates of the frame."""
+        return np.asarray(self.total.reshape(self.k, -1) * self.unit)
+
+
+@dataclass(frozen=True, eq=False)
 class Coefficients:
     """Fitted coefficients in the original units, with what they rest on.
 

@@ -3,5 +3,6 @@
 from dpregress.trust.base import Door, TrustModel
 from dpregress.trust.central import Central
 from dpregress.trust.local import Local, TwoRounds
+from dpregress.trust.vertical import Vertical
 
-__all__ = ["Central", "Door", "Local", "TrustModel", "TwoRounds"]
+__all__ = ["Central", "Door", "Local", "TrustModel", "TwoRounds", "Vertical"]

@@ -1,0 +1,389 @@
+"""``dpregress vertical``: regression across institutions, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpregress.errors import InvalidInput, LedgerError
+
+_PATH = click.Path(path_type=Path)
+#: A correlation known no better than this tells nothing worth planning for.
+_USELESS = 0.5
+_RELEASE = "{}.release.json"
+_SIGNATURE = "{}.signature.json"
+_PSEUDONYMS = "{}.pseudonyms.json"
+
+
+@click.group()
+def vertical() -> None:
+    """Regress on columns that several institutions hold of the same people.
+
+    Nobody sends a row to anybody. The parties agree on a plan and sign it, align their people under a key the
+    analyst never has, and each releases one noisy file; from all files anyone can fit any column on any others.
+
+    \b
+    Example:
+      dpregress vertical plan study.toml --out shared              one party, for all
+      dpregress vertical sign shared/plan.json --party clinic --keys clinic-keys
+      dpregress vertical align shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
+          --key alignment.key --exchange parties-only
+      dpregress vertical release shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
+          --key alignment.key --exchange parties-only --ledger clinic.db --dataset clinic --out public
+      dpregress vertical join shared/plan.json public/*.release.json --out public
+      dpregress vertical fit public/joint.json --target cost --out cost-model
+    """
+
+
+@vertical.command("plan")
+@click.argument("terms", type=_PATH)
+@click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key: made if it is not there.")
+@click.option("--out", type=_PATH, required=True, help="Folder for plan.json.")
+@click.option("--overwrite", is_flag=True, help="Replace a plan that is there.")
+def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
+    """Make a plan from TERMS (TOML): parties, columns, bounds, units, n, budgets, row rule.
+
+    The length k of the mixture follows from n, the columns and the budgets, unless TERMS gives it. The plan
+    commits to the alignment key: give the key to every party and never to the analyst.
+
+    \b
+    Example:
+      dpregress vertical plan study.toml --key alignment.key --out shared
+    """
+    from dpregress.cli.output import check_out, number, print_table, write_all
+    from dpregress.mechanisms.randomness import shared_seed
+    from dpregress.parties import plan_from_toml
+    from dpregress.parties.documents import digest, text_of
+    from dpregress.parties.keys import committed, read_secret, write_secret
+
+    check_out(out, ["plan.json"], overwrite=overwrite)
+    secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
+    made = plan_from_toml(terms, key_commitment=committed(secret))
+    if not key_file.exists():
+        write_secret(key_file, secret)
+    write_all(out, {"plan.json": text_of(made.encode())})
+    rows = [
+        [party.name, ", ".join(party.encoder.features), number(party.budget.epsilon0), number(party.budget.delta0)]
+        for party in made.parties
+    ]
+    print_table(
+        f"{made.study}: {made.n:,} people, mixed into {made.k:,} rows", ["party", "columns", "epsilon", "delta"], rows
+    )
+    useless = ": too much to be of use, so plan for more people or budget" if made.deviation >= _USELESS else ""
+    click.echo(
+        f"A correlation between two parties will have a standard deviation of about {made.deviation:.2f}{useless}."
+    )
+    _say_person(made.person, max(party.budget.delta0 for party in made.parties))
+    click.echo(f"Digest {digest(made.encode())}. Wrote plan.json in {out}: every party signs it.")
+
+
+@vertical.command("sign")
+@click.argument("plan_file", metavar="PLAN", type=_PATH)
+@click.option("--party", required=True, help="Who signs.")
+@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets: made if it is not there.")
+def sign(plan_file: Path, party: str, keys: Path) -> None:
+    """Sign PLAN as a party, beside it, committing to a share of the mixing seed.
+
+    \b
+    Example:
+      dpregress vertical sign shared/plan.json --party clinic --keys clinic-keys
+    """
+    from dpregress.cli.output import write_all
+    from dpregress.parties import load_plan, new_identity, open_identity, signature_text
+    from dpregress.parties.keys import has_identity
+
+    made = load_plan(plan_file)
+    made.party(party)
+    identity = open_identity(keys) if has_identity(keys) else new_identity(keys)
+    name = _SIGNATURE.format(party)
+    write_all(plan_file.parent, {name: signature_text(made, party, identity)})
+    signed = [terms.name for terms in made.parties if (plan_file.parent / _SIGNATURE.format(terms.name)).exists()]
+    click.echo(f"{party} has signed: {name}. Signed by {', '.join(signed)} of {len(made.parties)} parties.")
+
+
+@vertical.command("align")
+@click.argument("plan_file", metavar="PLAN", type=_PATH)
+@click.argument("data", type=_PATH, required=False)
+@click.option("--party", required=True)
+@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets.")
+@click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key that the parties share.")
+@click.option("--exchange", type=_PATH, required=True, help="A folder among the parties, closed to the analyst.")
+@click.option("--mock", is_flag=True, help="Invented people instead of DATA.")
+def align(
+    plan_file: Path, data: Path | None, party: str, keys: Path, key_file: Path, exchange: Path, mock: bool
+) -> None:
+    """Write the keyed pseudonyms of the people in DATA, for the other parties, and check theirs once all are there.
+
+    Tells the other parties which pseudonyms this one holds, and reveals its share of the mixing seed. Run it again
+    when the others have: it then says whether all agree on the same people.
+
+    \b
+    Example:
+      dpregress vertical align shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
+          --key alignment.key --exchange parties-only
+    """
+    from dpregress.cli.output import write_all
+    from dpregress.parties import align as aligned
+    from dpregress.parties import open_identity, pseudonym_file
+    from dpregress.parties.align import check_key
+    from dpregress.parties.keys import read_secret
+
+    agreed = _agreement(plan_file)
+    agreed.plan.party(party)
+    key = read_secret(key_file)
+    check_key(agreed, key)
+    identity = open_identity(keys)
+    pseudonyms = _pseudonyms(agreed, party, data, key, mock)
+    write_all(exchange, {_PSEUDONYMS.format(party): pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)})
+    files = {terms.name: exchange / _PSEUDONYMS.format(terms.name) for terms in agreed.plan.parties}
+    waiting = [name for name, path in files.items() if not path.exists()]
+    if waiting:
+        click.echo(f"Wrote {party}'s pseudonyms in {exchange}. Waiting for {', '.join(waiting)}.")
+        return
+    found = aligned(agreed, files, key)
+    click.echo(f"All parties agree on {len(found.pseudonyms):,} people: commitment {found.commitment[:16]}.")
+
+
+@vertical.command("release")
+@click.argument("plan_file", metavar="PLAN", type=_PATH)
+@click.argument("data", type=_PATH, required=False)
+@click.option("--party", required=True)
+@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets; keeps the release too.")
+@click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key.")
+@click.option("--exchange", type=_PATH, required=True, help="The folder of all parties' pseudonyms.")
+@click.option("--ledger", "ledger_file", type=_PATH, help="The party's ledger (see `dpregress ledger new`).")
+@click.option("--dataset", help="Whose budget in the ledger.")
+@click.option("--out", type=_PATH, required=True, help="Folder for the release.")
+@click.option("--mock", is_flag=True, help="Invented rows instead of DATA: nothing is charged.")
+def release(
+    plan_file: Path,
+    data: Path | None,
+    party: str,
+    keys: Path,
+    key_file: Path,
+    exchange: Path,
+    ledger_file: Path | None,
+    dataset: str | None,
+    out: Path,
+    mock: bool,
+) -> None:
+    """Charge the ledger and release the party's columns of DATA, once.
+
+    Run again, it hands out the same file and charges nothing: fresh noise on the same rows would cost again. A
+    cell that is missing or no number counts as the middle of its bounds; of rows about one person the first counts.
+
+    \b
+    Example:
+      dpregress vertical release shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
+          --key alignment.key --exchange parties-only --ledger clinic.db --dataset clinic --out public
+    """
+    from dpregress import SQLiteLedger
+    from dpregress.cli.output import write_all
+    from dpregress.parties import align as aligned
+    from dpregress.parties import make_release, open_identity, read_release
+    from dpregress.parties.align import in_order, order_check, row_order
+    from dpregress.parties.keys import read_secret
+    from dpregress.parties.release import mock_rows
+
+    agreed = _agreement(plan_file)
+    terms = agreed.plan.party(party)
+    name = _RELEASE.format(party)
+    kept = keys / f"{agreed.digest[:16]}{'.mock' if mock else ''}.{name}"
+    if kept.exists():
+        read_release(agreed, kept)
+        write_all(out, {name: kept.read_text(encoding="utf-8")})
+        click.echo(f"Released before: the same file again, nothing charged. Wrote {name} in {out}.")
+        return
+    if not mock and (ledger_file is None or dataset is None):
+        raise LedgerError("real rows are released against a ledger: give --ledger and --dataset")
+    ledger = None if mock or ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    key = read_secret(key_file)
+    identity = open_identity(keys)
+    files = {each.name: exchange / _PSEUDONYMS.format(each.name) for each in agreed.plan.parties}
+    people = aligned(agreed, files, key)
+    if people.mock != mock:
+        raise InvalidInput("the parties aligned " + ("invented people: add --mock" if people.mock else "real people"))
+    pseudonyms = _pseudonyms(agreed, party, data, key, mock)
+    order = row_order(people, pseudonyms)
+    rows = in_order(mock_rows(agreed, party) if mock else _design(terms, data), order)
+    check = order_check(people, key, pseudonyms, order)
+    text = make_release(agreed, party, identity, people, rows, check, ledger)
+    write_all(keys, {kept.name: text})
+    write_all(out, {name: text})
+    spent = (
+        "Invented rows: nothing charged." if mock else f"Charged epsilon = {terms.budget.epsilon0:g} to {ledger_file}."
+    )
+    click.echo(f"{spent} Wrote {name} in {out}; the same file stays in {keys}.")
+
+
+@vertical.command("inspect")
+@click.argument("file", type=_PATH)
+@click.option("--plan", "plan_file", type=_PATH, required=True, help="The signed plan.")
+def inspect(file: Path, plan_file: Path) -> None:
+    """Show a governance officer what a release FILE holds, and whether it is what the plan allows.
+
+    \b
+    Example:
+      dpregress vertical inspect public/clinic.release.json --plan shared/plan.json
+    """
+    from dpregress.cli.output import number, print_table
+    from dpregress.parties import read_release
+    from dpregress.releases import Isotropic
+
+    agreed = _agreement(plan_file)
+    found = read_release(agreed, file)
+    moments, mixture = found.release.moments, found.release.mixture
+    assert isinstance(moments.noise, Isotropic)
+    assert isinstance(mixture.noise, Isotropic)
+    rows = [
+        [
+            "sums of the columns and of their products, in units of half their ranges",
+            f"{len(moments.total) * (len(moments.total) + 1) // 2:,}",
+            number(moments.noise.sigma),
+        ],
+        [
+            f"mixture of all {mixture.n:,} people into {mixture.k:,} rows of signed sums",
+            f"{mixture.total.size:,}",
+            number(mixture.noise.sigma * mixture.unit),
+        ],
+    ]
+    terms = agreed.plan.party(found.party)
+    title = f"{found.party}: {', '.join(terms.encoder.features)}" + (" (INVENTED ROWS)" if found.mock else "")
+    print_table(title, ["what it holds", "numbers", "noise sd"], rows)
+    click.echo("No number in it is of one person: noise was added to each. It holds no identifier and no pseudonym.")
+    click.echo(
+        f"Budget: epsilon = {terms.budget.epsilon0:g}, delta = {terms.budget.delta0:g} "
+        f"for these columns of any one person (mu = {terms.promise.mu:.4g})."
+    )
+    _say_person(agreed.plan.person, terms.budget.delta0)
+    click.echo(f"Signed by {found.party}; agreement {agreed.digest}.")
+
+
+@vertical.command("join")
+@click.argument("plan_file", metavar="PLAN", type=_PATH)
+@click.argument("releases", nargs=-1, type=_PATH, required=True)
+@click.option("--out", type=_PATH, required=True, help="Folder for joint.json.")
+@click.option("--overwrite", is_flag=True, help="Replace a joint.json that is there.")
+def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool) -> None:
+    """Check the RELEASES of all parties against PLAN and each other, and join them.
+
+    Refuses a release that is changed, cut off, repeated, missing, of another agreement, of other people or in
+    another order; flags shared columns that do not agree. Free: it sees only what was released.
+
+    \b
+    Example:
+      dpregress vertical join shared/plan.json public/clinic.release.json public/lab.release.json --out public
+    """
+    from dpregress.cli.output import check_out, write_all
+    from dpregress.parties import join_releases
+    from dpregress.parties.join import joint_text
+
+    check_out(out, ["joint.json"], overwrite=overwrite)
+    joined = join_releases(_agreement(plan_file), releases)
+    write_all(out, {"joint.json": joint_text(joined)})
+    columns = joined.joint.moments.frame.features
+    invented = " of INVENTED ROWS" if joined.mock else ""
+    click.echo(f"Joined {len(joined.parties)} releases{invented}: {', '.join(columns)}. Wrote joint.json in {out}.")
+    for flag in joined.flags:
+        click.echo(f"Flag: {flag}.")
+
+
+@vertical.command("fit")
+@click.argument("joint_file", metavar="JOINT", type=_PATH)
+@click.option("--target", required=True, help="Any column of any party.")
+@click.option("--features", help="Columns, separated by commas [default: all others].")
+@click.option("--levels", help="For a yes-or-no target: its lower and upper value, as 0,1; fits logistic regression.")
+@click.option("--out", type=_PATH, required=True, help="Folder for model.json and privacy.json.")
+@click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
+def fit(joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool) -> None:
+    """Regress a column of JOINT on others: free, as often as you like.
+
+    \b
+    Example:
+      dpregress vertical fit public/joint.json --target cost --features age,dose --out cost-model
+    """
+    from dpregress import __version__
+    from dpregress.cli.output import check_out, number, print_table, write_all
+    from dpregress.cli.tables import split_names
+    from dpregress.estimators.vertical import joint_coefficients, logistic
+    from dpregress.parties import load_joint
+    from dpregress.releases.files import ResponseModel, model_text, privacy_text
+
+    names = ("model.json", "privacy.json")
+    check_out(out, names, overwrite=overwrite)
+    joined = load_joint(joint_file)
+    others = [name for name in joined.joint.moments.frame.features if name != target]
+    found, moments = joint_coefficients(joined.joint, target, split_names(features) or others)
+    response = ResponseModel()
+    if levels is not None:
+        lower, upper = _levels(levels)
+        found = logistic(found, lower, upper)
+        response = ResponseModel("binomial", "logit", (f"{lower:g}", f"{upper:g}"))
+    software = f"dpregress {__version__}"
+    texts = (model_text(found, joined.person, moments, software=software, response=response),)
+    write_all(out, dict(zip(names, (*texts, privacy_text(joined.person, software=software)), strict=True)))
+    rows = [["(intercept)", number(found.intercept), "", ""]]
+    for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
+        rows.append([name, *(number(value) for value in values)])
+    title = f"{target}, {found.n:,} people at {len(joined.parties)} parties" + (
+        " (INVENTED ROWS)" if joined.mock else ""
+    )
+    print_table(title, ["", "private", "std. error", "of it privacy"], rows)
+    for party, each in zip(joined.parties, joined.per_party, strict=True):
+        click.echo(f"{party}: {each.describe()}.")
+    _say_person(joined.person.promise, max(each.budget.parameters()["delta"] for each in joined.per_party))
+    click.echo(f"Wrote {' and '.join(names)} in {out}; nothing further was spent.")
+
+
+def _agreement(plan_file: Path):  # type: ignore[no-untyped-def]  # imported lazily
+    """The plan with the signatures beside it."""
+    from dpregress.parties import agreement, load_plan
+
+    made = load_plan(plan_file)
+    signatures = [plan_file.parent / _SIGNATURE.format(terms.name) for terms in made.parties]
+    absent = [path.name for path in signatures if not path.exists()]
+    if absent:
+        raise InvalidInput(
+            f"no {', '.join(absent)} beside {plan_file}: every party signs with `dpregress vertical sign`"
+        )
+    return agreement(made, signatures)
+
+
+def _pseudonyms(agreed, party: str, data: Path | None, key: bytes, mock: bool):  # type: ignore[no-untyped-def]
+    from dpregress.parties.align import mock_pseudonyms, pseudonyms_of
+    from dpregress.rows.files import read
+
+    if mock:
+        return mock_pseudonyms(agreed.plan.n, key)
+    if data is None:
+        raise InvalidInput(f"give the table of {party}, or --mock for invented people")
+    return pseudonyms_of(read(data, agreed.plan.identifiers), agreed.plan.identifiers, key)
+
+
+def _design(terms, data: Path | None):  # type: ignore[no-untyped-def]
+    from dpregress.rows.files import read
+
+    if data is None:
+        raise InvalidInput(f"give the table of {terms.name}, or --mock for invented rows")
+    encoder = terms.encoder
+    table = read(data, encoder.needed)
+    encoder.check_types(table.schema)
+    return encoder.x(table)
+
+
+def _levels(text: str) -> tuple[float, float]:
+    try:
+        lower, upper = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InvalidInput(f"--levels takes two numbers, as 0,1, not {text!r}") from error
+    if not lower < upper:
+        raise InvalidInput("--levels takes the lower value first")
+    return lower, upper
+
+
+def _say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
+    click.echo(
+        f"A person is in every party's release: over all of them mu = {person.mu:.4g}, "
+        f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
+    )

@@ -1,0 +1,29 @@
+"""The vertical protocol between institutions: files that are signed, checked and joined."""
+
+from dpregress.parties.align import Alignment, align, pseudonym_file
+from dpregress.parties.join import JointRelease, join_releases, load_joint
+from dpregress.parties.keys import Identity, new_identity, open_identity
+from dpregress.parties.plan import Agreement, PartyTerms, Plan, agreement, load_plan, plan_from_toml, signature_text
+from dpregress.parties.release import ReleaseFile, make_release, read_release
+
+__all__ = [
+    "Agreement",
+    "Alignment",
+    "Identity",
+    "JointRelease",
+    "PartyTerms",
+    "Plan",
+    "ReleaseFile",
+    "agreement",
+    "align",
+    "join_releases",
+    "load_joint",
+    "load_plan",
+    "make_release",
+    "new_identity",
+    "open_identity",
+    "plan_from_toml",
+    "pseudonym_file",
+    "read_release",
+    "signature_text",
+]

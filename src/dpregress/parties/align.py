@@ -1,0 +1,176 @@
+"""Agreeing on the people: keyed pseudonyms, one order for all, and a commitment to it.
+
+A pseudonym is HMAC-SHA-256 of the normalised identifiers under a key that parties share and the analyst
+never has. Parties exchange sorted lists of pseudonyms, so that each party learns which of its people the others
+hold: that, and only that, is what alignment tells the parties of each other.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpregress.errors import InvalidInput
+from dpregress.mechanisms.mixing import derived_key
+from dpregress.parties.documents import check_signature, keyed, load, signed
+from dpregress.parties.keys import Identity, committed
+from dpregress.parties.plan import Agreement
+from dpregress.releases import Matrix
+from dpregress.rows.encoding import text_of
+
+_FORMAT = "dpregress.vertical/1.pseudonyms"
+_LENGTH = 16  # bytes of a pseudonym: a clash among 1e9 people has probability 1e-21
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The people, in the order in which every party mixes them.
+
+    Attributes
+    ----------
+    pseudonyms : tuple of bytes
+        Sorted; n of them.
+    seed : bytes
+        Of the mixing, from the shares of all parties.
+    commitment : str
+        Keyed digest of the list: equal for all parties, and nothing to whoever lacks the key.
+    mock : bool
+    """
+
+    pseudonyms: tuple[bytes, ...]
+    seed: bytes
+    commitment: str
+    mock: bool
+
+
+def check_key(agreed: Agreement, key: bytes) -> None:
+    """Refuse another alignment key than the plan commits to."""
+    if committed(key) != agreed.plan.key_commitment:
+        raise InvalidInput("this is not the alignment key that the plan commits to")
+
+
+def pseudonyms_of(table: pa.Table, identifiers: Sequence[str], key: bytes) -> list[bytes | None]:
+    """One a row; None where every identifier is missing.
+
+    Text is compared in Unicode form NFKC, without case and outer spaces; a number as its text in the file.
+    """
+    cells = [[_text(cell) for cell in table.column(name).to_pylist()] for name in identifiers]
+    found: list[bytes | None] = []
+    for person in zip(*cells, strict=True):
+        parts = [unicodedata.normalize("NFKC", cell).strip().casefold().encode() for cell in person]
+        found.append(keyed(key, b"person", *parts)[:_LENGTH] if any(parts) else None)
+    return found
+
+
+def _text(cell: object) -> str:
+    """A cell of a text file or a typed column as text; "" where it holds nothing."""
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else text_of(cell) or ""
+
+
+def mock_pseudonyms(n: int, key: bytes) -> list[bytes | None]:
+    """Invented people, the same at every party."""
+    return [keyed(key, b"mock", str(i).encode())[:_LENGTH] for i in range(n)]
+
+
+def pseudonym_file(
+    agreed: Agreement, party: str, identity: Identity, pseudonyms: Sequence[bytes | None], *, mock: bool
+) -> str:
+    """A party's list, sorted, with its share of the seed revealed: for the other parties, never for the analyst.
+
+    Raises
+    ------
+    InvalidInput
+        For other keys than those with which the party signed the plan.
+    """
+    if (identity.public_key, identity.commitment) != (agreed.public_keys[party], agreed.commitments[party]):
+        raise InvalidInput(f"these are not the keys with which {party} signed the plan, or its seed share was changed")
+    record = {
+        "format": _FORMAT,
+        "agreement": agreed.digest,
+        "party": party,
+        "mock": mock,
+        "seed_share": identity.seed_share.hex(),
+        "pseudonyms": sorted({one.hex() for one in pseudonyms if one is not None}),
+    }
+    return signed(record, identity.private_key)
+
+
+def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Alignment:
+    """Put the parties' lists together by the plan's rule.
+
+    Parameters
+    ----------
+    agreed : Agreement
+    files : mapping of str to path-like
+        By party.
+    key : bytes
+        The alignment key.
+
+    Raises
+    ------
+    InvalidInput
+        For a changed file, one of another agreement, a share that was not committed to, or another number of
+        people than the plan has.
+    """
+    plan = agreed.plan
+    check_key(agreed, key)
+    records = {terms.name: _record(agreed, terms.name, files[terms.name]) for terms in plan.parties}
+    mocks = {bool(record["mock"]) for record in records.values()}
+    if len(mocks) != 1:
+        raise InvalidInput("some parties aligned invented people and some real ones: align all with or without --mock")
+    lists = [set(record["pseudonyms"]) for record in records.values()]
+    people = sorted(set.intersection(*lists) if plan.people == "all" else set.union(*lists))
+    if len(people) != plan.n:
+        raise InvalidInput(
+            f"the parties' tables hold {len(people)} such people, the plan says {plan.n}: agree on n and sign again"
+        )
+    pseudonyms = tuple(bytes.fromhex(one) for one in people)
+    shares = b"".join(bytes.fromhex(records[terms.name]["seed_share"]) for terms in plan.parties)
+    seed = derived_key(shares, b"dpregress/seed/1/" + agreed.digest.encode())
+    commitment = keyed(key, b"people", agreed.digest.encode(), *pseudonyms).hex()
+    return Alignment(pseudonyms, seed, commitment, mocks.pop())
+
+
+def row_order(alignment: Alignment, pseudonyms: Sequence[bytes | None]) -> NDArray[np.intp]:
+    """For each person the first row about them, -1 where there is none."""
+    first: dict[bytes, int] = {}
+    for row, one in enumerate(pseudonyms):
+        if one is not None:
+            first.setdefault(one, row)
+    return np.array([first.get(one, -1) for one in alignment.pseudonyms], dtype=np.intp)
+
+
+def in_order(x: Matrix, order: NDArray[np.intp]) -> Matrix:
+    """Rows in the order of the people; a person without a row gets missing cells."""
+    rows = x[np.maximum(order, 0)]
+    rows[order < 0] = np.nan
+    return np.asarray(rows)
+
+
+def order_check(alignment: Alignment, key: bytes, pseudonyms: Sequence[bytes | None], order: NDArray[np.intp]) -> str:
+    """A keyed digest of who stands in which row, taken from the rows that are mixed: equal for all parties.
+
+    Where a person has no row, the list's own pseudonym stands in.
+    """
+    people = (
+        (pseudonyms[row] or b"") if row >= 0 else listed
+        for row, listed in zip(order.tolist(), alignment.pseudonyms, strict=True)
+    )
+    return keyed(key, b"order", alignment.commitment.encode(), *people).hex()
+
+
+def _record(agreed: Agreement, party: str, path: str | Path) -> dict[str, Any]:
+    record = load(path, _FORMAT)
+    check_signature(record, agreed.public_keys[party], str(path))
+    if record["agreement"] != agreed.digest or record["party"] != party:
+        raise InvalidInput(f"{path} belongs to another agreement or party: ask {party} to align again")
+    if committed(bytes.fromhex(record["seed_share"])) != agreed.commitments[party]:
+        raise InvalidInput(f"{path} reveals another seed share than {party} committed to: refused")
+    return record

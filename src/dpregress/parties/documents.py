@@ -1,0 +1,119 @@
+"""Signed documents: JSON in one canonical form, its digest, and Ed25519 signatures over it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpregress.errors import InvalidInput
+from dpregress.releases import Vector
+
+_MISSING = "the vertical protocol needs the cryptography package: pip install 'dpregress[vertical]'"
+
+
+def canonical(record: Any) -> bytes:
+    """The one text of a record: sorted keys, no spaces, UTF-8."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(record: Any) -> str:
+    """SHA-256 of the canonical text, in hexadecimal."""
+    return hashlib.sha256(canonical(record)).hexdigest()
+
+
+def signed(record: Mapping[str, Any], private_key: bytes) -> str:
+    """The document as text with its signature (RFC 8032) in it."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    except ImportError as error:
+        raise InvalidInput(_MISSING) from error
+    signature = Ed25519PrivateKey.from_private_bytes(private_key).sign(canonical(record))
+    return json.dumps({**record, "signature": signature.hex()}, indent=1, ensure_ascii=False) + "\n"
+
+
+def check_signature(record: Mapping[str, Any], public_key: str, what: str) -> None:
+    """Refuse a document whose signature is not its author's over just these contents.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError as error:
+        raise InvalidInput(_MISSING) from error
+    body = {key: value for key, value in record.items() if key != "signature"}
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+        key.verify(bytes.fromhex(record["signature"]), canonical(body))
+    except (InvalidSignature, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{what} was changed after it was signed, or signed by somebody else: refused") from error
+
+
+def public_half(private_key: bytes) -> str:
+    """The public key of a private one, in hexadecimal."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    except ImportError as error:
+        raise InvalidInput(_MISSING) from error
+    return Ed25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw().hex()
+
+
+def keyed(key: bytes, *parts: bytes) -> bytes:
+    """HMAC-SHA-256 of parts, each with its length before it."""
+    text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return hmac.new(key, text, hashlib.sha256).digest()
+
+
+def load(path: str | Path, kind: str) -> dict[str, Any]:
+    """Read a document of one format.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not there, cut off, no JSON, or of another format.
+    """
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        reason = "it is not there" if isinstance(error, FileNotFoundError) else "it is cut off or no such file"
+        raise InvalidInput(f"cannot read {path} as a {kind.split('.')[-1]}: {reason}") from error
+    if not isinstance(record, dict) or record.get("format") != kind:
+        found = record.get("format") if isinstance(record, dict) else None
+        raise InvalidInput(f"{path} is of format {found!r}, not {kind!r}")
+    return record
+
+
+def packed(values: Vector) -> str:
+    """Little-endian float64, in base64."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode()
+
+
+def unpacked(text: str, length: int, what: str) -> Vector:
+    """Read back what :func:`packed` wrote.
+
+    Raises
+    ------
+    InvalidInput
+        For another length, or values that are not finite.
+    """
+    try:
+        values = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{what} holds no numbers: {error}") from error
+    if len(values) != length or not np.isfinite(values).all():
+        raise InvalidInput(f"{what} holds {len(values)} numbers where the plan has {length}, or some not finite")
+    return values
+
+
+def text_of(record: Any) -> str:
+    """A record as people read it."""
+    return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

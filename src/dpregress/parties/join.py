@@ -1,0 +1,174 @@
+"""Joining releases: every check that the files allow, then the moments of all columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dpregress.accounting import PrivacyStatement, decode, together
+from dpregress.errors import InvalidInput
+from dpregress.parties.documents import load, packed, unpacked
+from dpregress.parties.plan import Agreement
+from dpregress.parties.release import ReleaseFile, read_release, statement
+from dpregress.releases import Entrywise, Frame, Moments
+from dpregress.releases.svec import un_upper, upper
+from dpregress.solvers.vertical import Joint, join
+
+_FORMAT = "dpregress.vertical/1.joint"
+#: A shared column is flagged when its correlation lies this many standard deviations below 1.
+_FLAG = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class JointRelease:
+    """Moments of all columns of all parties, with what they cost and what looks wrong.
+
+    Attributes
+    ----------
+    study : str
+    agreement : str
+        The digest that every release carried.
+    joint : Joint
+    parties : tuple of str
+    per_party : tuple of PrivacyStatement
+        What each release promises for its own columns.
+    flags : tuple of str
+        One line for each thing that looks wrong and cannot be proved.
+    mock : bool
+    """
+
+    study: str
+    agreement: str
+    joint: Joint
+    parties: tuple[str, ...]
+    per_party: tuple[PrivacyStatement, ...]
+    flags: tuple[str, ...]
+    mock: bool
+
+    @property
+    def person(self) -> PrivacyStatement:
+        """What holds for a person over all parties."""
+        return together(self.per_party)
+
+
+def join_releases(agreed: Agreement, paths: Sequence[str | Path]) -> JointRelease:
+    """Check the releases of all parties against the agreement and each other, and join them.
+
+    Raises
+    ------
+    InvalidInput
+        For a release that is changed, cut off, repeated, missing, of another agreement, of other people, in
+        another order, or of invented rows beside real ones.
+    """
+    files: dict[str, ReleaseFile] = {}
+    for path in paths:
+        file = read_release(agreed, path)
+        if file.party in files:
+            raise InvalidInput(f"{path} is a second release of {file.party}: give each party's once")
+        files[file.party] = file
+    names = [terms.name for terms in agreed.plan.parties]
+    missing = [name for name in names if name not in files]
+    if missing:
+        raise InvalidInput(f"no release of {', '.join(missing)}: joining needs all of {', '.join(names)}")
+    ordered = [files[name] for name in names]
+    first = ordered[0]
+    for file in ordered[1:]:
+        if file.mock != first.mock:
+            raise InvalidInput(f"{first.party} and {file.party} mix invented and real rows: release all the same way")
+        if file.people != first.people:
+            raise InvalidInput(f"{first.party} and {file.party} are about other people: align again")
+        if file.order != first.order:
+            raise InvalidInput(f"{first.party} and {file.party} hold people in another order: misaligned, refused")
+    joint = join([file.release for file in ordered])
+    return JointRelease(
+        study=agreed.plan.study,
+        agreement=agreed.digest,
+        joint=joint,
+        parties=tuple(names),
+        per_party=tuple(statement(agreed, file) for file in ordered),
+        flags=_flags(agreed, joint),
+        mock=first.mock,
+    )
+
+
+def joint_text(joined: JointRelease) -> str:
+    """A joint release as JSON text."""
+    moments = joined.joint.moments
+    assert isinstance(moments.noise, Entrywise)
+    record = {
+        "format": _FORMAT,
+        "study": joined.study,
+        "agreement": joined.agreement,
+        "mock": joined.mock,
+        "parties": list(joined.parties),
+        "privacy": [each.encode() for each in joined.per_party],
+        "flags": list(joined.flags),
+        "owners": list(joined.joint.owners),
+        "frame": moments.frame.encode(),
+        "n": moments.n,
+        "total": packed(upper(moments.total)),
+        "sigma": packed(upper(moments.noise.sigma)),
+        "events": [event.encode() for event in moments.events],
+    }
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def load_joint(path: str | Path) -> JointRelease:
+    """Read a joint release.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    record = load(path, _FORMAT)
+    try:
+        frame = Frame.decode(record["frame"])
+        length = frame.order * (frame.order + 1) // 2
+        total, sigma = (
+            un_upper(unpacked(record[key], length, f"{key} in {path}"), frame.order) for key in ("total", "sigma")
+        )
+        events = tuple(decode(event) for event in record["events"])
+        moments = Moments(total, int(record["n"]), Entrywise(sigma), events, frame)
+        return JointRelease(
+            study=str(record["study"]),
+            agreement=str(record["agreement"]),
+            joint=Joint(moments, tuple(int(owner) for owner in record["owners"])),
+            parties=tuple(str(name) for name in record["parties"]),
+            per_party=tuple(PrivacyStatement.decode(each) for each in record["privacy"]),
+            flags=tuple(str(flag) for flag in record["flags"]),
+            mock=bool(record["mock"]),
+        )
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{path} does not hold what a joint release holds: {error}") from error
+
+
+def _flags(agreed: Agreement, joint: Joint) -> tuple[str, ...]:
+    """Pairs of shared columns whose released correlation is far from 1, or could not tell."""
+    names = joint.moments.frame.features
+    places = {party: 1 + names.index(column) for party, column in agreed.plan.shared.items()}
+    colour = np.linalg.inv(joint.moments.frame.slopes[1:])
+    assert isinstance(joint.moments.noise, Entrywise)
+    parties = list(places)
+    found = []
+    for i, one in enumerate(parties):
+        for other in parties[:i]:
+            a, b = (colour[places[party] - 1] / np.linalg.norm(colour[places[party] - 1]) for party in (one, other))
+            correlation = float(a @ joint.moments.mean[1:, 1:] @ b)
+            deviation = float(joint.moments.noise.sigma[places[one], places[other]]) / joint.moments.n
+            if 1 - correlation > _FLAG * deviation:
+                found.append(
+                    f"the shared column correlates {correlation:.2f} (+- {deviation:.2f}) between {other} and {one}: "
+                    "their rows are probably not of the same people"
+                )
+            elif _FLAG * deviation > 1:
+                found.append(
+                    f"the noise ({deviation:.2f}) hides whether the shared column of {other} and {one} agrees: "
+                    "this check says nothing"
+                )
+    return tuple(found)

@@ -1,0 +1,100 @@
+"""What a party keeps to itself: its signing key and its share of the mixing seed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpregress.errors import InvalidInput
+from dpregress.mechanisms.randomness import shared_seed
+from dpregress.parties.documents import public_half
+
+_KEY, _SHARE = "signing.key", "seed.share"
+_BYTES = 32
+
+
+@dataclass(frozen=True, repr=False)
+class Identity:
+    """A party's secrets.
+
+    Attributes
+    ----------
+    private_key : bytes
+        Ed25519.
+    seed_share : bytes
+        Committed to in the signature of the plan, revealed at the alignment.
+    """
+
+    private_key: bytes
+    seed_share: bytes
+
+    @property
+    def public_key(self) -> str:
+        """The public half of the signing key, in hexadecimal."""
+        return public_half(self.private_key)
+
+    @property
+    def commitment(self) -> str:
+        """SHA-256 of the seed share: fixes it before any other share is known."""
+        return committed(self.seed_share)
+
+
+def committed(secret: bytes) -> str:
+    """The commitment to a secret of 32 random bytes."""
+    return hashlib.sha256(b"dpregress/commitment/1/" + secret).hexdigest()
+
+
+def new_identity(folder: Path) -> Identity:
+    """Make a party's secrets in a folder that only its owner can enter.
+
+    Raises
+    ------
+    InvalidInput
+        When there are secrets already: they are never replaced.
+    """
+    if (folder / _KEY).exists() or (folder / _SHARE).exists():
+        raise InvalidInput(f"{folder} holds a party's keys already: choose another --keys")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in (_KEY, _SHARE):
+        write_secret(folder / name, shared_seed(None))
+    return open_identity(folder)
+
+
+def open_identity(folder: Path) -> Identity:
+    """Read a party's secrets.
+
+    Raises
+    ------
+    InvalidInput
+        When they are not there or damaged.
+    """
+    return Identity(read_secret(folder / _KEY), read_secret(folder / _SHARE))
+
+
+def has_identity(folder: Path) -> bool:
+    """Whether there are secrets."""
+    return (folder / _KEY).exists()
+
+
+def write_secret(path: Path, secret: bytes) -> None:
+    """Write 32 bytes, in hexadecimal, for the owner's eyes alone."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(secret.hex() + "\n", encoding="ascii")
+
+
+def read_secret(path: Path) -> bytes:
+    """Read 32 bytes.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that does not hold them.
+    """
+    try:
+        secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read the secret {path}: {getattr(error, 'strerror', None) or error}") from error
+    if len(secret) != _BYTES:
+        raise InvalidInput(f"{path} holds {len(secret)} bytes, not {_BYTES}: it is damaged")
+    return secret

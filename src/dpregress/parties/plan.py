@@ -1,0 +1,338 @@
+"""The plan that parties sign: who holds which columns, how many people, what each spends, how rows are mixed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpregress.accounting import GDP, ApproxDP, Composed, gaussian_promise
+from dpregress.errors import InvalidInput
+from dpregress.mechanisms.mixing import MIXINGS
+from dpregress.parties.documents import check_signature, digest, load, signed
+from dpregress.parties.keys import Identity
+from dpregress.public import Categorical, Numeric, Schema
+from dpregress.rows import Encoder
+from dpregress.solvers.vertical import plan_deviation, plan_rows
+
+_PLAN, _SIGNATURE = "dpregress.vertical/1.plan", "dpregress.vertical/1.signature"
+#: What becomes of people who are missing somewhere: only those in every table, or everybody with gaps filled.
+PEOPLE = ("all", "any")
+
+
+@dataclass(frozen=True)
+class PartyTerms:
+    """What one party brings and spends.
+
+    Attributes
+    ----------
+    name : str
+    columns : mapping of str to Numeric or Categorical
+    budget : ApproxDP
+    """
+
+    name: str
+    columns: Mapping[str, Numeric | Categorical]
+    budget: ApproxDP
+
+    @property
+    def schema(self) -> Schema:
+        """Bounds and levels of its columns."""
+        return Schema(dict(self.columns))
+
+    @property
+    def encoder(self) -> Encoder:
+        """How its table becomes design columns."""
+        return Encoder.of(tuple(self.columns), None, self.schema)
+
+    @property
+    def promise(self) -> GDP:
+        """Its budget as Gaussian mechanisms spend it."""
+        return gaussian_promise(self.budget)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The terms that all parties sign.
+
+    Attributes
+    ----------
+    study : str
+    n : int
+        How many people: public, and checked at the alignment.
+    identifiers : tuple of str
+        Columns, in every party's table, that say who a row is about.
+    people : {"all", "any"}
+        Only people in every table, or everybody in any, missing cells counting as the middle of their bounds.
+    mixing : str
+    k : int
+        The length of the mixture.
+    key_commitment : str
+        To the alignment key that parties share and the analyst never has.
+    shared : mapping of str to str
+        By party, a design column that each of these parties holds of the same thing: it shows misalignment.
+    parties : tuple of PartyTerms
+    """
+
+    study: str
+    n: int
+    identifiers: tuple[str, ...]
+    people: str
+    mixing: str
+    k: int
+    key_commitment: str
+    shared: Mapping[str, str]
+    parties: tuple[PartyTerms, ...]
+
+    def party(self, name: str) -> PartyTerms:
+        """One party's terms.
+
+        Raises
+        ------
+        InvalidInput
+            For a party that is not in the plan.
+        """
+        for terms in self.parties:
+            if terms.name == name:
+                return terms
+        raise InvalidInput(f"no party {name!r} in the plan: it has {', '.join(terms.name for terms in self.parties)}")
+
+    @property
+    def deviation(self) -> float:
+        """The predicted standard deviation of a correlation between parties, at worst: from public facts."""
+        columns = [len(terms.encoder.features) for terms in self.parties]
+        return plan_deviation(columns, [terms.promise.mu for terms in self.parties], self.n, self.k)
+
+    @property
+    def person(self) -> Composed:
+        """What a person spends over all parties."""
+        return Composed.of(terms.promise for terms in self.parties)
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "format": _PLAN,
+            "study": self.study,
+            "n": self.n,
+            "identifiers": list(self.identifiers),
+            "people": self.people,
+            "mixing": self.mixing,
+            "k": self.k,
+            "key_commitment": self.key_commitment,
+            "shared": dict(self.shared),
+            "parties": [
+                {
+                    "name": terms.name,
+                    "epsilon": terms.budget.epsilon0,
+                    "delta": terms.budget.delta0,
+                    "columns": {name: _encoded(column) for name, column in terms.columns.items()},
+                    "order": list(terms.columns),
+                }
+                for terms in self.parties
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A plan with every party's signature.
+
+    Attributes
+    ----------
+    plan : Plan
+    public_keys, commitments : mapping of str to str
+        By party: its signing key, and its commitment to a share of the mixing seed.
+    digest : str
+        SHA-256 over all of it: what every later file carries.
+    """
+
+    plan: Plan
+    public_keys: Mapping[str, str]
+    commitments: Mapping[str, str]
+    digest: str
+
+
+def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
+    """Read an agreement as people write it, and fill in the length of the mixture by the public rule.
+
+    Parameters
+    ----------
+    path : path-like
+    key_commitment : str
+        To the alignment key.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not TOML, lacks a term, or contradicts itself.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            terms = tomllib.load(file)
+    except (ValueError, OSError, RecursionError) as error:
+        raise InvalidInput(f"cannot read {path} as an agreement: {error}") from error
+    unknown = set(terms) - {"study", "n", "identifiers", "people", "mixing", "k", "shared", "parties"}
+    if unknown:
+        raise InvalidInput(f"{path} has a term {min(unknown)!r} that no plan knows")
+    parties = terms.get("parties")
+    if not isinstance(parties, dict):
+        raise InvalidInput(f"{path} names no parties: write [parties.NAME] for each, with epsilon, delta and columns")
+    record = {
+        "format": _PLAN,
+        "people": "all",
+        "mixing": "sparse",
+        "shared": {},
+        "k": None,
+        "key_commitment": key_commitment,
+        **terms,
+        "parties": [{"name": name, **_table(party, f"parties.{name}")} for name, party in parties.items()],
+    }
+    return _plan(record, str(path))
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read a plan file.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    return _plan(load(path, _PLAN), str(path))
+
+
+def signature_text(plan: Plan, party: str, identity: Identity) -> str:
+    """A party's signature of the plan, with its public key and its commitment to a seed share, as a document."""
+    plan.party(party)
+    record = {
+        "format": _SIGNATURE,
+        "plan": digest(plan.encode()),
+        "party": party,
+        "public_key": identity.public_key,
+        "seed_commitment": identity.commitment,
+    }
+    return signed(record, identity.private_key)
+
+
+def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
+    """Check that every party has signed this plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    signatures : iterable of path-like
+
+    Raises
+    ------
+    InvalidInput
+        For a missing, changed or repeated signature, or one of another plan.
+    """
+    records = {}
+    for path in signatures:
+        record = load(path, _SIGNATURE)
+        check_signature(record, str(record.get("public_key")), str(path))
+        if record["plan"] != digest(plan.encode()):
+            raise InvalidInput(f"{path} signs another plan than this one: ask {record['party']} to sign again")
+        if record["party"] in records:
+            raise InvalidInput(f"{record['party']} has signed twice: keep one signature")
+        records[record["party"]] = record
+    missing = [terms.name for terms in plan.parties if terms.name not in records]
+    if missing or len(records) != len(plan.parties):
+        raise InvalidInput(f"the plan is not signed by {', '.join(missing) or 'its parties alone'}")
+    keys = {name: str(records[name]["public_key"]) for name in records}
+    commitments = {name: str(records[name]["seed_commitment"]) for name in records}
+    whole = {"plan": plan.encode(), "keys": keys, "commitments": commitments}
+    return Agreement(plan, keys, commitments, digest(whole))
+
+
+def _plan(record: Mapping[str, Any], where: str) -> Plan:
+    try:
+        parties = tuple(_terms(party) for party in record["parties"])
+        n, k = record["n"], record["k"]
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1 or not (k is None or isinstance(k, int)):
+            raise InvalidInput("n and k are whole numbers, n of people, at least 1")
+        _check_parties(parties)
+        if k is None:
+            columns = [len(terms.encoder.features) for terms in parties]
+            k = plan_rows(columns, [terms.promise.mu for terms in parties], n)
+        plan = Plan(
+            study=str(record["study"]),
+            n=n,
+            identifiers=tuple(str(name) for name in record["identifiers"]),
+            people=str(record["people"]),
+            mixing=str(record["mixing"]),
+            k=k,
+            key_commitment=str(record["key_commitment"]),
+            shared={str(party): str(column) for party, column in record["shared"].items()},
+            parties=parties,
+        )
+        _check_terms(plan)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"{where} lacks a term of a plan, or has it in another form: {error}") from error
+    return plan
+
+
+def _terms(party: Mapping[str, Any]) -> PartyTerms:
+    columns = party["columns"]
+    order = party.get("order", list(columns))
+    if sorted(order) != sorted(columns):
+        raise InvalidInput(f"the order of {party['name']}'s columns names others than it has")
+    return PartyTerms(
+        str(party["name"]),
+        {str(name): _column(str(name), columns[name]) for name in order},
+        ApproxDP(float(party["epsilon"]), float(party["delta"])),
+    )
+
+
+def _column(name: str, terms: Mapping[str, Any]) -> Numeric | Categorical:
+    if set(terms) == {"levels"}:
+        return Categorical(tuple(str(level) for level in terms["levels"]))
+    if {"lower", "upper"} <= set(terms) <= {"lower", "upper", "unit"}:
+        return Numeric(float(terms["lower"]), float(terms["upper"]), str(terms.get("unit", "")))
+    raise InvalidInput(f"column {name!r} takes lower and upper (and unit), or levels")
+
+
+def _encoded(column: Numeric | Categorical) -> dict[str, Any]:
+    if isinstance(column, Categorical):
+        return {"levels": list(column.levels)}
+    return {"lower": column.lower, "upper": column.upper, "unit": column.unit}
+
+
+def _check_parties(parties: tuple[PartyTerms, ...]) -> None:
+    names = [terms.name for terms in parties]
+    if len(parties) < 2 or len(set(names)) != len(names):
+        raise InvalidInput("a plan has at least two parties, all with different names")
+    if not all(name.replace("-", "").replace("_", "").isalnum() for name in names):
+        raise InvalidInput("names of parties are letters, digits, - and _: they become names of files")
+    features = [feature for terms in parties for feature in terms.encoder.features]
+    repeated = {name for name in features if features.count(name) > 1}
+    if repeated or not all(terms.columns for terms in parties):
+        what = f"two parties hold {min(repeated)!r}: rename one" if repeated else "a party without columns"
+        raise InvalidInput(what)
+
+
+def _check_terms(plan: Plan) -> None:
+    if not plan.identifiers or len(set(plan.identifiers)) != len(plan.identifiers):
+        raise InvalidInput("identifiers names the different columns that say who a row is about")
+    if plan.people not in PEOPLE or plan.mixing not in MIXINGS:
+        raise InvalidInput(f"people is one of {', '.join(PEOPLE)}, mixing one of {', '.join(MIXINGS)}")
+    if not 1 <= plan.k <= 2**31:
+        raise InvalidInput(f"a mixture of {plan.k} rows cannot be made: leave k out for the rule's")
+    for terms in plan.parties:
+        held = [name for name in plan.identifiers if name in terms.columns]
+        if held:
+            raise InvalidInput(f"{held[0]!r} says who a row is about: it cannot be a column of {terms.name} too")
+    for party, column in plan.shared.items():
+        if column not in plan.party(party).encoder.features:
+            raise InvalidInput(f"shared column {column!r} is none of {party}'s")
+    if len(plan.shared) == 1:
+        raise InvalidInput("a shared column is held by at least two parties")
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or "name" in value:
+        raise InvalidInput(f"{where} is a table with epsilon, delta and columns")
+    return value

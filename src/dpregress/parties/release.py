@@ -1,0 +1,243 @@
+"""A party's release: its moments and its mixture in one signed file, made once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpregress.accounting import Composed, Ledger, MemoryLedger, PrivacyStatement, Relation, decode
+from dpregress.errors import InvalidInput, LedgerError
+from dpregress.mechanisms import SecureSource
+from dpregress.mechanisms.mixing import derived_key, keystream, mixing_of
+from dpregress.parties.align import Alignment
+from dpregress.parties.documents import check_signature, load, packed, signed, unpacked
+from dpregress.parties.keys import Identity
+from dpregress.parties.plan import Agreement, PartyTerms
+from dpregress.public import Categorical
+from dpregress.public.whitening import start
+from dpregress.releases import Frame, Isotropic, Matrix, Mixture, Moments, Vector
+from dpregress.releases.svec import svec, unsvec
+from dpregress.rows import ArraySource, PrivateRows
+from dpregress.solvers.vertical import PartyRelease, release_party
+from dpregress.trust import Door, Vertical
+
+_FORMAT = "dpregress.vertical/1.release"
+_UNIT = "record"
+#: Coordinates worse than this cannot be inverted in floats.
+_LARGEST_CONDITION = 1e14
+ASSUMED_PUBLIC = (
+    "the plan: parties, columns, bounds, levels, n and k",
+    "that each of the n people has a row at each party, or a gap that counts as one",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseFile:
+    """A release as it stands in its file, checked.
+
+    Attributes
+    ----------
+    party : str
+    release : PartyRelease
+    people, order : str
+        Keyed digests of who is in it and in which row: equal for all parties.
+    mock : bool
+        Of invented rows.
+    """
+
+    party: str
+    release: PartyRelease
+    people: str
+    order: str
+    mock: bool
+
+
+def ledger_note(agreed: Agreement) -> str:
+    """What a ledger's charge says it is for."""
+    return f"vertical release for {agreed.plan.study}, agreement {agreed.digest[:16]}"
+
+
+def check_unpaid(ledger: Ledger, agreed: Agreement) -> None:
+    """Refuse to release again what was charged before: its noise must be the same, and the file is gone.
+
+    Raises
+    ------
+    LedgerError
+    """
+    if any(charge.note == ledger_note(agreed) for charge in ledger.charges):
+        raise LedgerError(
+            "this release was charged before and its file is not in --keys: restore the file, "
+            "or agree on a new plan and pay again"
+        )
+
+
+def make_release(
+    agreed: Agreement,
+    party: str,
+    identity: Identity,
+    alignment: Alignment,
+    rows: Matrix,
+    order: str,
+    ledger: Ledger | None,
+) -> str:
+    """Charge the ledger, release the moments and the mixture of aligned rows, and sign them.
+
+    Parameters
+    ----------
+    agreed : Agreement
+    party : str
+    identity : Identity
+    alignment : Alignment
+    rows : ndarray of shape (n, d)
+        Design columns in the order of the people. Private, unless invented.
+    order : str
+        The keyed digest of the rows' order.
+    ledger : Ledger or None
+        None for invented rows alone.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded, LedgerError
+        Nothing is released then.
+    """
+    terms = agreed.plan.party(party)
+    if rows.shape != (agreed.plan.n, len(terms.encoder.features)):
+        raise InvalidInput(f"{party} has rows of shape {rows.shape}, the plan of another")
+    if identity.public_key != agreed.public_keys[party]:
+        raise InvalidInput(f"these are not the keys with which {party} signed the plan")
+    if ledger is None and not alignment.mock:
+        raise InvalidInput("real rows are released against a ledger: give --ledger and --dataset")
+    ledger = ledger if ledger is not None and not alignment.mock else MemoryLedger(terms.promise)
+    if ledger.account.unit != _UNIT:
+        raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
+    check_unpaid(ledger, agreed)
+    mixing = mixing_of(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
+    reservation = ledger.reserve(terms.promise, note=ledger_note(agreed))
+    door = Door(Vertical(), PrivateRows(ArraySource(rows)), SecureSource(), reservation)
+    release = release_party(door, first_frame(terms), terms.promise, mixing)
+    return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
+
+
+def first_frame(terms: PartyTerms) -> Frame:
+    """A party's columns scaled by their bounds, after a constant."""
+    features = terms.encoder.features
+    return start(features, intercept=True, public=None, schema=terms.schema, row_bound=None).frame
+
+
+def mock_rows(agreed: Agreement, party: str) -> Matrix:
+    """Invented rows: columns between their bounds and levels at random, from the agreement's digest alone."""
+    terms = agreed.plan.party(party)
+    n = agreed.plan.n
+    key = derived_key(bytes.fromhex(agreed.digest), b"dpregress/mock/1/" + party.encode())
+    columns: list[Vector] = []
+    for place, column in enumerate(terms.columns.values()):
+        words = keystream(key, place << 64, -(-n // 4)).view("<u4")[:n]
+        share = words / 2.0**32
+        if isinstance(column, Categorical):
+            level = np.floor(share * len(column.levels))
+            columns.extend((level == place).astype(np.float64) for place in range(1, len(column.levels)))
+        else:
+            assert column.bounds is not None
+            columns.append(column.bounds[0] + share * (column.bounds[1] - column.bounds[0]))
+    return np.column_stack(columns)
+
+
+def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
+    """Read a release and check it against the agreement.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is cut off, changed, of another agreement, or does not match the plan.
+    """
+    record = load(path, _FORMAT)
+    party = str(record.get("party"))
+    terms = agreed.plan.party(party)
+    check_signature(record, agreed.public_keys[party], str(path))
+    if record["agreement"] != agreed.digest:
+        raise InvalidInput(f"{path} was made for another agreement than this plan and its signatures: refused")
+    try:
+        return _decoded(record, agreed, terms)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{path} does not hold what a release holds: {error}") from error
+
+
+def statement(agreed: Agreement, file: ReleaseFile) -> PrivacyStatement:
+    """What one party's release promises for its own columns."""
+    terms = agreed.plan.party(file.party)
+    return PrivacyStatement(
+        budget=terms.budget,
+        promise=terms.promise,
+        events=Composed.of(file.release.events),
+        relation=Relation.REPLACE_ONE,
+        unit=_UNIT,
+        assumed_public=ASSUMED_PUBLIC,
+        seeded=False,
+        recorded=None,
+    )
+
+
+def _encoded(agreed: Agreement, party: str, alignment: Alignment, order: str, release: PartyRelease) -> dict[str, Any]:
+    moments, mixture = release.moments, release.mixture
+    assert isinstance(moments.noise, Isotropic)
+    assert isinstance(mixture.noise, Isotropic)
+    return {
+        "format": _FORMAT,
+        "agreement": agreed.digest,
+        "study": agreed.plan.study,
+        "party": party,
+        "mock": alignment.mock,
+        "people": alignment.commitment,
+        "order": order,
+        "n": moments.n,
+        "k": mixture.k,
+        "moments": {
+            "frame": moments.frame.encode(),
+            "total": packed(svec(moments.total)),
+            "sigma": moments.noise.sigma,
+            "events": [event.encode() for event in moments.events],
+        },
+        "mixture": {
+            "frame": mixture.frame.encode(),
+            "total": packed(mixture.total),
+            "sigma": mixture.noise.sigma,
+            "unit": mixture.unit,
+            "events": [event.encode() for event in mixture.events],
+        },
+    }
+
+
+def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) -> ReleaseFile:
+    plan = agreed.plan
+    features = terms.encoder.features
+    columns = len(features)
+    if (record["n"], record["k"]) != (plan.n, plan.k):
+        raise InvalidInput(f"n and k are {record['n']} and {record['k']}, the plan's {plan.n} and {plan.k}")
+    parts = {}
+    for name, length in (("moments", (columns + 1) * (columns + 2) // 2), ("mixture", plan.k * columns)):
+        part = record[name]
+        frame = Frame.decode(part["frame"])
+        if frame.features != features or not frame.intercept:
+            raise InvalidInput(f"the {name} are of other columns than the plan gives {terms.name}")
+        if not np.linalg.cond(frame.slopes[1:]) < _LARGEST_CONDITION:
+            raise InvalidInput(f"the coordinates of the {name} cannot be taken back")
+        if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
+            raise InvalidInput(f"the scale of the noise in the {name} is no positive number")
+        total = unpacked(part["total"], length, f"the {name} in it")
+        events = tuple(decode(event) for event in part["events"])
+        parts[name] = (total, Isotropic(float(part["sigma"])), events, frame)
+    total, noise, events, frame = parts["moments"]
+    moments = Moments(unsvec(total, columns + 1), plan.n, noise, events, frame)
+    total, noise, events, frame = parts["mixture"]
+    mixture = Mixture(total, plan.n, noise, events, frame, plan.k, float(record["mixture"]["unit"]))
+    release = PartyRelease(moments, mixture)
+    if not terms.promise.covers(Composed.of(release.events)):
+        raise InvalidInput(f"it spends more than the plan allows {terms.name}")
+    return ReleaseFile(terms.name, release, str(record["people"]), str(record["order"]), bool(record["mock"]))

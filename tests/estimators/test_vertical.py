@@ -1,0 +1,214 @@
+"""Parties that hold different columns: one answer, two guarantees, any response, refusals that name the mend."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpregress import GDP, ApproxDP, Categorical, MemoryLedger, Numeric, PublicMoments, Schema, VerticalRegression
+from dpregress.errors import BudgetExceeded, InvalidInput, SeededNoiseWarning
+from dpregress.inference import privacy_covariance
+from dpregress.releases import Entrywise
+from dpregress.solvers import solve_moments
+from tests.laws.spies import CHARGE, DRAW, NOISE, READ, watched
+
+COEF = np.array([0.5, -0.3, 0.1, 0.2])
+LAVISH = 1e6
+
+
+def people(rng: np.random.Generator, n: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    x = rng.uniform(-1, 1, size=(n, 4))
+    x[:, 1] = (x[:, 0] + x[:, 1]) / 2
+    return x, x @ COEF + 0.1 * rng.uniform(-1, 1, size=n)
+
+
+def columns(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    return [x[:, :2], x[:, 2:], y[:, None]]
+
+
+@pytest.mark.parametrize("mixing", ["sparse", "dense", "hadamard"])
+def test_close_to_least_squares_without_noise(mixing: str, seed: int) -> None:
+    """At a vanishing price only sketching is left: correlations are off by less than ``14 / sqrt k``.
+
+    Each is a mean of k products with variance at most 2/k; 14 standard deviations of a subexponential sum.
+    """
+    rng = np.random.default_rng(seed)
+    x, y = people(rng)
+    model = VerticalRegression(LAVISH, 1e-5, mixing, rows=4000).fit(columns(x, y))
+    assert np.abs(model.coef_ - COEF).max() < 14 / math.sqrt(4000)
+    assert model.rows_ == 4000
+
+
+def test_full_hadamard_is_least_squares(seed: int) -> None:
+    """All 2^12 rows of an orthogonal matrix keep every product; what is left is shrinkage by 1/k of each."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng, 4096)
+    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096).fit(columns(x, y))
+    design = np.column_stack([np.ones(len(x)), x])
+    expected = np.linalg.lstsq(design, y, rcond=None)[0]
+    assert np.allclose(model.coef_, expected[1:], atol=0.03)
+    assert math.isclose(model.intercept_, expected[0], abs_tol=0.01)
+
+
+def test_any_response_is_free(seed: int) -> None:
+    """Another column on some others, from the same releases, in the order asked for."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng, 4096)
+    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096).fit(columns(x, y))
+    spent = model.joint_privacy_.mu
+    found = model.regress("x1", ["x4", "x0"])
+    design = np.column_stack([np.ones(len(x)), y, x[:, 0]])
+    expected = np.linalg.lstsq(design, x[:, 1], rcond=None)[0]
+    assert found.features == ("x4", "x0")
+    assert np.allclose(found.coef, expected[1:], atol=0.05)
+    assert model.joint_privacy_.mu == spent
+    # the moments serve any solver that takes moments
+    moments = model.regression_moments("x1", ["x4", "x0"])
+    coef, system = solve_moments(moments, alpha=0.0)
+    again, _ = moments.frame.pull_back(coef)
+    assert np.allclose(again[[1, 0]], expected[1:], atol=0.05)
+    assert np.isfinite(privacy_covariance(moments, coef, system)).all()
+
+
+def test_both_guarantees(seed: int) -> None:
+    """Each party's epsilon is the budget's; a person's is the composition over parties."""
+    rng = np.random.default_rng(seed)
+    model = VerticalRegression(1.0, 1e-5).fit(columns(*people(rng)))
+    mu = ApproxDP(1.0, 1e-5).gaussian_mu
+    assert len(model.privacy_) == 3
+    for statement in model.privacy_:
+        assert math.isclose(statement.mu, mu, rel_tol=1e-9)
+        assert math.isclose(statement.events.mu, mu, rel_tol=1e-9)
+        assert not statement.seeded
+    assert math.isclose(model.joint_privacy_.mu, math.sqrt(3) * mu, rel_tol=1e-9)
+    assert "over all parties" in model.summary()
+
+
+def test_paid_first(seed: int) -> None:
+    """All ledgers are charged before any party's rows are read; two draws and two noises a party."""
+    rng = np.random.default_rng(seed)
+    ledgers = [MemoryLedger(GDP(1.0)) for _ in range(3)]
+    with watched() as steps:
+        VerticalRegression(1.0, 1e-5, ledgers=ledgers).fit(columns(*people(rng)))
+    assert steps[:3] == [CHARGE] * 3
+    assert steps.count(DRAW) == steps.count(NOISE) == 6
+    assert CHARGE not in steps[3:]
+    assert all(len(ledger.charges) == 1 for ledger in ledgers)
+    broke = [MemoryLedger(GDP(1.0)), MemoryLedger(GDP(1e-3)), MemoryLedger(GDP(1.0))]
+    with watched() as steps, pytest.raises(BudgetExceeded):
+        VerticalRegression(1.0, 1e-5, ledgers=broke).fit(columns(*people(rng)))
+    assert READ not in steps
+    assert NOISE not in steps
+
+
+def test_noise_of_the_cross_block(seed: int) -> None:
+    """Independent columns: the spread of a released correlation is what the moments say.
+
+    Squares of 300 standardised entries (9 of each of some releases, nearly normal): between 0.5 and 2 times 300 except
+    with probability 1e-9 for chi-square; heavier tails of sketching at k = 64 add less than 1e-6.
+    """
+    rng = np.random.default_rng(seed)
+    squares = []
+    for _ in range(34):
+        x = rng.uniform(-1, 1, size=(3000, 6))
+        with pytest.warns(SeededNoiseWarning):
+            joint = VerticalRegression(3.0, 1e-5, random_state=rng).fit([x[:, :3], x[:, 3:]]).joint_
+        assert isinstance(joint.moments.noise, Entrywise)
+        block = joint.moments.total[1:4, 4:] / joint.moments.noise.sigma[1:4, 4:]
+        squares.append(block.ravel() ** 2)
+    assert 0.5 < np.mean(squares) < 2.0
+
+
+def test_noise_alone_predicts_the_mean(seed: int) -> None:
+    """A budget that tells nothing: coefficients are 0 unless four squares exceed 9.66, one run in 20.
+
+    Eleven of 21 runs do with probability 2e-9.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = [np.abs(VerticalRegression(0.05, 1e-5).fit(columns(*people(rng, 500))).coef_).max() for _ in range(21)]
+    assert np.median(sizes) < 1e-12
+
+
+def test_logistic(seed: int) -> None:
+    """3.53 times the least squares fit of labels +-1, whatever the two ends are called; probabilities out."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng, 4096)
+    label = np.where(y > 0, 3.0, 1.0)
+    model = VerticalRegression(
+        LAVISH,
+        1e-5,
+        "hadamard",
+        rows=4096,
+        family="binomial",
+        schema=Schema({"x4": Numeric(1, 3)}),
+    ).fit(columns(x, label))
+    design = np.column_stack([np.ones(len(x)), x])
+    expected = np.linalg.lstsq(design, label - 2, rcond=None)[0] * 0.5 / (2 * 0.0707575)
+    assert np.allclose(model.coef_, expected[1:], atol=0.4)
+    assert math.isclose(model.intercept_, expected[0], abs_tol=0.4)
+    chance = model.predict(x)
+    assert ((chance > 0) & (chance < 1)).all()
+    assert np.corrcoef(chance, label)[0, 1] > 0.5
+
+
+def test_tables_and_public_rows(seed: int) -> None:
+    """Named columns with a schema, levels included; a party with public moments instead of bounds."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng, 4096)
+    first = pd.DataFrame({"age": 50 + 50 * x[:, 0], "smoker": np.where(x[:, 1] > 0, "yes", "no")})
+    second = pd.DataFrame({"dose": x[:, 2], "cost": 100 * y})
+    schema = Schema({"age": Numeric(0, 100), "smoker": Categorical(("no", "yes"))})
+    public = PublicMoments.from_rows(rng.uniform(-1, 1, size=(400, 2)) * [1, 100], names=["dose", "cost"])
+    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, schema=schema, public=[None, public])
+    model.fit([first, second], target="cost")
+    assert model.coefficients_.features == ("age", "smoker=yes", "dose")
+    design = np.column_stack([np.ones(len(x)), first["age"], x[:, 1] > 0, x[:, 2]])
+    expected = np.linalg.lstsq(design, 100 * y, rcond=None)[0]
+    assert np.allclose(model.coef_, expected[1:], rtol=0.1, atol=0.5)
+    assert model.predict(pd.concat([first, second], axis=1)).shape == (4096,)
+
+
+def test_wild_cells(seed: int) -> None:
+    """No cell raises or warns; the answer is finite."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng, 600)
+    strange = np.array([np.nan, np.inf, -np.inf, 1e300, -1e308, 5e-324])
+    for block in (x, y):
+        hit = rng.random(block.shape) < 0.2
+        block[hit] = rng.choice(strange, hit.sum())
+    model = VerticalRegression(1.0, 1e-5).fit(columns(x, y))
+    assert np.isfinite(model.coef_).all()
+    assert math.isfinite(model.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("parties", "call", "options", "said"),
+    [
+        ([np.zeros((3, 2))], {}, {}, "two parties"),
+        ([np.zeros((3, 2)), np.zeros((4, 1))], {}, {}, "align"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {"target": "z"}, {}, "no column 'z'"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {"target": 3}, {}, "no column 3"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {"features": [0, 2]}, {}, "not the target"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"mixing": "gaussian"}, "mixing must be"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"family": "poisson"}, "family must be"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledgers": []}, "one each"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": [None]}, "one each"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"rows": 0}, "1 <= k"),
+        ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]})], {}, {}, "rename"),
+    ],
+)
+def test_refusals(parties: list[Any], call: dict[str, Any], options: dict[str, Any], said: str) -> None:
+    """One line, and nothing charged."""
+    with watched() as steps, pytest.raises(InvalidInput, match=said):
+        VerticalRegression(**options).fit(parties, **call)
+    assert not steps
+
+
+def test_nothing_before_fit() -> None:
+    for call in (lambda m: m.predict(np.zeros((1, 1))), lambda m: m.summary(), lambda m: m.regress(0)):
+        with pytest.raises(InvalidInput, match="call fit first"):
+            call(VerticalRegression())
