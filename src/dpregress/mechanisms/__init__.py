@@ -2,6 +2,16 @@
 
 from dpregress.mechanisms.base import Mechanism
 from dpregress.mechanisms.gaussian import Gaussian
-from dpregress.mechanisms.randomness import NoiseSource, SecureSource, SeededSource, noise_source
+from dpregress.mechanisms.randomness import NoiseSource, SecureSource, SeededSource, noise_source, sampling_generator
+from dpregress.mechanisms.selection import Exponential
 
-__all__ = ["Gaussian", "Mechanism", "NoiseSource", "SecureSource", "SeededSource", "noise_source"]
+__all__ = [
+    "Exponential",
+    "Gaussian",
+    "Mechanism",
+    "NoiseSource",
+    "SecureSource",
+    "SeededSource",
+    "noise_source",
+    "sampling_generator",
+]

@@ -55,9 +55,28 @@ class NoiseSource(ABC):
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
 
+    def choose(self, scores: Vector, scale: float) -> int:
+        """The position of the largest ``score + Gumbel(scale)``: the exponential mechanism's choice.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (k,)
+            What is not a number counts as 0; beyond 2^50 scales, as that.
+        scale : float
+            A public number.
+        """
+        check_sigma(scale)
+        limit = min(scale * _LARGEST_VALUE, np.finfo(float).max)
+        safe = np.clip(np.nan_to_num(scores, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
+        return self._choose(np.ascontiguousarray(safe, dtype=np.float64), float(scale))
+
     @abstractmethod
     def _draw(self, value: Vector, sigma: float) -> Vector:
         """Add the noise to a finite vector."""
+
+    @abstractmethod
+    def _choose(self, scores: Vector, scale: float) -> int:
+        """The noisy maximum of a finite vector."""
 
 
 class SecureSource(NoiseSource):
@@ -68,6 +87,9 @@ class SecureSource(NoiseSource):
     def _draw(self, value: Vector, sigma: float) -> Vector:
         grid = math.floor(math.log2(sigma) - GRID_BITS - math.log2(len(value)) / 2)
         return np.array(_measurement(len(value), sigma, grid)(value.tolist()), dtype=np.float64)
+
+    def _choose(self, scores: Vector, scale: float) -> int:
+        return int(_noisy_max(scale)(scores.tolist()))
 
 
 class SeededSource(NoiseSource):
@@ -85,6 +107,9 @@ class SeededSource(NoiseSource):
 
     def _draw(self, value: Vector, sigma: float) -> Vector:
         return np.asarray(value + self.generator.normal(0.0, sigma, size=value.shape))
+
+    def _choose(self, scores: Vector, scale: float) -> int:
+        return int(np.argmax(scores + self.generator.gumbel(0.0, scale, size=scores.shape)))
 
 
 def check_sigma(sigma: float) -> None:
@@ -110,6 +135,24 @@ def noise_source(random_state: int | np.random.Generator | np.random.RandomState
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31))
     return SeededSource(np.random.default_rng(random_state))
+
+
+def sampling_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    """A generator for what is free anyway, such as sampling rows from a released model."""
+    return np.random.default_rng(random_state)
+
+
+@lru_cache(maxsize=32)
+def _noisy_max(scale: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T=float, nan=False))
+    return make_noisy_max(domain, linf_distance(T=float), zero_concentrated_divergence(), scale=scale)
 
 
 @lru_cache(maxsize=32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,12 @@ class Categorical:
     ----------
     levels : tuple of str
         At least two, all different.
+    ordered : bool
+        Whether the levels are steps of a number: marginals then take their position, scaled to [-1, 1].
     """
 
     levels: tuple[str, ...]
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         if not all(isinstance(level, str) and level.isprintable() for level in self.levels):
@@ -103,6 +106,37 @@ class Schema:
         except (ValueError, OSError, RecursionError) as error:  # TOML and Unicode errors are ValueErrors
             raise SchemaError(f"cannot read {path} as a schema: {error}") from error
         return cls({name: _column(name, table) for name, table in tables.items()})
+
+    @classmethod
+    def from_levels(cls, levels: Mapping[str, Sequence[int | str]], numeric: Sequence[str] = ()) -> Schema:
+        """A schema of coded columns: each with its levels, those in ``numeric`` ordered.
+
+        Parameters
+        ----------
+        levels : mapping of str to sequence of int or str
+            Of every column, as they stand in the table.
+        numeric : sequence of str
+            Columns whose levels are steps of a number.
+
+        Raises
+        ------
+        SchemaError
+            For a column in ``numeric`` without levels.
+
+        Examples
+        --------
+        >>> Schema.from_levels({"age": range(3), "sex": ["f", "m"]}, numeric=["age"]).columns["age"]
+        Categorical(levels=('0', '1', '2'), ordered=True)
+        """
+        unknown = [name for name in numeric if name not in levels]
+        if unknown:
+            raise SchemaError(f"numeric column {unknown[0]!r} has no levels: add it to the mapping")
+        return cls(
+            {
+                name: Categorical(tuple(str(level) for level in found), ordered=name in numeric)
+                for name, found in levels.items()
+            }
+        )
 
     def column(self, name: str) -> Column | None:
         """What is declared of a column, or None."""

@@ -4,18 +4,23 @@ from dpregress.queries.base import Ask, Query
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
 from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
 from dpregress.queries.newton_moment import PublishedHessian
+from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
 
 __all__ = [
     "Ask",
     "Binomial",
+    "Blocks",
+    "CentredTables",
     "ClippedGradient",
     "ClippedScore",
     "Family",
     "Gamma",
     "Gaussian",
     "MeanResidual",
+    "ModelErrors",
+    "PairDistances",
     "Poisson",
     "PublishedHessian",
     "Query",

@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from dpregress.accounting import Event, Relation
 from dpregress.releases import Frame, NoiseLaw, Release, Vector
-from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 
 R = TypeVar("R", bound=Release)
 
@@ -23,10 +23,16 @@ class Query(ABC, Generic[R]):
         Whether some pair of neighbours reaches the sensitivity (to 1%).
     reads_features : bool
         False for a query of the response alone, whose rows are then not whitened.
+    chooses : bool
+        Whether its answer is one of several candidates, for the exponential mechanism, instead of a noisy vector.
+    exact : bool
+        Whether sums over rows are free of rounding: of integers times powers of two, below 2^53.
     """
 
     tight: ClassVar[bool]
     reads_features: ClassVar[bool] = True
+    chooses: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -37,6 +43,11 @@ class Query(ABC, Generic[R]):
         return self.frame.order + 1 if self.reads_features else 1
 
     @property
+    def row_map(self) -> RowMap:
+        """What makes the query's bounds true."""
+        return WhitenedRows(self.frame) if self.reads_features else ResponseRows(self.frame)
+
+    @property
     @abstractmethod
     def size(self) -> int:
         """Length of the vector."""
@@ -44,6 +55,10 @@ class Query(ABC, Generic[R]):
     @abstractmethod
     def value(self, rows: BoundedRows) -> Vector:
         """The sum over the rows of a chunk, of shape (size,)."""
+
+    def statistic(self, total: Vector) -> Vector:
+        """What the noise is added to: the sum itself, or a function of it that the sensitivity is about."""
+        return total
 
     @abstractmethod
     def contribution(self) -> float:

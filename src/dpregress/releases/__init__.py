@@ -1,21 +1,34 @@
 """Values right of the privacy barrier, their frames and their noise laws."""
 
-from dpregress.releases.frame import Frame, ResponseScale, Weighting
-from dpregress.releases.noise import Isotropic, NoiseLaw
+from dpregress.releases.domain import Attribute, Domain
+from dpregress.releases.frame import Coordinates, Frame, ResponseScale, Weighting
+from dpregress.releases.marginals import Marginals, Mixture
+from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import Coefficients, Histogram, Moments, Release, Score
 from dpregress.releases.svec import Matrix, Vector
+from dpregress.releases.tables import Clique, Scores, Selection, Tables
 
 __all__ = [
+    "Attribute",
+    "Clique",
     "Coefficients",
+    "Coordinates",
+    "Domain",
+    "Entrywise",
     "Frame",
     "Histogram",
     "Isotropic",
+    "Marginals",
     "Matrix",
+    "Mixture",
     "Moments",
     "NoiseLaw",
     "Release",
     "ResponseScale",
     "Score",
+    "Scores",
+    "Selection",
+    "Tables",
     "Vector",
     "Weighting",
 ]

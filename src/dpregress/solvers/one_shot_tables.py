@@ -1,0 +1,144 @@
+r"""The one-shot release of pair tables: margins, which pairs matter, then those pairs, in three questions.
+
+1. A tenth of mu^2: all one-way histograms, projected on the simplex at the released count.
+2. A tenth: of every pair the noisy L1 distance of its block from independence, independence built from the
+   *released* histograms alone. A pair of numeric attributes has a block of one entry, its cross moment.
+3. The rest: blocks chosen, and given their shares, in closed form. With q entries, weight w and budget b a
+   measured block has the expected L1 error ``q sqrt(2/pi) / sqrt b``; the least weighted sum over a set of blocks
+   gives each ``b ~ y = (w q sqrt(2/pi))^{2/3}``, and blocks join in the order of ``w e / y`` while
+   ``sum w e - (sum y)^{3/2} / sqrt B`` grows.
+
+A mixture of products is fitted to everything; what the measured blocks say beyond it is added back, shrunk after
+James and Stein, as far as the matrix stays well within the positive definite ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from dpregress.accounting import GDP, split
+from dpregress.queries import Ask, Blocks, PairDistances
+from dpregress.releases import Clique, Domain, Entrywise, Marginals, Matrix, Scores, Tables, Vector
+from dpregress.solvers.mixture import MixtureFit
+from dpregress.solvers.tables import OneWays, TableSolver, independent
+
+_SHARES = (0.1, 0.1, 0.8)
+#: Pairs with the target, and all others.
+_TARGET_WEIGHT = 10.0
+#: The corrected matrix keeps this part of the mixture's in every direction.
+_KEPT = 0.1
+_MEAN_ABS = math.sqrt(2 / math.pi)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The blocks to measure and the share of the budget of each."""
+
+    cliques: tuple[Clique, ...]
+    shares: tuple[float, ...]
+
+
+class OneShotTables(TableSolver):
+    """Three questions, and a mixture.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : GDP
+        All of it is drawn.
+    target : int, optional
+        An attribute whose pairs count for more; None for all alike.
+    """
+
+    def __init__(self, domain: Domain, budget: GDP, target: int | None = None) -> None:
+        self.domain = domain
+        self.target = target
+        self.margins, self.distances, self.measured = split(budget, _SHARES)
+
+    @property
+    def rounds(self) -> int:
+        return 3
+
+    def estimate(self, ask: Ask) -> Marginals:
+        domain = self.domain
+        margins = OneWays.asked(ask, domain, self.margins)
+        scores = ask(PairDistances(domain, independent(margins.chances, domain, margins.count)), self.distances)
+        plan = self._plan(scores)
+        blocks = ask(Blocks(domain, plan.cliques, [math.sqrt(share) for share in plan.shares]), self.measured)
+        tables, sigmas = margins.proportions()
+        tables |= {clique: block / margins.count for clique, block in blocks.blocks.items()}
+        sigmas |= {clique: sigma / margins.count for clique, sigma in blocks.sigmas.items()}
+        mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
+        moment = mixture.design_moment
+        gram = margins.count * corrected(moment, self._residual(moment, blocks, margins.count))
+        noise = Entrywise(self._variance(margins, scores, blocks))
+        return Marginals(
+            domain, margins.count, gram, noise, mixture, (*margins.tables.events, *scores.events, *blocks.events)
+        )
+
+    def _plan(self, scores: Scores) -> Plan:
+        domain = self.domain
+        entries = np.array([math.prod(len(domain.attributes[j].columns) for j in pair) for pair in scores.pairs])
+        weights = np.array([_TARGET_WEIGHT if self.target in pair else 1.0 for pair in scores.pairs])
+        return plan_blocks(scores.pairs, np.maximum(scores.total, 0), entries, weights, self.measured)
+
+    def _residual(self, moment: Matrix, blocks: Tables, count: float) -> Matrix:
+        """What the measured blocks say beyond the mixture, each shrunk towards it."""
+        residual = np.zeros_like(moment)
+        for clique, block in blocks.blocks.items():
+            j, k = (self.domain.columns_of(attribute) for attribute in clique)
+            beyond = block / count - moment[j, k]
+            noise = max(beyond.size - 2, 1) * (blocks.sigmas[clique] / count) ** 2
+            kept = max(0.0, 1 - noise / max(float(np.sum(beyond**2)), 1e-300))
+            residual[j, k], residual[k, j] = kept * beyond, kept * beyond.T
+        return residual
+
+    def _variance(self, margins: OneWays, scores: Scores, blocks: Tables) -> Matrix:
+        """Working variances of the matrix's entries: of measured blocks their noise, of others their distance."""
+        domain = self.domain
+        variance = np.zeros((domain.width, domain.width))
+        variance[0, 0] = margins.sigma**2
+        for j, attribute in enumerate(domain.attributes):
+            own, sigma = domain.columns_of(j), margins.tables.sigmas[(j,)]
+            spread = sigma**2 * np.sum(attribute.encoding**2, axis=0) / 2  # the mixture halves it, about
+            variance[0, own] = variance[own, 0] = spread
+            variance[np.arange(own.start, own.stop), np.arange(own.start, own.stop)] = spread
+        for pair, distance, noise in zip(scores.pairs, scores.total, scores.sigmas, strict=True):
+            j, k = (domain.columns_of(attribute) for attribute in pair)
+            entries = (j.stop - j.start) * (k.stop - k.start)
+            unmeasured = max(float(distance), float(noise)) / entries / _MEAN_ABS
+            spread = blocks.sigmas.get(pair, unmeasured) ** 2
+            variance[j, k] = variance[k, j] = spread
+        return variance
+
+
+def plan_blocks(pairs: tuple[Clique, ...], errors: Vector, entries: Vector, weights: Vector, budget: GDP) -> Plan:
+    """The set of blocks, and their shares, with the least expected weighted L1 error.
+
+    Parameters
+    ----------
+    pairs : tuple of pairs
+    errors : ndarray
+        What leaving a block out costs: its distance from independence, in counts.
+    entries, weights : ndarray
+    budget : GDP
+    """
+    price = (weights * entries * _MEAN_ABS) ** (2 / 3)
+    order = np.argsort(-weights * errors / price, kind="stable")
+    gain = np.cumsum((weights * errors)[order]) - np.cumsum(price[order]) ** 1.5 / budget.mu
+    chosen = order[: int(np.argmax(gain)) + 1]
+    return Plan(tuple(pairs[i] for i in chosen), tuple(price[chosen] / price[chosen].sum()))
+
+
+def corrected(moment: Matrix, residual: Matrix) -> Matrix:
+    """``A + t R`` with the largest t <= 1 for which it is at least a tenth of A on the range of A."""
+    values, vectors = eigh(moment)
+    kept = values > 1e-9 * values[-1]
+    root = vectors[:, kept] / np.sqrt(values[kept])
+    lowest = float(eigh(root.T @ residual @ root, eigvals_only=True, subset_by_index=[0, 0])[0])
+    reach = 1.0 if lowest >= 0 else min(1.0, (1 - _KEPT) / -lowest)
+    return np.asarray(moment + reach * residual)
