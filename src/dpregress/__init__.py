@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DPLogisticRegression,
         DPPoissonRegressor,
         DPRidge,
+        MarginalsRegression,
     )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 
@@ -39,6 +40,7 @@ _EXPORTS = {
     "DPLogisticRegression": "estimators",
     "DPPoissonRegressor": "estimators",
     "DPRidge": "estimators",
+    "MarginalsRegression": "estimators",
     "MemoryLedger": "accounting",
     "Numeric": "public",
     "PrivacyStatement": "accounting",
@@ -59,6 +61,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPRidge",
+    "MarginalsRegression",
     "MemoryLedger",
     "Numeric",
     "PrivacyStatement",

@@ -2,6 +2,7 @@
 
 from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpregress.estimators.linear import DPLinearRegression, DPRidge
+from dpregress.estimators.marginals import MarginalsRegression
 
 __all__ = [
     "DPGLMRegressor",
@@ -10,4 +11,5 @@ __all__ = [
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPRidge",
+    "MarginalsRegression",
 ]

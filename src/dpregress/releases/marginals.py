@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
@@ -14,7 +15,7 @@ from dpregress.releases.domain import Domain
 from dpregress.releases.frame import Frame, ResponseScale
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
-from dpregress.releases.svec import Matrix
+from dpregress.releases.svec import Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +58,47 @@ class Mixture:
         component = rng.integers(len(self.chances), size=rows)
         codes = np.empty((rows, len(self.domain.attributes)), dtype=np.int64)
         for j in range(codes.shape[1]):
-            cumulated = np.cumsum(self.chances[:, self.domain.levels_of(j)], axis=1)
-            # each component's interval is shifted by its number, so that one sorted search serves all
-            edges = (cumulated / cumulated[:, -1:] + np.arange(len(cumulated))[:, None]).ravel()
-            place = np.searchsorted(edges, component + rng.random(rows), side="right")
-            codes[:, j] = np.minimum(place - component * cumulated.shape[1], cumulated.shape[1] - 1)
+            codes[:, j] = self._levels(j, component, rng.random(rows))
         return codes
+
+
+    def points(self, rows: int) -> Matrix:
+        """Codes of evenly spread rows that stand for the mixture: the same at every call, nothing is drawn."""
+        each = max(1, rows // len(self.chances))
+        place = np.arange(1.0, each * len(self.chances) + 1)
+        component = np.repeat(np.arange(len(self.chances)), each)
+        codes = np.empty((len(place), len(self.domain.attributes)), dtype=np.int64)
+        for j in range(codes.shape[1]):
+            # a Kronecker sequence: a step for every attribute that no other's is a rational multiple of
+            codes[:, j] = self._levels(j, component, place * np.sqrt(_prime(j)) % 1.0)
+        return codes
+
+    def _levels(self, attribute: int, component: NDArray[np.int64], uniform: Vector) -> NDArray[np.int64]:
+        """The level at which each component's distribution function reaches its uniform number."""
+        cumulated = np.cumsum(self.chances[:, self.domain.levels_of(attribute)], axis=1)
+        # each component's interval is shifted by its number, so that one sorted search serves all
+        edges = (cumulated / cumulated[:, -1:] + np.arange(len(cumulated))[:, None]).ravel()
+        place = np.searchsorted(edges, component + uniform, side="right") - component * cumulated.shape[1]
+        return np.clip(place, 0, cumulated.shape[1] - 1)
+
+
+def design(domain: Domain, codes: Matrix, features: Sequence[str]) -> Matrix:
+    """Design rows of coded ones, of shape (rows, p): the constant, then each feature without its reference level."""
+    blocks = [np.ones((len(codes), 1))]
+    for name in features:
+        j = domain.index(name)
+        attribute = domain.attributes[j]
+        blocks.append(attribute.encoding[codes[:, j].astype(np.int64), int(not attribute.numeric) :])
+    return np.hstack(blocks)
+
+
+def _prime(place: int) -> int:
+    """The prime at this place."""
+    found, number = -1, 1
+    while found < place:
+        number += 1
+        found += all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+    return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +124,10 @@ class Marginals:
     noise: NoiseLaw
     mixture: Mixture
     events: tuple[Event, ...]
+
+    def groups(self, features: Sequence[str]) -> list[int]:
+        """Which feature each design column but the constant belongs to."""
+        return [place for place, name in enumerate(features) for _ in self._names(self.domain.index(name))]
 
     def places(self, features: Sequence[str]) -> list[int]:
         """The constant, and the design columns of these attributes without reference levels."""

@@ -140,3 +140,18 @@ def _whole_numbers(levels: Sequence[str]) -> np.ndarray | None:
     if [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) > 2**53:
         return None
     return np.array(numbers, dtype=np.int64)
+
+
+def decoded(domain: Domain, codes: Matrix) -> pa.Table:
+    """Codes as a table: whole-number levels as integers, bins as their middles, other levels as text."""
+    columns = {}
+    for place, attribute in enumerate(domain.attributes):
+        whole = _whole_numbers(attribute.levels)
+        if attribute.edges:
+            values = pa.array(attribute.values, pa.float64())
+        elif whole is not None:
+            values = pa.array(whole, pa.int64())
+        else:
+            values = pa.array(attribute.levels, pa.large_string())
+        columns[attribute.name] = values.take(pa.array(codes[:, place].astype(np.int64)))
+    return pa.table(columns)

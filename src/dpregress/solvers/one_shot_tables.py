@@ -1,7 +1,7 @@
 r"""The one-shot release of pair tables: margins, which pairs matter, then those pairs, in three questions.
 
 1. A tenth of mu^2: all one-way histograms, projected on the simplex at the released count.
-2. A tenth: of every pair the noisy L1 distance of its block from independence, independence built from the
+2. A twentieth: of every pair the noisy L1 distance of its block from independence, independence built from the
    *released* histograms alone. A pair of numeric attributes has a block of one entry, its cross moment.
 3. The rest: blocks chosen, and given their shares, in closed form. With q entries, weight w and budget b a
    measured block has the expected L1 error ``q sqrt(2/pi) / sqrt b``; the least weighted sum over a set of blocks
@@ -9,7 +9,7 @@ r"""The one-shot release of pair tables: margins, which pairs matter, then those
    ``sum w e - (sum y)^{3/2} / sqrt B`` grows.
 
 A mixture of products is fitted to everything; what the measured blocks say beyond it is added back, shrunk after
-James and Stein, as far as the matrix stays well within the positive definite ones.
+James and Stein. The sum may be indefinite: the regressions that follow know the size of its noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 from dpregress.accounting import GDP, split
 from dpregress.queries import Ask, Blocks, PairDistances
@@ -26,11 +25,9 @@ from dpregress.releases import Clique, Domain, Entrywise, Marginals, Matrix, Sco
 from dpregress.solvers.mixture import MixtureFit
 from dpregress.solvers.tables import OneWays, TableSolver, independent
 
-_SHARES = (0.1, 0.1, 0.8)
+_SHARES = (0.1, 0.05, 0.85)
 #: Pairs with the target, and all others.
 _TARGET_WEIGHT = 10.0
-#: The corrected matrix keeps this part of the mixture's in every direction.
-_KEPT = 0.1
 _MEAN_ABS = math.sqrt(2 / math.pi)
 
 
@@ -74,7 +71,7 @@ class OneShotTables(TableSolver):
         sigmas |= {clique: sigma / margins.count for clique, sigma in blocks.sigmas.items()}
         mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
         moment = mixture.design_moment
-        gram = margins.count * corrected(moment, self._residual(moment, blocks, margins.count))
+        gram = margins.count * (moment + self._residual(moment, blocks, margins.count))
         noise = Entrywise(self._variance(margins, scores, blocks))
         return Marginals(
             domain, margins.count, gram, noise, mixture, (*margins.tables.events, *scores.events, *blocks.events)
@@ -132,13 +129,3 @@ def plan_blocks(pairs: tuple[Clique, ...], errors: Vector, entries: Vector, weig
     gain = np.cumsum((weights * errors)[order]) - np.cumsum(price[order]) ** 1.5 / budget.mu
     chosen = order[: int(np.argmax(gain)) + 1]
     return Plan(tuple(pairs[i] for i in chosen), tuple(price[chosen] / price[chosen].sum()))
-
-
-def corrected(moment: Matrix, residual: Matrix) -> Matrix:
-    """``A + t R`` with the largest t <= 1 for which it is at least a tenth of A on the range of A."""
-    values, vectors = eigh(moment)
-    kept = values > 1e-9 * values[-1]
-    root = vectors[:, kept] / np.sqrt(values[kept])
-    lowest = float(eigh(root.T @ residual @ root, eigvals_only=True, subset_by_index=[0, 0])[0])
-    reach = 1.0 if lowest >= 0 else min(1.0, (1 - _KEPT) / -lowest)
-    return np.asarray(moment + reach * residual)
