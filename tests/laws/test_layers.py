@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*_TOP, "cli"), (*_ABOVE, *_TOP)),
 }
 #: Slow to import, or an optional extra: these may be imported where they are used.
-LATE = {"opendp", "pyarrow", "matplotlib", "statsmodels", "rich", "pandas", "polars"}
+LATE = {"opendp", "pyarrow", "matplotlib", "statsmodels", "rich", "pandas", "polars", "mbi"}
 #: The only places that make a random generator: for noise, and for simulated data.
 GENERATORS = ("dpregress.mechanisms.randomness", "dpregress.experiments.")
 _MAKERS = {"default_rng", "RandomState", "Generator", "SeedSequence", "PCG64", "Philox", "MT19937", "SFC64", "seed"}

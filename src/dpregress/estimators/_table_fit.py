@@ -37,7 +37,7 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
         domain.index(name)
     if family in ("gaussian", "poisson"):
         if not (attribute.numeric and attribute.evenly_spaced):
-            raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=, or change family")
+            raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=")
         if family == "poisson" and attribute.values[0] < 0:
             raise InvalidInput(f"{target!r} can be negative, a count cannot: choose family='gaussian'")
     elif attribute.numeric:

@@ -40,7 +40,7 @@ __all__ = [
 EstimatorName = Literal["mixture", "private-pgm"]
 #: The paper's radius of the approximation, and AdaSSP's chance of failure.
 _RADIUS, _FAILURE = 6.0, 0.05
-_NEWTON_STEPS, _CONVERGED = 100, 1e-12
+_NEWTON_STEPS, _CONVERGED = 100, 1e-13
 
 
 def ddssp_linear(
@@ -197,7 +197,7 @@ def objective_perturbation(
     for _ in range(_NEWTON_STEPS):
         chance = expit(-(signed @ coef))
         slope = -signed.T @ chance + penalty * coef + tilt
-        if float(np.linalg.norm(slope)) <= _CONVERGED * (1 + float(np.linalg.norm(tilt))):
+        if float(np.linalg.norm(slope)) <= _CONVERGED * (len(x) * x_bound + float(np.linalg.norm(tilt))):
             break
         curvature = (x * (chance * (1 - chance))[:, None]).T @ x + penalty * np.eye(len(coef))
         step = np.linalg.solve(curvature, slope)

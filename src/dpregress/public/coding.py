@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isfinite
 
 import numpy as np
@@ -60,12 +61,12 @@ def _attribute(name: str, schema: Schema, bins: int) -> Attribute:
             raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
         edges = np.linspace(*column.bounds, bins + 1)
         middles = tuple(float(value) for value in (edges[:-1] + edges[1:]) / 2)
-        texts = tuple(f"{low:.6g} to {high:.6g}" for low, high in zip(edges[:-1], edges[1:], strict=True))
+        texts = tuple(f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges))
         levels = texts if len(set(texts)) == bins else tuple(f"bin {i + 1}" for i in range(bins))
         return Attribute(name, levels, middles, (float(edges[0]), float(edges[-1])))
     if len(column.levels) > LARGEST:
         raise InvalidInput(
-            f"column {name!r} has {len(column.levels):,} levels, more than {LARGEST:,}: merge rare ones into one level, "
+            f"column {name!r} has {len(column.levels):,} levels, more than {LARGEST:,}: merge rare ones, "
             "declare it a number with bounds, or leave the column out"
         )
     return Attribute(name, column.levels, _values(column) if column.ordered else ())

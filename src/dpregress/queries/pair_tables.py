@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import chain, combinations
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +28,8 @@ from dpregress.rows.codes import LevelRows
 _DIGITS = 6
 #: References are rounded to this grid: distances from them are then exact too.
 _GRID = 2.0**-10
+#: Joint tables up to this size stay in the cache while they are counted.
+_JOINT_CELLS = 2**13
 
 
 def dyadic(weight: float) -> float:
@@ -41,6 +44,55 @@ def dyadic(weight: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**_DIGITS) / 2**_DIGITS, exponent)
 
 
+def cover(sizes: Sequence[int], cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
+    """Few joint tables of at most 2^13 cells from which all cliques can be summed: each with those it serves.
+
+    Counting one joint table of four attributes and summing it costs less than counting its six pairs.
+    """
+    left = dict.fromkeys(sorted(cliques, key=lambda clique: (-math.prod(sizes[j] for j in clique), clique)))
+    beside: dict[int, set[int]] = {}
+    for clique in left:
+        for j in clique:
+            beside.setdefault(j, set()).update(clique)
+    plan = []
+    while left:
+        joint = next(iter(left))
+        cells = math.prod(sizes[j] for j in joint)
+        while True:
+            gains = {
+                new: sum(tuple(sorted((new, old))) in left for old in joint)
+                for new in set[int]().union(*(beside[j] for j in joint)).difference(joint)
+                if cells * sizes[new] <= _JOINT_CELLS
+            }
+            best = max(gains, key=lambda new: (gains[new], -sizes[new], -new), default=None)
+            if best is None or gains[best] == 0:
+                break
+            joint, cells = (*joint, best), cells * sizes[best]
+        joint = tuple(sorted(joint))
+        parts = chain(combinations(joint, 1), combinations(joint, 2))
+        served = [clique for clique in parts if clique in left]
+        for clique in served:
+            del left[clique]
+        plan.append((joint, served))
+    return plan
+
+
+def count_tables(
+    codes: NDArray[np.int64], sizes: Sequence[int], plan: Sequence[tuple[Clique, list[Clique]]]
+) -> dict[Clique, NDArray[np.int64]]:
+    """Exact counts of cliques, by the joint tables of a plan."""
+    found = {}
+    for joint, served in plan:
+        place = codes[:, joint[0]]
+        for j in joint[1:]:
+            place = place * sizes[j] + codes[:, j]
+        shape = tuple(sizes[j] for j in joint)
+        table = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
+        for clique in served:
+            found[clique] = table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique))
+    return found
+
+
 class CodedQuery(Query[R]):
     """A query over rows of a domain."""
 
@@ -49,6 +101,7 @@ class CodedQuery(Query[R]):
     def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
         self.domain = domain
         self.cliques = tuple(cliques)
+        self._cover = cover(domain.sizes, self.cliques)
 
     @property
     def row_map(self) -> RowMap:
@@ -61,23 +114,18 @@ class CodedQuery(Query[R]):
 
     def value(self, rows: BoundedRows) -> Vector:
         """Integer blocks of the cliques, one after another."""
-        codes = np.asfortranarray(rows.x.astype(np.int64))
-        return np.concatenate([block.ravel() for block in self._counted(codes)])
+        codes = rows.x.astype(np.int64, order="F")
+        counted = count_tables(codes, self.domain.sizes, self._cover)
+        return np.concatenate([self._encoded(clique, counted[clique]).ravel() for clique in self.cliques])
 
-    def _counted(self, codes: NDArray[np.int64]) -> list[Matrix]:
-        sizes, attributes = self.domain.sizes, self.domain.attributes
-        found = []
-        for clique in self.cliques:
-            if len(clique) == 1:
-                found.append(np.bincount(codes[:, clique[0]], minlength=sizes[clique[0]]).astype(np.float64))
-                continue
-            j, k = clique
-            table = np.bincount(codes[:, j] * sizes[k] + codes[:, k], minlength=sizes[j] * sizes[k])
-            table = table.reshape(sizes[j], sizes[k]).astype(np.float64)
-            if attributes[j].numeric:
-                table = attributes[j].steps.T @ table
-            found.append(table @ attributes[k].steps if attributes[k].numeric else table)
-        return found
+    def _encoded(self, clique: Clique, counts: NDArray[np.int64]) -> Matrix:
+        """The integer block of a table of counts."""
+        table = counts.astype(np.float64)
+        for axis, attribute in enumerate(self.domain.attributes[j] for j in clique):
+            if len(clique) > 1 and attribute.numeric:
+                table = np.tensordot(attribute.steps, table, (0, axis))
+                table = np.moveaxis(table, 0, axis)
+        return table
 
     def blocks(self, total: Vector) -> list[Matrix]:
         """The blocks of a flat vector, in the order of the cliques."""
@@ -198,7 +246,7 @@ class PairDistances(CodedQuery[Scores]):
 
     def statistic(self, total: Vector) -> Vector:
         blocks = zip(self.blocks(total), self._references, strict=True)
-        return self._scales * np.array([np.abs(block - reference).sum() for block, reference in blocks])
+        return np.asarray(self._scales * np.array([np.abs(block - reference).sum() for block, reference in blocks]))
 
     def contribution(self) -> float:
         return float(np.linalg.norm(self._scales * self._units))
@@ -253,7 +301,7 @@ class ModelErrors(CodedQuery[Selection]):
     def statistic(self, total: Vector) -> Vector:
         pairs = zip(self.blocks(total), self._models, strict=True)
         distances = np.array([np.abs(block - model).sum() for block, model in pairs])
-        return self._weights * (distances - self._penalties)
+        return np.asarray(self._weights * (distances - self._penalties))
 
     def contribution(self) -> float:
         return float(self._weights.max())
@@ -301,7 +349,8 @@ class CentredTables(CodedQuery[Tables]):
         blocks = self.blocks(total)
         count = blocks[0].sum()
         residuals = [
-            w * (k * b - self._margins(c, b)) for c, b, w, k in zip(self.cliques, blocks, self._weights, self._levels, strict=True)
+            w * (k * b - self._margins(c, b))
+            for c, b, w, k in zip(self.cliques, blocks, self._weights, self._levels, strict=True)
         ]
         return np.concatenate([[self._count_weight * count], *(residual.ravel() for residual in residuals)])
 
@@ -309,8 +358,9 @@ class CentredTables(CodedQuery[Tables]):
         """``k T - k P T P``, in integers."""
         if len(clique) == 1:
             return np.full(block.shape, block.sum())
-        k, l = block.shape
-        return k * block.sum(axis=0, keepdims=True) + l * block.sum(axis=1, keepdims=True) - block.sum()
+        rows, columns = block.shape
+        margins = rows * block.sum(axis=0, keepdims=True) + columns * block.sum(axis=1, keepdims=True)
+        return np.asarray(margins - block.sum())
 
     def contribution(self) -> float:
         parts = [self._count_weight]

@@ -17,6 +17,9 @@ from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
 from dpregress.releases.svec import Matrix, Vector
 
+#: Positions of levels, of shape (rows, attributes).
+Codes = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -53,7 +56,7 @@ class Mixture:
             moment[own, own] = attribute.encoding.T @ (self.one_way(j)[:, None] * attribute.encoding)
         return np.asarray(moment)
 
-    def sample(self, rows: int, rng: np.random.Generator) -> Matrix:
+    def sample(self, rows: int, rng: np.random.Generator) -> Codes:
         """Codes of independent rows, of shape (rows, attributes)."""
         component = rng.integers(len(self.chances), size=rows)
         codes = np.empty((rows, len(self.domain.attributes)), dtype=np.int64)
@@ -61,8 +64,7 @@ class Mixture:
             codes[:, j] = self._levels(j, component, rng.random(rows))
         return codes
 
-
-    def points(self, rows: int) -> Matrix:
+    def points(self, rows: int) -> Codes:
         """Codes of evenly spread rows that stand for the mixture: the same at every call, nothing is drawn."""
         each = max(1, rows // len(self.chances))
         place = np.arange(1.0, each * len(self.chances) + 1)
@@ -73,16 +75,16 @@ class Mixture:
             codes[:, j] = self._levels(j, component, place * np.sqrt(_prime(j)) % 1.0)
         return codes
 
-    def _levels(self, attribute: int, component: NDArray[np.int64], uniform: Vector) -> NDArray[np.int64]:
+    def _levels(self, attribute: int, component: Codes, uniform: Vector) -> Codes:
         """The level at which each component's distribution function reaches its uniform number."""
         cumulated = np.cumsum(self.chances[:, self.domain.levels_of(attribute)], axis=1)
         # each component's interval is shifted by its number, so that one sorted search serves all
         edges = (cumulated / cumulated[:, -1:] + np.arange(len(cumulated))[:, None]).ravel()
         place = np.searchsorted(edges, component + uniform, side="right") - component * cumulated.shape[1]
-        return np.clip(place, 0, cumulated.shape[1] - 1)
+        return np.asarray(np.clip(place, 0, cumulated.shape[1] - 1), dtype=np.int64)
 
 
-def design(domain: Domain, codes: Matrix, features: Sequence[str]) -> Matrix:
+def design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
     """Design rows of coded ones, of shape (rows, p): the constant, then each feature without its reference level."""
     blocks = [np.ones((len(codes), 1))]
     for name in features:

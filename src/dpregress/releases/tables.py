@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpregress.releases.release import Release
-from dpregress.releases.svec import Matrix
+from dpregress.releases.svec import Matrix, Vector
 
 #: One attribute, or a pair of them.
 Clique = tuple[int, ...]
@@ -33,7 +31,7 @@ class Scores(Release):
     """One noisy number for every pair of attributes."""
 
     pairs: tuple[Clique, ...]
-    sigmas: np.ndarray
+    sigmas: Vector
 
 
 @dataclass(frozen=True, eq=False)

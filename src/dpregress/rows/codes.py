@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.releases import Attribute, Domain, Matrix, Vector
@@ -39,15 +40,13 @@ class LevelRows(RowMap):
         return coef, 0.0
 
     def __call__(self, rows: RawRows) -> BoundedRows:
-        sizes = np.array(self.domain.sizes, dtype=np.float64)
+        codes = np.empty(rows.x.shape, order="F")  # column by column, as they are counted
         with np.errstate(invalid="ignore"):
-            known = (rows.x >= 0) & (rows.x < sizes)
-            codes = np.where(known, np.floor(rows.x), _defaults(self.domain))
+            for place, attribute in enumerate(self.domain.attributes):
+                np.floor(rows.x[:, place], out=codes[:, place])
+                unknown = ~((codes[:, place] >= 0) & (codes[:, place] < attribute.size))
+                codes[unknown, place] = attribute.size // 2 if attribute.numeric else 0
         return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
-
-
-def _defaults(domain: Domain) -> Vector:
-    return np.array([a.size // 2 if a.numeric else 0 for a in domain.attributes], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Coder:
 
     def codes(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
         """Positions of levels, of shape (m, attributes)."""
-        codes = np.empty((batch.num_rows, len(self.domain.attributes)))
+        codes = np.empty((batch.num_rows, len(self.domain.attributes)), order="F")
         for place, attribute in enumerate(self.domain.attributes):
             codes[:, place] = _codes(batch.column(attribute.name), attribute)
         return codes
@@ -71,7 +70,9 @@ class Coder:
                 problem = "no column" if not found else "several columns"
                 raise InvalidInput(f"{problem} {name!r} in the table; it has {', '.join(schema.names[:12])}")
             if not readable(schema.field(found[0]).type):
-                raise InvalidInput(f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read")
+                raise InvalidInput(
+                    f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,8 @@ def _codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute) -> Vector:
         return _binned(to_numbers(column), attribute)
     whole = _whole_numbers(attribute.levels)
     if whole is not None and pa.types.is_integer(column.type):
-        cells = np.asarray(pc.fill_null(pc.cast(column, pa.int64(), safe=False), whole[0] - 1))
+        # an unsigned cell beyond int64 becomes one that no level is
+        cells = np.asarray(pc.fill_null(pc.cast(column, pa.int64(), safe=False), int(whole.min()) - 1))
         if np.array_equal(whole, np.arange(whole[0], whole[0] + len(whole))):
             return np.asarray(cells - float(whole[0]))
         order = np.argsort(whole)
@@ -132,7 +134,7 @@ def _binned(cells: Vector, attribute: Attribute) -> Vector:
     return np.where(np.isfinite(cells), np.clip(place, 0, attribute.size - 1), np.nan)
 
 
-def _whole_numbers(levels: Sequence[str]) -> np.ndarray | None:
+def _whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
     try:
         numbers = [int(level) for level in levels]
     except ValueError:
@@ -142,7 +144,7 @@ def _whole_numbers(levels: Sequence[str]) -> np.ndarray | None:
     return np.array(numbers, dtype=np.int64)
 
 
-def decoded(domain: Domain, codes: Matrix) -> pa.Table:
+def decoded(domain: Domain, codes: NDArray[np.int64]) -> pa.Table:
     """Codes as a table: whole-number levels as integers, bins as their middles, other levels as text."""
     columns = {}
     for place, attribute in enumerate(domain.attributes):
@@ -153,5 +155,5 @@ def decoded(domain: Domain, codes: Matrix) -> pa.Table:
             values = pa.array(whole, pa.int64())
         else:
             values = pa.array(attribute.levels, pa.large_string())
-        columns[attribute.name] = values.take(pa.array(codes[:, place].astype(np.int64)))
+        columns[attribute.name] = values.take(pa.array(codes[:, place]))
     return pa.table(columns)

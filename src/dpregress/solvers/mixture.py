@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from dpregress.releases import Clique, Domain, Matrix, Mixture, Vector
 
-_COMPONENTS = 50
+_COMPONENTS = 100
 _STEPS = 300
 _RATE = 0.1
 _SMALLEST_CHANCE = 1e-5

@@ -44,9 +44,9 @@ class NoisyBlocks(TableSolver):
             variance[places, places] = sigma**2 * np.sum(encoding**4, axis=0)
             variance[0, own] = variance[own, 0] = sigma**2 * np.sum(encoding**2, axis=0)
         for pair in domain.pairs:
-            j, k = (domain.columns_of(attribute) for attribute in pair)
-            gram[j, k], gram[k, j] = released.blocks[pair], released.blocks[pair].T
-            variance[j, k] = variance[k, j] = released.sigmas[pair] ** 2
+            first, second = (domain.columns_of(attribute) for attribute in pair)
+            gram[first, second], gram[second, first] = released.blocks[pair], released.blocks[pair].T
+            variance[first, second] = variance[second, first] = released.sigmas[pair] ** 2
         proportions = {clique: block / margins.count for clique, block in released.blocks.items()}
         scales = {clique: sigma / margins.count for clique, sigma in released.sigmas.items()}
         mixture = MixtureFit(domain, margins.chances).fit(proportions, scales)

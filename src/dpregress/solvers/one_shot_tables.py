@@ -105,11 +105,11 @@ class OneShotTables(TableSolver):
             variance[0, own] = variance[own, 0] = spread
             variance[np.arange(own.start, own.stop), np.arange(own.start, own.stop)] = spread
         for pair, distance, noise in zip(scores.pairs, scores.total, scores.sigmas, strict=True):
-            j, k = (domain.columns_of(attribute) for attribute in pair)
-            entries = (j.stop - j.start) * (k.stop - k.start)
+            first, second = (domain.columns_of(attribute) for attribute in pair)
+            entries = (first.stop - first.start) * (second.stop - second.start)
             unmeasured = max(float(distance), float(noise)) / entries / _MEAN_ABS
             spread = blocks.sigmas.get(pair, unmeasured) ** 2
-            variance[j, k] = variance[k, j] = spread
+            variance[first, second] = variance[second, first] = spread
         return variance
 
 

@@ -4,7 +4,7 @@ Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b
 generalised linear model with a canonical link. The error ``c - s(b)`` at the true coefficients is noise whose
 covariance S the noise law knows (of ``N g``, ``g = (w b, -1)``), plus sampling. With ``b_j ~ N(0, tau_j^2 I)``
 for the design columns of attribute j, and s linearised, ``s(b) = H b + const``, the posterior mean is
-``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM, with a weak pull towards 0): an
+``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM): an
 attribute whose moments are noise alone drops out, the others keep their size. S and H are renewed as b moves.
 
 Source: MacKay (1992), Tipping (2001), automatic relevance determination; docs/methods/marginals.md.
@@ -89,7 +89,7 @@ class _Sampled(Equations):
     """``c = E x m(x'b)`` over design rows that stand for the released mixture."""
 
     rounds = 12
-    slope_variance = 0.1
+    slope_variance = 1.0
 
     def __init__(self, design: Matrix) -> None:
         self.design = design
@@ -186,7 +186,7 @@ def solve_by_relevance(moments: Moments, groups: Sequence[int], equations: Equat
             half, coef = _posterior(near.slope, near.working, prior, noise)
             left = prior - np.einsum("ij,ij->j", half, half)
             grown = np.bincount(group[1:], weights=(coef**2 + left)[1:])
-            variances = np.maximum((grown + 2 * _LEAST_VARIANCE) / (count + 2), _LEAST_VARIANCE / 100)
+            variances = np.maximum(grown / count, _LEAST_VARIANCE)
     covariance = np.diag(prior) - half.T @ half
     gain = np.linalg.solve(near.slope @ (prior[:, None] * near.slope) + noise, near.slope * prior)
     return Shrunk(coef, covariance, gain.T @ private @ gain, near.slope, variances)

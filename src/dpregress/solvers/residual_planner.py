@@ -87,9 +87,7 @@ def planned(domain: Domain, target: int | None = None) -> dict[Clique, float]:
 def reconstructed(domain: Domain, released: Tables) -> dict[Clique, Matrix]:
     """One-way and pair tables from residuals, in counts."""
     count, sizes = released.blocks[()][0], domain.sizes
-    tables: dict[Clique, Matrix] = {
-        (j,): count / size + released.blocks[(j,)] for j, size in enumerate(sizes)
-    }
+    tables: dict[Clique, Matrix] = {(j,): count / size + released.blocks[(j,)] for j, size in enumerate(sizes)}
     for j, k in domain.pairs:
         tables[j, k] = (
             released.blocks[j, k]

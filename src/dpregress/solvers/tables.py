@@ -8,7 +8,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.queries import Ask, Blocks
-from dpregress.releases import Clique, Domain, Marginals, Mixture, Tables, Vector
+from dpregress.releases import Clique, Domain, Marginals, Matrix, Tables, Vector
 
 #: A released count below it is taken as it: proportions stay finite.
 _SMALLEST_COUNT = 1.0
@@ -74,12 +74,7 @@ def project(values: Vector) -> Vector:
     return np.asarray(np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], 0))
 
 
-def independent(chances: list[Vector], domain: Domain, count: float) -> dict[Clique, np.ndarray]:
+def independent(chances: list[Vector], domain: Domain, count: float) -> dict[Clique, Matrix]:
     """Blocks of all pairs as if attributes were independent, in the encoding of [-1, 1]."""
     means = [attribute.encoding.T @ chance for attribute, chance in zip(domain.attributes, chances, strict=True)]
     return {(j, k): count * np.outer(means[j], means[k]) for j, k in domain.pairs}
-
-
-def product_mixture(domain: Domain, chances: list[Vector]) -> Mixture:
-    """One component: independent attributes."""
-    return Mixture(domain, np.concatenate(chances)[None])

@@ -22,4 +22,6 @@ class Central(TrustModel):
             return Gaussian(spend)
         if isinstance(spend, ZCDP):
             return Exponential(spend)
-        raise NotAnswered(f"the curator adds Gaussian noise for a GDP event and chooses for a zCDP one, not for {spend}")
+        raise NotAnswered(
+            f"the curator adds Gaussian noise for a GDP event and chooses for a zCDP one, not for {spend}"
+        )
