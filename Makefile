@@ -37,6 +37,8 @@ bench: install
 	$(BIN)/python -m benchmarks.one_shot
 	$(BIN)/python -m benchmarks.utility
 	$(BIN)/python -m benchmarks.glm
+	$(BIN)/python -m benchmarks.marginals speed
+	$(BIN)/python -m benchmarks.marginals accuracy
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

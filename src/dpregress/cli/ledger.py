@@ -25,7 +25,11 @@ def ledger() -> None:
 @click.option("--dataset", required=True, help="Name of the data set.")
 @click.option("--epsilon", type=float, required=True, help="All that may ever be spent on it.")
 @click.option("--delta", type=float, required=True)
-def new(file: Path, dataset: str, epsilon: float, delta: float) -> None:
+@click.option(
+    "--neighbours", type=click.Choice(["replace", "add-remove"]), default="replace", show_default=True,
+    help="Fits protect a replaced record, marginals one that is there or not.",
+)  # fmt: skip
+def new(file: Path, dataset: str, epsilon: float, delta: float, neighbours: str) -> None:
     """Open a budget for a data set in FILE (made if it is not there). It can never be changed.
 
     \b
@@ -33,8 +37,10 @@ def new(file: Path, dataset: str, epsilon: float, delta: float) -> None:
       dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
     """
     from dpregress import ApproxDP, SQLiteLedger
+    from dpregress.accounting import Relation
 
-    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta))
+    relation = Relation.REPLACE_ONE if neighbours == "replace" else Relation.ADD_REMOVE
+    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), relation=relation)
     account = opened.account
     click.echo(
         f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "

@@ -12,6 +12,7 @@ from dpregress.cli.check import check
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
+from dpregress.cli.marginals import marginals
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.errors import DPRegressError
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, public, check, ledger, experiment):
+for command in (fit, predict, public, check, ledger, marginals, experiment):
     cli.add_command(command)
 
 

@@ -74,9 +74,9 @@ class NoiseSource(ABC):
     def _draw(self, value: Vector, sigma: float) -> Vector:
         """Add the noise to a finite vector."""
 
-    @abstractmethod
-    def _choose(self, scores: Vector, scale: float) -> int:
+    def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002 - a source may serve sums alone
         """The noisy maximum of a finite vector."""
+        raise UnsafeNoise(f"{type(self).__name__} does not choose")
 
 
 class SecureSource(NoiseSource):

@@ -176,15 +176,16 @@ class Schema:
 def _column(name: str, table: Any) -> Column:
     if not isinstance(table, dict):
         raise SchemaError(f"schema entry {name!r} is not a table: write [{name}] with lower, upper or levels")
-    unknown = set(table) - {"lower", "upper", "unit", "levels"}
-    if unknown or ("levels" in table and len(table) > 1):
-        raise SchemaError(f"schema column {name!r} takes lower, upper and unit, or levels")
+    unknown = set(table) - {"lower", "upper", "unit", "levels", "ordered"}
+    if unknown or ("levels" in table and set(table) - {"levels", "ordered"}):
+        raise SchemaError(f"schema column {name!r} takes lower, upper and unit, or levels and ordered")
     if "levels" in table:
         levels = table["levels"]
         if not isinstance(levels, list) or not all(isinstance(level, str | int | float) for level in levels):
             raise SchemaError(f"levels of {name!r} must be a list of texts or numbers")
         # a truth value is written as tables write it in text
-        return Categorical(tuple(str(level).lower() if isinstance(level, bool) else str(level) for level in levels))
+        texts = tuple(str(level).lower() if isinstance(level, bool) else str(level) for level in levels)
+        return Categorical(texts, ordered=bool(table.get("ordered", False)))
     try:
         lower, upper = (None if table.get(key) is None else float(table[key]) for key in ("lower", "upper"))
         unit = table.get("unit", "")

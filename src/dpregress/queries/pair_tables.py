@@ -359,7 +359,7 @@ class CentredTables(CodedQuery[Tables]):
         if len(clique) == 1:
             return np.full(block.shape, block.sum())
         rows, columns = block.shape
-        margins = rows * block.sum(axis=0, keepdims=True) + columns * block.sum(axis=1, keepdims=True)
+        margins = columns * block.sum(axis=0, keepdims=True) + rows * block.sum(axis=1, keepdims=True)
         return np.asarray(margins - block.sum())
 
     def contribution(self) -> float:

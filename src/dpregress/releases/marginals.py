@@ -118,6 +118,8 @@ class Marginals:
         Of ``gram``: exact for unbiased releases, a working law where a mixture was fitted.
     mixture : Mixture
     events : tuple of Event
+    level_error : ndarray of shape (levels,)
+        Standard deviation of the noise in each level's released count.
     """
 
     domain: Domain
@@ -126,6 +128,7 @@ class Marginals:
     noise: NoiseLaw
     mixture: Mixture
     events: tuple[Event, ...]
+    level_error: Vector
 
     def groups(self, features: Sequence[str]) -> list[int]:
         """Which feature each design column but the constant belongs to."""

@@ -6,15 +6,18 @@ import math
 
 from scipy.special import ndtr
 
-from dpregress.accounting import PrivacyStatement
+from dpregress.accounting import PrivacyStatement, Relation
 from dpregress.accounting.events import ApproxDP
+
+#: What neighbours differ by.
+_CHANGE = {Relation.REPLACE_ONE: "replaced by any other", Relation.ADD_REMOVE: "left out, or another added"}
 
 
 def guarantee(privacy: PrivacyStatement) -> list[str]:
     """Sentences that say what is promised, to whom, and on what it rests."""
     unit = privacy.unit
     sentences = [
-        f"What is published here would look almost the same if any one {unit} had been replaced by any other.",
+        f"What is published here would look almost the same if any one {unit} had been {_CHANGE[privacy.relation]}.",
         attacker(privacy.mu),
         f"In the usual terms: {total(privacy)}.",
         f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before anything was computed "

@@ -191,4 +191,5 @@ class AIM(TableSolver):
             variance[domain.columns_of(j), domain.columns_of(k)] = block
             variance[domain.columns_of(k), domain.columns_of(j)] = block.T
         gram = count * mixture.design_moment
-        return Marginals(domain, count, gram, Entrywise(variance), mixture, tuple(self._events))
+        errors = np.repeat([self._sigmas[clique] for clique in self._singles], domain.sizes)
+        return Marginals(domain, count, gram, Entrywise(variance), mixture, tuple(self._events), errors)

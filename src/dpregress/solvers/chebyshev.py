@@ -26,8 +26,8 @@ def chebyshev_coefficients(degree: int, radius: float) -> Vector:
 
     Examples
     --------
-    >>> chebyshev_coefficients(2, 6.0).round(6).tolist()
-    [-0.693147, 0.5, -0.070758]
+    >>> chebyshev_coefficients(2, 6.0).round(5).tolist()
+    [-0.69315, 0.5, -0.07076]
     """
     if degree < 1 or not (np.isfinite(radius) and radius > 0):
         raise InvalidInput(f"degree must be at least 1 and radius positive, not {degree} and {radius}")

@@ -50,4 +50,6 @@ class NoisyBlocks(TableSolver):
         proportions = {clique: block / margins.count for clique, block in released.blocks.items()}
         scales = {clique: sigma / margins.count for clique, sigma in released.sigmas.items()}
         mixture = MixtureFit(domain, margins.chances).fit(proportions, scales)
-        return Marginals(domain, margins.count, gram, Entrywise(variance), mixture, released.events)
+        return Marginals(
+            domain, margins.count, gram, Entrywise(variance), mixture, released.events, margins.level_error(domain)
+        )

@@ -73,9 +73,8 @@ class OneShotTables(TableSolver):
         moment = mixture.design_moment
         gram = margins.count * (moment + self._residual(moment, blocks, margins.count))
         noise = Entrywise(self._variance(margins, scores, blocks))
-        return Marginals(
-            domain, margins.count, gram, noise, mixture, (*margins.tables.events, *scores.events, *blocks.events)
-        )
+        events = (*margins.tables.events, *scores.events, *blocks.events)
+        return Marginals(domain, margins.count, gram, noise, mixture, events, margins.level_error(domain))
 
     def _plan(self, scores: Scores) -> Plan:
         domain = self.domain

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.queries import Ask, CentredTables
-from dpregress.releases import Clique, Domain, Marginals, Matrix, Tables
+from dpregress.releases import Clique, Domain, Marginals, Matrix, Mixture, Tables, Vector
 from dpregress.releases.residual_noise import ResidualNoise
 from dpregress.solvers.mixture import MixtureFit
 from dpregress.solvers.tables import TableSolver, project
@@ -64,7 +64,14 @@ class ResidualPlanner(TableSolver):
         scales = {clique: released.sigmas[clique] / count for clique in tables}
         proportions = {clique: table / count for clique, table in tables.items()}
         mixture = MixtureFit(domain.nominal, chances).fit(proportions, scales)
-        return Marginals(domain, count, gram, noise, type(mixture)(domain, mixture.chances), released.events)
+        mixture = Mixture(domain, mixture.chances)
+        return Marginals(domain, count, gram, noise, mixture, released.events, self._level_error(released))
+
+    def _level_error(self, released: Tables) -> Vector:
+        """``t_j = s_0 z_0 / k_j + s_j P_j z_j`` in every level."""
+        sigmas, sizes = released.sigmas, self.domain.sizes
+        errors = [math.hypot(sigmas[()] / k, sigmas[(j,)] * math.sqrt(1 - 1 / k)) for j, k in enumerate(sizes)]
+        return np.repeat(errors, sizes)
 
 
 def planned(domain: Domain, target: int | None = None) -> dict[Clique, float]:

@@ -52,6 +52,10 @@ class OneWays:
         cliques: list[Clique] = [(j,) for j in range(len(domain.attributes))]
         return cls(ask(Blocks(domain, cliques), spend), domain)
 
+    def level_error(self, domain: Domain) -> Vector:
+        """Standard deviation of each level's noisy count."""
+        return np.repeat([self.tables.sigmas[(j,)] for j in range(len(domain.sizes))], domain.sizes)
+
     def proportions(self) -> tuple[dict[Clique, Vector], dict[Clique, float]]:
         """The noisy tables and their noise as proportions, as a mixture is fitted to them."""
         tables = self.tables
