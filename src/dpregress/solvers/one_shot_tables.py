@@ -21,7 +21,7 @@ import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.queries import Ask, Blocks, PairDistances
-from dpregress.releases import Clique, Domain, Entrywise, Marginals, Matrix, Scores, Tables, Vector
+from dpregress.releases import Clique, Domain, Entrywise, Marginals, Matrix, Mixture, Scores, Tables, Vector
 from dpregress.solvers.mixture import MixtureFit
 from dpregress.solvers.tables import OneWays, TableSolver, independent
 
@@ -70,8 +70,7 @@ class OneShotTables(TableSolver):
         tables |= {clique: block / margins.count for clique, block in blocks.blocks.items()}
         sigmas |= {clique: sigma / margins.count for clique, sigma in blocks.sigmas.items()}
         mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
-        moment = mixture.design_moment
-        gram = margins.count * (moment + self._residual(moment, blocks, margins.count))
+        gram = margins.count * (mixture.design_moment + self._residual(mixture, margins, blocks))
         noise = Entrywise(self._variance(margins, scores, blocks))
         events = (*margins.tables.events, *scores.events, *blocks.events)
         return Marginals(domain, margins.count, gram, noise, mixture, events, margins.level_error(domain))
@@ -82,15 +81,20 @@ class OneShotTables(TableSolver):
         weights = np.array([_TARGET_WEIGHT if self.target in pair else 1.0 for pair in scores.pairs])
         return plan_blocks(scores.pairs, np.maximum(scores.total, 0), entries, weights, self.measured)
 
-    def _residual(self, moment: Matrix, blocks: Tables, count: float) -> Matrix:
-        """What the measured blocks say beyond the mixture, each shrunk towards it."""
+    def _residual(self, mixture: Mixture, margins: OneWays, blocks: Tables) -> Matrix:
+        """What the released tables say beyond the mixture, each shrunk towards it, as proportions."""
+        domain, moment, count = self.domain, mixture.design_moment, margins.count
         residual = np.zeros_like(moment)
+        for j, attribute in enumerate(domain.attributes):
+            own, encoding = domain.columns_of(j), attribute.encoding
+            released, sigma = margins.tables.blocks[(j,)], margins.tables.sigmas[(j,)]
+            beyond = shrunk(released / count - mixture.one_way(j), sigma / count)
+            residual[0, own] = residual[own, 0] = encoding.T @ beyond
+            residual[own, own] = encoding.T @ (beyond[:, None] * encoding)
         for clique, block in blocks.blocks.items():
-            j, k = (self.domain.columns_of(attribute) for attribute in clique)
-            beyond = block / count - moment[j, k]
-            noise = max(beyond.size - 2, 1) * (blocks.sigmas[clique] / count) ** 2
-            kept = max(0.0, 1 - noise / max(float(np.sum(beyond**2)), 1e-300))
-            residual[j, k], residual[k, j] = kept * beyond, kept * beyond.T
+            first, second = (domain.columns_of(attribute) for attribute in clique)
+            beyond = shrunk(block / count - moment[first, second], blocks.sigmas[clique] / count)
+            residual[first, second], residual[second, first] = beyond, beyond.T
         return residual
 
     def _variance(self, margins: OneWays, scores: Scores, blocks: Tables) -> Matrix:
@@ -110,6 +114,12 @@ class OneShotTables(TableSolver):
             spread = blocks.sigmas.get(pair, unmeasured) ** 2
             variance[first, second] = variance[second, first] = spread
         return variance
+
+
+def shrunk(residual: Matrix, sigma: float) -> Matrix:
+    """The residual after James and Stein: towards 0 by as much of it as its noise explains."""
+    noise = max(residual.size - 2, 1) * sigma**2
+    return np.asarray(max(0.0, 1 - noise / max(float(np.sum(residual**2)), 1e-300)) * residual)
 
 
 def plan_blocks(pairs: tuple[Clique, ...], errors: Vector, entries: Vector, weights: Vector, budget: GDP) -> Plan:
