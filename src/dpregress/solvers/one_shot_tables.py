@@ -15,19 +15,22 @@ James and Stein. The sum may be indefinite: the regressions that follow know the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.queries import Ask, Blocks, PairDistances
-from dpregress.releases import Clique, Domain, Entrywise, Marginals, Matrix, Mixture, Scores, Tables, Vector
+from dpregress.releases import Clique, Domain, Entrywise, Marginals, Matrix, Mixture, Scores, Vector
 from dpregress.solvers.mixture import MixtureFit
 from dpregress.solvers.tables import OneWays, TableSolver, independent
 
 _SHARES = (0.1, 0.05, 0.85)
 #: Pairs with the target, and all others.
 _TARGET_WEIGHT = 10.0
+#: Noises by which a pair must be away from independence to count as dependent.
+_FAR = 2.0
 _MEAN_ABS = math.sqrt(2 / math.pi)
 
 
@@ -63,15 +66,21 @@ class OneShotTables(TableSolver):
     def estimate(self, ask: Ask) -> Marginals:
         domain = self.domain
         margins = OneWays.asked(ask, domain, self.margins)
-        scores = ask(PairDistances(domain, independent(margins.chances, domain, margins.count)), self.distances)
+        references = independent(margins.chances, domain, margins.count)
+        scores = ask(PairDistances(domain, references), self.distances)
         plan = self._plan(scores)
         blocks = ask(Blocks(domain, plan.cliques, [math.sqrt(share) for share in plan.shares]), self.measured)
         tables, sigmas = margins.proportions()
-        tables |= {clique: block / margins.count for clique, block in blocks.blocks.items()}
-        sigmas |= {clique: sigma / margins.count for clique, sigma in blocks.sigmas.items()}
+        left = self._left_out(scores)
+        # a pair that shows no distance from independence is taken for independent: the mixture must not make up any
+        near = [pair for pair, far in zip(scores.pairs, scores.total > _FAR * scores.sigmas, strict=True) if not far]
+        known = {pair: references[pair] for pair in near} | blocks.blocks
+        known_sigmas = {pair: left[pair] for pair in near} | blocks.sigmas
+        tables |= {clique: block / margins.count for clique, block in known.items()}
+        sigmas |= {clique: sigma / margins.count for clique, sigma in known_sigmas.items()}
         mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
-        gram = margins.count * (mixture.design_moment + self._residual(mixture, margins, blocks))
-        noise = Entrywise(self._variance(margins, scores, blocks))
+        gram = margins.count * (mixture.design_moment + self._residual(mixture, margins, known, known_sigmas))
+        noise = Entrywise(self._variance(margins, left | blocks.sigmas))
         events = (*margins.tables.events, *scores.events, *blocks.events)
         return Marginals(domain, margins.count, gram, noise, mixture, events, margins.level_error(domain))
 
@@ -81,7 +90,9 @@ class OneShotTables(TableSolver):
         weights = np.array([_TARGET_WEIGHT if self.target in pair else 1.0 for pair in scores.pairs])
         return plan_blocks(scores.pairs, np.maximum(scores.total, 0), entries, weights, self.measured)
 
-    def _residual(self, mixture: Mixture, margins: OneWays, blocks: Tables) -> Matrix:
+    def _residual(
+        self, mixture: Mixture, margins: OneWays, blocks: Mapping[Clique, Matrix], sigmas: Mapping[Clique, float]
+    ) -> Matrix:
         """What the released tables say beyond the mixture, each shrunk towards it, as proportions."""
         domain, moment, count = self.domain, mixture.design_moment, margins.count
         residual = np.zeros_like(moment)
@@ -91,13 +102,21 @@ class OneShotTables(TableSolver):
             beyond = shrunk(released / count - mixture.one_way(j), sigma / count)
             residual[0, own] = residual[own, 0] = encoding.T @ beyond
             residual[own, own] = encoding.T @ (beyond[:, None] * encoding)
-        for clique, block in blocks.blocks.items():
+        for clique, block in blocks.items():
             first, second = (domain.columns_of(attribute) for attribute in clique)
-            beyond = shrunk(block / count - moment[first, second], blocks.sigmas[clique] / count)
+            beyond = shrunk(block / count - moment[first, second], sigmas[clique] / count)
             residual[first, second], residual[second, first] = beyond, beyond.T
         return residual
 
-    def _variance(self, margins: OneWays, scores: Scores, blocks: Tables) -> Matrix:
+    def _left_out(self, scores: Scores) -> dict[Clique, float]:
+        """Typical distance of an entry from independence, by the noisy distance of its block or that one's noise."""
+        found = {}
+        for pair, distance, noise in zip(scores.pairs, scores.total, scores.sigmas, strict=True):
+            entries = math.prod(len(self.domain.attributes[j].columns) for j in pair)
+            found[pair] = max(float(distance), float(noise)) / entries / _MEAN_ABS
+        return found
+
+    def _variance(self, margins: OneWays, sigmas: Mapping[Clique, float]) -> Matrix:
         """Working variances of the matrix's entries: of measured blocks their noise, of others their distance."""
         domain = self.domain
         variance = np.zeros((domain.width, domain.width))
@@ -107,12 +126,9 @@ class OneShotTables(TableSolver):
             spread = sigma**2 * np.sum(attribute.encoding**2, axis=0) / 2  # the mixture halves it, about
             variance[0, own] = variance[own, 0] = spread
             variance[np.arange(own.start, own.stop), np.arange(own.start, own.stop)] = spread
-        for pair, distance, noise in zip(scores.pairs, scores.total, scores.sigmas, strict=True):
+        for pair, sigma in sigmas.items():
             first, second = (domain.columns_of(attribute) for attribute in pair)
-            entries = (first.stop - first.start) * (second.stop - second.start)
-            unmeasured = max(float(distance), float(noise)) / entries / _MEAN_ABS
-            spread = blocks.sigmas.get(pair, unmeasured) ** 2
-            variance[first, second] = variance[second, first] = spread
+            variance[first, second] = variance[second, first] = sigma**2
         return variance
 
 
