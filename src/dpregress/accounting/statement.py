@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,9 @@ class PrivacyStatement:
         budgets = (", ".join(f"{name} = {value:g}" for name, value in part.parameters().items()) for part in parts)
         parameters = " + ".join(budgets)
         seeded = " (seeded noise: no protection)" if self.seeded else ""
-        return f"{parameters} for {self.relation.value} {self.unit}, mu = {self.mu:.4g} in all{seeded}"
+        finite = math.isfinite(self.mu)
+        total = f"mu = {self.mu:.4g}" if finite else f"rho = {self.promise.rho:.4g}"
+        return f"{parameters} for {self.relation.value} {self.unit}, {total} in all{seeded}"
 
     def encode(self) -> dict[str, Any]:
         """Plain values, for JSON."""
