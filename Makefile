@@ -40,6 +40,8 @@ bench: install
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.local
 	$(BIN)/python -m benchmarks.vertical
+	$(BIN)/python -m benchmarks.marginals speed
+	$(BIN)/python -m benchmarks.marginals accuracy
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

@@ -24,6 +24,7 @@ from dpregress import (
     DPPoissonRegressor,
     DPRidge,
     LocalGLM,
+    MarginalsRegression,
     MemoryLedger,
     Numeric,
     PublicMoments,
@@ -31,20 +32,25 @@ from dpregress import (
     SQLiteLedger,
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
-from dpregress.mechanisms import Gaussian, Mechanism, UnitVector
+from dpregress.mechanisms import Exponential, Gaussian, Mechanism, UnitVector
 from dpregress.mechanisms.mixing import MIXINGS, mixing_of
 from dpregress.papers.cao2026 import PublishedRidge
+from dpregress.public.coding import domain_of
 from dpregress.public.facts import Facts
 from dpregress.public.response import cross_weight
 from dpregress.public.whitening import Start
 from dpregress.queries import (
     Binomial,
+    Blocks,
+    CentredTables,
     ClippedGradient,
     ClippedScore,
     Family,
     Gamma,
     MeanResidual,
     MixedRows,
+    ModelErrors,
+    PairDistances,
     Poisson,
     Predictions,
     PublishedHessian,
@@ -56,9 +62,11 @@ from dpregress.queries import (
     family_of,
 )
 from dpregress.queries import Gaussian as GaussianFamily
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
+from dpregress.queries.pair_tables import CodedQuery
+from dpregress.releases import Domain, Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.rows import (
     ArraySource,
+    LevelRows,
     PrivateRows,
     RawRows,
     ResponseRows,
@@ -67,6 +75,11 @@ from dpregress.rows import (
     WhitenedRows,
 )
 from dpregress.solvers import OneShot, Residual, ScoreSteps, Solver
+from dpregress.solvers.aim import AIM
+from dpregress.solvers.noisy_blocks import NoisyBlocks
+from dpregress.solvers.one_shot_tables import OneShotTables
+from dpregress.solvers.residual_planner import ResidualPlanner, planned
+from dpregress.solvers.tables import TableSolver
 from dpregress.trust import Central, Local, TrustModel, TwoRounds, Vertical
 
 Rng = np.random.Generator
@@ -177,6 +190,8 @@ def _raw_row(frame: Frame, direction: Vector, response: float) -> tuple[Vector, 
     return x, scale.centre + scale.scale * response / weight
 
 
+#: Row maps of coded rows, each made from a domain; tests/laws/test_coded.py.
+CODED_ROW_MAPS: tuple[type[RowMap], ...] = (LevelRows,)
 #: Row maps, each made from a frame.
 ROW_MAPS: tuple[Callable[[Frame], RowMap], ...] = (WhitenedRows, ResponseRows)
 
@@ -279,6 +294,91 @@ QUERIES = (
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
+)
+
+# ---------------------------------------------------------------- coded rows: domains, queries, mechanisms
+
+
+def _domain(sizes: tuple[int, ...], numeric: tuple[int, ...]) -> Domain:
+    names = tuple(f"c{j}" for j in range(len(sizes)))
+    levels = {name: range(size) for name, size in zip(names, sizes, strict=True)}
+    return domain_of(Schema.from_levels(levels, numeric=[names[j] for j in numeric]))
+
+
+#: Public domains of coded tables.
+DOMAINS = {
+    "classes": _domain((2, 3, 5), ()),
+    "mixed": _domain((4, 2, 7, 3), (0, 2)),
+    "numbers": _domain((5, 9, 2), (0, 1, 2)),
+}
+
+
+def coded_rows(rng: Rng, domain: Domain, rows: int) -> RawRows:
+    """Codes of every kind: declared, at both ends, and cells that are none."""
+    sizes = np.array(domain.sizes)
+    x = rng.integers(0, sizes, size=(rows, len(sizes))).astype(np.float64)
+    ends = rng.random(rows) < 0.3
+    x[ends] = np.where(rng.random((ends.sum(), 1)) < 0.5, 0, sizes - 1)
+    strange = np.array([np.nan, np.inf, -np.inf, -1.0, 1e300, 0.5, 1e9, -1e-310])
+    hit = rng.random(x.shape) < 0.1
+    x[hit] = rng.choice(strange, hit.sum())
+    return RawRows(x, None)
+
+
+@dataclass(frozen=True)
+class CodedEntry:
+    """A query over coded rows."""
+
+    name: str
+    make: Callable[[Domain, Rng], CodedQuery[Any]]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _weighted_blocks(domain: Domain, rng: Rng) -> Blocks:
+    return Blocks(domain, domain.pairs, np.exp(rng.normal(size=len(domain.pairs))).tolist())
+
+
+def _references(domain: Domain, rng: Rng) -> dict[tuple[int, ...], Matrix]:
+    shapes = {(j, k): [len(domain.attributes[a].columns) for a in (j, k)] for j, k in domain.pairs}
+    return {pair: rng.normal(size=shape) * rng.choice([0.0, 10.0]) for pair, shape in shapes.items()}
+
+
+def _model_errors(domain: Domain, rng: Rng) -> ModelErrors:
+    sizes = domain.sizes
+    models = {clique: rng.exponential(size=[sizes[j] for j in clique]) for clique in [(0,), *domain.pairs]}
+    return ModelErrors(domain, models, rng.uniform(1, 5, len(models)).tolist(), rng.normal(size=len(models)).tolist())
+
+
+CODED_QUERIES = (
+    CodedEntry("one-way tables", lambda d, _: Blocks(d, [(j,) for j in range(len(d.attributes))])),
+    CodedEntry("weighted blocks", _weighted_blocks),
+    CodedEntry("pair distances", lambda d, r: PairDistances(d, _references(d, r))),
+    CodedEntry("model errors", _model_errors),
+    CodedEntry("centred tables", lambda d, _: CentredTables(d, planned(d))),
+)
+
+#: Mechanisms that choose, with the event they spend.
+CHOICES: tuple[tuple[type[Mechanism], Callable[[ZCDP], Mechanism]], ...] = ((Exponential, Exponential),)
+
+
+@dataclass(frozen=True)
+class TableSolverEntry:
+    """A method that estimates marginals, and how to make one within a budget."""
+
+    kind: type[TableSolver]
+    make: Callable[[Domain, float], tuple[Event, TableSolver]]
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+TABLE_SOLVERS = (
+    TableSolverEntry(OneShotTables, lambda d, mu: (GDP(mu), OneShotTables(d, GDP(mu), 0))),
+    TableSolverEntry(ResidualPlanner, lambda d, mu: (GDP(mu), ResidualPlanner(d, GDP(mu), 0))),
+    TableSolverEntry(NoisyBlocks, lambda d, mu: (GDP(mu), NoisyBlocks(d, GDP(mu)))),
+    TableSolverEntry(AIM, lambda d, mu: (ZCDP(mu**2 / 2), AIM(d, ZCDP(mu**2 / 2)))),
 )
 
 # ---------------------------------------------------------------- mechanisms, trust models, ledgers, events
@@ -486,3 +586,5 @@ ESTIMATORS = (
 
 #: Estimators whose budget is each user's own: their laws are in ``tests/estimators/test_local.py``.
 LOCAL_ESTIMATORS: tuple[type[Any], ...] = (LocalGLM,)
+#: Estimators of one column of a coded table, whose laws are in tests/laws/test_coded.py.
+TABLE_ESTIMATORS = (MarginalsRegression,)

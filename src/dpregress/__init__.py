@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DPPoissonRegressor,
         DPRidge,
         LocalGLM,
+        MarginalsRegression,
         VerticalRegression,
     )
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
@@ -43,6 +44,7 @@ _EXPORTS = {
     "DPPoissonRegressor": "estimators",
     "DPRidge": "estimators",
     "LocalGLM": "estimators",
+    "MarginalsRegression": "estimators",
     "MemoryLedger": "accounting",
     "Numeric": "public",
     "PrivacyStatement": "accounting",
@@ -66,6 +68,7 @@ __all__ = [
     "DPPoissonRegressor",
     "DPRidge",
     "LocalGLM",
+    "MarginalsRegression",
     "MemoryLedger",
     "Numeric",
     "PrivacyStatement",

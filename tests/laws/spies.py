@@ -26,6 +26,9 @@ class Silent(NoiseSource):
     def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002
         return value
 
+    def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002
+        return int(scores.argmax())
+
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
@@ -37,6 +40,7 @@ def watched() -> Iterator[list[str]]:
             (Reservation, "draw", DRAW),
             *((cls, "chunks", READ) for cls in descendants(Source)),
             *((cls, "add_gaussian", NOISE) for cls in (NoiseSource, *descendants(NoiseSource))),
+            (NoiseSource, "choose", NOISE),
         ]
         for cls, name, step in watched_methods:
             if name in vars(cls):

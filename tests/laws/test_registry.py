@@ -19,6 +19,7 @@ from dpregress.mechanisms import Mechanism
 from dpregress.queries import Query
 from dpregress.rows import RowMap
 from dpregress.solvers import Solver
+from dpregress.solvers.tables import TableSolver
 from dpregress.trust import TrustModel
 from tests import registry
 
@@ -38,11 +39,19 @@ def concrete(base: type) -> Iterator[type]:
 
 def registered() -> dict[type, Iterable[Any]]:
     rng = np.random.default_rng()
-    frame = registry.FRAMES["plain"](rng)
+    frame, domain = registry.FRAMES["plain"](rng), registry.DOMAINS["mixed"]
     return {
-        RowMap: registry.ROW_MAPS,
-        Query: [type(entry.make(frame, rng)) for entry in registry.QUERIES],
-        Mechanism: [*(entry.kind for entry in registry.MECHANISMS), *registry.OTHER_MECHANISMS],
+        RowMap: (*registry.ROW_MAPS, *registry.CODED_ROW_MAPS),
+        Query: [
+            *(type(entry.make(frame, rng)) for entry in registry.QUERIES),
+            *(type(entry.make(domain, rng)) for entry in registry.CODED_QUERIES),
+        ],
+        Mechanism: [
+            *(entry.kind for entry in registry.MECHANISMS),
+            *registry.OTHER_MECHANISMS,
+            *(kind for kind, _ in registry.CHOICES),
+        ],
+        TableSolver: [entry.kind for entry in registry.TABLE_SOLVERS],
         TrustModel: [type(entry.make()) for entry in registry.TRUST],
         Solver: [entry.kind for entry in registry.SOLVERS],
         Ledger: [entry.kind for entry in registry.LEDGERS],
@@ -56,7 +65,7 @@ def check_registered(base: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "base", [RowMap, Query, Mechanism, TrustModel, Solver, Ledger, Event], ids=lambda cls: cls.__name__
+    "base", [RowMap, Query, Mechanism, TrustModel, Solver, TableSolver, Ledger, Event], ids=lambda cls: cls.__name__
 )
 def test_every_class_is_registered(base: type) -> None:
     check_registered(base)
@@ -65,7 +74,8 @@ def test_every_class_is_registered(base: type) -> None:
 def test_every_exported_estimator_is_registered() -> None:
     exported = {getattr(module, name) for module in (dpregress, dpregress.estimators) for name in module.__all__}
     estimators = {cls for cls in exported if isinstance(cls, type) and issubclass(cls, BaseEstimator)}
-    missing = estimators - {entry.kind for entry in registry.ESTIMATORS} - set(registry.LOCAL_ESTIMATORS)
+    elsewhere = {*registry.LOCAL_ESTIMATORS, *registry.TABLE_ESTIMATORS}
+    missing = estimators - {entry.kind for entry in registry.ESTIMATORS} - elsewhere
     assert not missing, f"add to tests/registry.py: {sorted(cls.__name__ for cls in missing)}"
 
 

@@ -21,7 +21,7 @@ def moments(noise: Entrywise | Isotropic, order: int = 4) -> Moments:
 
 def as_entries(sigma: float, order: int = 4) -> Entrywise:
     """Isotropic noise on svec, said entry by entry."""
-    return Entrywise(np.where(np.eye(order, dtype=bool), sigma, sigma / math.sqrt(2)))
+    return Entrywise.of_scales(np.where(np.eye(order, dtype=bool), sigma, sigma / math.sqrt(2)))
 
 
 def test_isotropic_noise_said_by_entries(seed: int) -> None:
@@ -37,7 +37,7 @@ def test_covariance_of_coefficients(seed: int) -> None:
     """Against 20,000 drawn matrices: squares along three directions, 10 standard deviations of their mean wide."""
     rng = np.random.default_rng(seed)
     sigma = rng.uniform(0.1, 1.0, size=(4, 4))
-    law = Entrywise((sigma + sigma.T) / 2)
+    law = Entrywise.of_scales((sigma + sigma.T) / 2)
     release = moments(law)
     coef = rng.normal(size=3)
     covariance = privacy_covariance(release, coef, np.eye(3))
@@ -63,4 +63,4 @@ def test_sums() -> None:
 @pytest.mark.parametrize("sigma", [[[1.0, 2.0], [3.0, 1.0]], [[-1.0]], [[math.nan]]])
 def test_what_is_no_law(sigma: list[list[float]]) -> None:
     with pytest.raises(InvalidInput):
-        Entrywise(np.array(sigma))
+        Entrywise.of_scales(np.array(sigma))

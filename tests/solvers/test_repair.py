@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpregress.releases import Frame, Isotropic, Moments, NoiseLaw, svec
+from dpregress.releases import Entrywise, Frame, Isotropic, Moments, NoiseLaw, svec
 from dpregress.solvers.repair import floored, gram_floor, noise_norm
 
 
@@ -60,10 +60,11 @@ def test_the_floor_vanishes_with_the_noise_and_is_never_below_it() -> None:
     assert sorted(floors.values()) == list(floors.values())
 
 
-def test_unknown_noise_has_no_norm() -> None:
-    class Unknown(NoiseLaw):
-        def __add__(self, other: NoiseLaw) -> NoiseLaw:
-            return self
-
-    with pytest.raises(TypeError, match="no spectral norm"):
-        noise_norm(moments(Unknown()))
+def test_entrywise_noise_of_one_scale_has_the_norm_of_isotropic_noise() -> None:
+    """Variance 1 on the diagonal and 1/2 beside it is what isotropic noise on svec is: equal up to the diagonal."""
+    isotropic = moments(Isotropic(1.0))
+    order = len(isotropic.total)
+    entrywise = moments(Entrywise((np.ones((order, order)) + np.eye(order)) / 2))
+    assert noise_norm(entrywise) == pytest.approx(noise_norm(isotropic), rel=0.5)
+    vector = np.arange(1.0, order + 1)
+    np.testing.assert_allclose(entrywise.noise.product_covariance(vector), isotropic.noise.product_covariance(vector))

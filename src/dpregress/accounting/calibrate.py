@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpregress.accounting.events import GDP, Event
+from scipy.optimize import brentq
+
+from dpregress.accounting.convert import zcdp_epsilon
+from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Event
 from dpregress.errors import InvalidInput
 
 #: Far above what a sampler's grid takes of a release (2^-40).
@@ -46,3 +49,26 @@ def split(budget: GDP, shares: Sequence[float]) -> tuple[GDP, ...]:
     if not shares or min(shares) <= 0 or not math.isfinite(total):
         raise InvalidInput("shares of a budget must be positive and finite")
     return tuple(GDP(budget.mu * math.sqrt(share / total)) for share in shares)
+
+
+def zcdp_promise(budget: Event) -> ZCDP:
+    """The whole budget as one zCDP event: what a fit that also chooses by the exponential mechanism reserves.
+
+    Of (epsilon, delta) it is the largest rho that :func:`dpregress.accounting.convert.zcdp_epsilon` allows.
+
+    Raises
+    ------
+    InvalidInput
+        For a budget that is neither.
+    """
+    if isinstance(budget, ZCDP):
+        return budget
+    if not isinstance(budget, ApproxDP):
+        raise InvalidInput(f"this method takes ApproxDP(epsilon, delta) or ZCDP(rho), not {budget}")
+
+    def excess(log_rho: float) -> float:
+        return zcdp_epsilon(math.exp(log_rho), budget.delta0) - budget.epsilon0
+
+    # rho below eps, since rho-zCDP implies an epsilon of at least rho
+    root = float(brentq(excess, math.log(budget.epsilon0) - 60, math.log(budget.epsilon0), xtol=1e-10))
+    return ZCDP(math.exp(root) * (1 - 1e-9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,15 +74,16 @@ class PrivacyStatement:
         seeded = " (seeded noise: no protection)" if self.seeded else ""
         unit = Unit(self.unit, self.max_rows_per_unit).describe()
         row = "" if self.max_rows_per_unit is None else f" ({self.record_mu:.4g} for one row)"
-        return f"{parameters} for {self.relation.value} {unit}, mu = {self.mu:.4g} in all{row}{seeded}"
+        total = f"mu = {self.mu:.4g}" if math.isfinite(self.mu) else f"rho = {self.promise.rho:.4g}"
+        return f"{parameters} for {self.relation.value} {unit}, {total} in all{row}{seeded}"
 
     def encode(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "unit": self.unit,
             "max_rows_per_unit": self.max_rows_per_unit,
-            "unit_mu": self.mu,
-            "record_mu": self.record_mu,
+            "unit_mu": _known(self.mu),
+            "record_mu": _known(self.record_mu),
             "relation": self.relation.value,
             "budget": self.budget.encode(),
             "promise": self.promise.encode(),
@@ -131,3 +133,8 @@ def together(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
         recorded=first.recorded if all(statement.recorded for statement in statements) else None,
         max_rows_per_unit=first.max_rows_per_unit,
     )
+
+
+def _known(mu: float) -> float | None:
+    """A number for JSON; None where a guarantee is in no Gaussian terms."""
+    return mu if math.isfinite(mu) else None

@@ -26,7 +26,11 @@ def ledger() -> None:
 @click.option("--epsilon", type=float, required=True, help="All that may ever be spent on it.")
 @click.option("--delta", type=float, required=True)
 @click.option("--unit", default="record", show_default=True, help="Whose data it protects; see `dpregress fit --unit`.")
-def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str) -> None:
+@click.option(
+    "--neighbours", type=click.Choice(["replace", "add-remove"]), default="replace", show_default=True,
+    help="Fits protect a replaced record, marginals one that is there or not.",
+)  # fmt: skip
+def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str, neighbours: str) -> None:
     """Open a budget for a data set in FILE (made if it is not there). It can never be changed.
 
     \b
@@ -35,8 +39,10 @@ def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str) -> No
       dpregress ledger new budget.db --dataset claims-of-persons --unit person_id --epsilon 3 --delta 1e-6
     """
     from dpregress import ApproxDP, SQLiteLedger
+    from dpregress.accounting import Relation
 
-    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), unit=unit)
+    relation = Relation.REPLACE_ONE if neighbours == "replace" else Relation.ADD_REMOVE
+    opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), unit=unit, relation=relation)
     account = opened.account
     click.echo(
         f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "

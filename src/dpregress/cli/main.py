@@ -12,6 +12,7 @@ from dpregress.cli.check import check
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
+from dpregress.cli.marginals import marginals
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.schema import schema
@@ -34,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, public, schema, check, ledger, vertical, experiment):
+for command in (fit, predict, public, schema, check, ledger, marginals, vertical, experiment):
     cli.add_command(command)
 
 

@@ -3,6 +3,7 @@
 from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpregress.estimators.linear import DPLinearRegression, DPRidge
 from dpregress.estimators.local import LocalGLM
+from dpregress.estimators.marginals import MarginalsRegression
 from dpregress.estimators.vertical import VerticalRegression
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "DPPoissonRegressor",
     "DPRidge",
     "LocalGLM",
+    "MarginalsRegression",
     "VerticalRegression",
 ]

@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpregress.releases import Entrywise, Frame, Isotropic, Matrix, Moments, Vector
+from dpregress.releases import Frame, Matrix, Moments, Vector
 from dpregress.releases.matrices import sandwich
 
 
 def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
     r"""Covariance that the noise of the moments gives whitened coefficients, to first order.
 
-    The noise of ``c - H b`` is ``N g`` with N the joint noise matrix and ``g = (b, -1/u)``. Isotropic noise
-    on svec makes N a Gaussian orthogonal ensemble, so ``Cov(N g) = sigma^2 / 2 (|g|^2 I + b b')``, and the
-    coefficients' covariance is ``A^{-1} Cov A^{-1} / n^2`` with A the solved system. Independent entries with
-    scales of their own give ``Cov(N g) = diag(sum_j s_ij^2 g_j^2) + (s_ij^2 b_i b_j)`` off the diagonal.
+    The noise of ``c - H b`` is ``N g`` with N the joint noise matrix and ``g = (b, -1/u)``; the noise law
+    knows ``Cov(N g)``, and the coefficients' covariance is ``A^{-1} Cov A^{-1} / n^2`` with A the solved system.
 
     Parameters
     ----------
     moments : Moments
-        With isotropic or entrywise noise and a response.
+        With a response.
     coef : ndarray of shape (p,)
     system : ndarray of shape (p, p)
 
     Source: first-order propagation; docs/inference.md derives it.
     """
     assert moments.frame.response is not None
-    cross = 1 / moments.frame.response.cross
-    if isinstance(moments.noise, Entrywise):
-        variance = (moments.noise.sigma / moments.n) ** 2
-        columns = variance[:-1, :-1]
-        noise = np.diag(columns @ coef**2 + variance[:-1, -1] * cross**2)
-        off_diagonal = columns * np.outer(coef, coef)
-        np.fill_diagonal(off_diagonal, 0.0)
-        return sandwich(system, noise + off_diagonal)
-    assert isinstance(moments.noise, Isotropic)
-    size = float(coef @ coef) + cross**2
-    scale = (moments.noise.sigma / moments.n) ** 2 / 2
-    noise = scale * (size * np.eye(len(coef)) + np.outer(coef, coef))
-    return sandwich(system, noise)
+    joint = np.append(coef, -1 / moments.frame.response.cross)
+    noise = moments.noise.product_covariance(joint)[: len(coef), : len(coef)]
+    return sandwich(system, noise / moments.n**2)
 
 
 def sampling_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:

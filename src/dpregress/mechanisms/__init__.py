@@ -3,10 +3,12 @@
 from dpregress.mechanisms.base import Mechanism
 from dpregress.mechanisms.gaussian import Gaussian
 from dpregress.mechanisms.integers import IntegerGaussian
-from dpregress.mechanisms.randomness import NoiseSource, SecureSource, SeededSource, noise_source
+from dpregress.mechanisms.randomness import NoiseSource, SecureSource, SeededSource, noise_source, sampling_generator
+from dpregress.mechanisms.selection import Exponential
 from dpregress.mechanisms.unit_vector import UnitVector
 
 __all__ = [
+    "Exponential",
     "Gaussian",
     "IntegerGaussian",
     "Mechanism",
@@ -15,4 +17,5 @@ __all__ = [
     "SeededSource",
     "UnitVector",
     "noise_source",
+    "sampling_generator",
 ]

@@ -9,7 +9,7 @@ from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import NoiseSource
 from dpregress.queries.base import Query, R
 from dpregress.releases import Vector
-from dpregress.rows import PrivateRows, RawRows, ResponseRows, RowMap, WhitenedRows
+from dpregress.rows import PrivateRows, RawRows, RowMap
 
 
 class Mechanism(ABC):
@@ -30,7 +30,7 @@ class Mechanism(ABC):
 
 def row_map_of(query: Query[R]) -> RowMap:
     """The row map that makes the query's bounds true."""
-    return WhitenedRows(query.frame) if query.reads_features else ResponseRows(query.frame)
+    return query.row_map
 
 
 def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
@@ -44,14 +44,26 @@ def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
     return rows.engine.total(source, value, columns=query.columns)
 
 
+def exact_answer(query: Query[R], rows: PrivateRows) -> Vector:
+    """What the noise is added to. It never leaves the mechanism that called."""
+    return query.statistic(exact_total(query, rows))
+
+
+def public_count(rows: PrivateRows, relation: Relation) -> int:
+    """n where it is public; 0 for add-or-remove neighbours, under which nobody may learn it unpaid."""
+    return rows.n if relation is Relation.REPLACE_ONE else 0
+
+
 def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) -> float:
     """The sensitivity of the sum as computed: the exact one plus what rounding can move two sums apart.
 
     Raises
     ------
     NotAnswered
-        For add-or-remove neighbours: the bound on rounding needs n, which is then private.
+        For add-or-remove neighbours of a query that rounds: the bound on rounding needs n, which is then private.
     """
+    if query.exact:
+        return query.sensitivity(relation)
     if relation is not Relation.REPLACE_ONE:
         raise NotAnswered("noise for add-or-remove neighbours would depend on n: use replace-one neighbours")
     return query.sensitivity(relation) + 2 * rows.engine.rounding(rows.n, query.columns) * rows.n * query.contribution()

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from dpregress.accounting import GDP, Relation
-from dpregress.errors import UnsafeNoise
-from dpregress.mechanisms.base import Mechanism, exact_total, float_sensitivity
+from dpregress.errors import NotAnswered, UnsafeNoise
+from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
 from dpregress.mechanisms.randomness import GRID_BITS, NoiseSource, check_sigma
 from dpregress.queries.base import Query, R
 from dpregress.releases import Isotropic
@@ -41,6 +41,8 @@ class Gaussian(Mechanism):
         return self.spend
 
     def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
+        if query.chooses:
+            raise NotAnswered(f"{type(query).__name__} is a choice among candidates: spend a ZCDP event on it")
         check_sigma(self._sigma(query, rows, relation))
 
     def _sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
@@ -52,5 +54,5 @@ class Gaussian(Mechanism):
 
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
         sigma = self._sigma(query, rows, relation)
-        noisy = source.add_gaussian(exact_total(query, rows), sigma)
-        return query.read(noisy, n=rows.n, noise=Isotropic(sigma), events=(self.spend,))
+        noisy = source.add_gaussian(exact_answer(query, rows), sigma)
+        return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

@@ -58,6 +58,21 @@ class NoiseSource(ABC):
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
 
+    def choose(self, scores: Vector, scale: float) -> int:
+        """The position of the largest ``score + Gumbel(scale)``: the exponential mechanism's choice.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (k,)
+            What is not a number counts as 0; beyond 2^50 scales, as that.
+        scale : float
+            A public number.
+        """
+        check_sigma(scale)
+        limit = min(scale * _LARGEST_VALUE, np.finfo(float).max)
+        safe = np.clip(np.nan_to_num(scores, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
+        return self._choose(np.ascontiguousarray(safe, dtype=np.float64), float(scale))
+
     @abstractmethod
     def _draw(self, value: Vector, sigma: float) -> Vector:
         """Add the noise to a finite vector."""
@@ -91,6 +106,10 @@ class NoiseSource(ABC):
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
 
+    def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002 - a source may serve sums alone
+        """The noisy maximum of a finite vector."""
+        raise UnsafeNoise(f"{type(self).__name__} does not choose")
+
 
 class SecureSource(NoiseSource):
     """OpenDP's float-safe Gaussian sampler, from the operating system's randomness."""
@@ -100,6 +119,9 @@ class SecureSource(NoiseSource):
     def _draw(self, value: Vector, sigma: float) -> Vector:
         grid = math.floor(math.log2(sigma) - GRID_BITS - math.log2(len(value)) / 2)
         return np.array(_measurement(len(value), sigma, grid)(value.tolist()), dtype=np.float64)
+
+    def _choose(self, scores: Vector, scale: float) -> int:
+        return int(_noisy_max(scale)(scores.tolist()))
 
 
 class SeededSource(NoiseSource):
@@ -128,6 +150,9 @@ class SeededSource(NoiseSource):
         """As of the operating system, but rounded from a normal: for tests and simulations."""
         noise = self.generator.normal(0.0, float(scale), size=value.shape)
         return np.asarray(value + np.rint(noise).astype(np.int64))
+
+    def _choose(self, scores: Vector, scale: float) -> int:
+        return int(np.argmax(scores + self.generator.gumbel(0.0, scale, size=scores.shape)))
 
 
 def check_sigma(sigma: float) -> None:
@@ -170,6 +195,24 @@ def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) 
     size : int
     """
     return random_bytes(size) if random_state is None else np.random.default_rng(random_state).bytes(size)
+
+
+def sampling_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    """A generator for what is free anyway, such as sampling rows from a released model."""
+    return np.random.default_rng(random_state)
+
+
+@lru_cache(maxsize=32)
+def _noisy_max(scale: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T=float, nan=False))
+    return make_noisy_max(domain, linf_distance(T=float), zero_concentrated_divergence(), scale=scale)
 
 
 @lru_cache(maxsize=32)

@@ -132,7 +132,7 @@ def load_joint(path: str | Path) -> JointRelease:
             un_upper(unpacked(record[key], length, f"{key} in {path}"), frame.order) for key in ("total", "sigma")
         )
         events = tuple(decode(event) for event in record["events"])
-        moments = Moments(total, int(record["n"]), Entrywise(sigma), events, frame)
+        moments = Moments(total, int(record["n"]), Entrywise.of_scales(sigma), events, frame)
         return JointRelease(
             study=str(record["study"]),
             agreement=str(record["agreement"]),

@@ -20,7 +20,7 @@ from dpregress.parties.keys import Identity
 from dpregress.parties.plan import Agreement, PartyTerms
 from dpregress.public import Categorical
 from dpregress.public.whitening import start
-from dpregress.releases import Frame, Isotropic, Matrix, Mixture, Moments, Vector
+from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
 from dpregress.releases.svec import svec, unsvec
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.vertical import PartyRelease, release_party
@@ -236,7 +236,7 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
     total, noise, events, frame = parts["moments"]
     moments = Moments(unsvec(total, columns + 1), plan.n, noise, events, frame)
     total, noise, events, frame = parts["mixture"]
-    mixture = Mixture(total, plan.n, noise, events, frame, plan.k, float(record["mixture"]["unit"]))
+    mixture = Sketch(total, plan.n, noise, events, frame, plan.k, float(record["mixture"]["unit"]))
     release = PartyRelease(moments, mixture)
     if not terms.promise.covers(Composed.of(release.events)):
         raise InvalidInput(f"it spends more than the plan allows {terms.name}")

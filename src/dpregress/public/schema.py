@@ -111,6 +111,8 @@ class Categorical:
     missing : str or None
         What a cell that is missing or holds an undeclared level counts as: a declared level (None: the first),
         or ``"level"``: a level of its own after the others, the design column ``name=missing``.
+    ordered : bool
+        Whether the levels are steps of a number: marginals then take their position, scaled to [-1, 1].
 
     Raises
     ------
@@ -120,6 +122,7 @@ class Categorical:
 
     levels: tuple[str, ...]
     missing: str | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         levels: Any = self.levels  # users pass what they like
@@ -159,7 +162,8 @@ class Categorical:
 
     @property
     def _entries(self) -> dict[str, Any]:
-        return {"levels": list(self.levels)} | ({} if self.missing is None else {"missing": self.missing})
+        rule = {} if self.missing is None else {"missing": self.missing}
+        return {"levels": list(self.levels)} | rule | ({"ordered": True} if self.ordered else {})
 
 
 Column = Numeric | Categorical
@@ -234,34 +238,34 @@ class Schema:
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, int | Sequence[int | str]], numeric: Iterable[str] = ()) -> Schema:
-        """The schema of a table of integer codes.
+        """The schema of a table of codes: every column with its levels, those in ``numeric`` ordered.
 
         Parameters
         ----------
         levels : mapping of str to int or sequence
-            A column's codes, or how many there are: ``3`` is ``0, 1, 2``.
+            A column's codes as they stand in the table, or how many there are: ``3`` is ``0, 1, 2``.
         numeric : iterable of str
-            Columns whose codes are read as numbers on the codes' range, not as levels.
+            Columns whose levels are steps of a number.
 
         Raises
         ------
         SchemaError
-            For a numeric column that is not among the levels or has codes that are no integers.
+            For a numeric column that is not among the levels, and what is no list of codes.
 
         Examples
         --------
         >>> from dpregress import Schema
-        >>> schema = Schema.from_levels({"sex": 2, "age": 10}, numeric=["age"])
-        >>> schema.columns["sex"].levels, schema.columns["age"].bounds
-        (('0', '1'), (0, 9))
+        >>> schema = Schema.from_levels({"sex": ["f", "m"], "age": 3}, numeric=["age"])
+        >>> schema.columns["age"]
+        Categorical(levels=('0', '1', '2'), missing=None, ordered=True)
         """
         if isinstance(numeric, str):
             raise SchemaError(f"numeric takes a list of column names: [{numeric!r}]")
-        numbers_of = set(numeric)
-        absent = sorted(numbers_of - set(levels))
+        steps = set(numeric)
+        absent = sorted(steps - set(levels))
         if absent:
             raise SchemaError(f"numeric column {absent[0]!r} is not among the levels: give its codes there")
-        return cls({name: _coded(name, codes, as_number=name in numbers_of) for name, codes in levels.items()})
+        return cls({name: _coded(name, codes, ordered=name in steps) for name, codes in levels.items()})
 
     def to_toml(self) -> str:
         """The text that :meth:`from_toml` reads back as this schema."""
@@ -341,6 +345,8 @@ def toml_value(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, list):
         return "[" + ", ".join(toml_value(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
     return str(value) if isinstance(value, numbers.Integral) else repr(float(value))
 
 
@@ -375,7 +381,7 @@ def _check_number(what: str, value: Any) -> None:
 def _column(name: str, table: Any) -> Column:
     if not isinstance(table, dict):
         raise SchemaError(f"schema entry {name!r} is not a table: write [{toml_key(name)}] with lower, upper or levels")
-    known = ("levels", "missing") if "levels" in table else ("lower", "upper", "unit", "missing", "fill")
+    known = ("levels", "missing", "ordered") if "levels" in table else ("lower", "upper", "unit", "missing", "fill")
     unknown = [key for key in table if key not in known]
     if unknown:
         kind = "with levels" if "levels" in table else "of numbers"
@@ -387,7 +393,10 @@ def _column(name: str, table: Any) -> Column:
         if not isinstance(levels, list):
             raise SchemaError('levels are a list, such as ["no", "yes"]')
         rule = table.get("missing")
-        return Categorical(tuple(map(_level, levels)), None if rule is None else _level(rule))
+        ordered = table.get("ordered", False)
+        if not isinstance(ordered, bool):
+            raise SchemaError("ordered is true or false")
+        return Categorical(tuple(map(_level, levels)), None if rule is None else _level(rule), ordered)
     except SchemaError as error:
         raise SchemaError(f"schema column {name!r}: {error}") from error
 
@@ -405,7 +414,7 @@ def _level(value: Any) -> str:
     raise SchemaError(f"levels are texts or finite numbers, not a {type(value).__name__} such as this")
 
 
-def _coded(name: str, codes: Any, *, as_number: bool) -> Column:
+def _coded(name: str, codes: Any, *, ordered: bool) -> Column:
     try:
         if isinstance(codes, numbers.Integral):
             if not 2 <= int(codes) <= _MOST_CODES:
@@ -414,10 +423,8 @@ def _coded(name: str, codes: Any, *, as_number: bool) -> Column:
         if isinstance(codes, str) or not isinstance(codes, Iterable):
             raise SchemaError("give its codes in a list, or how many there are")
         values = list(codes)
-        if not as_number:
-            return Categorical(tuple(_level(value) for value in values))
-        if not values or not all(isinstance(value, numbers.Integral) for value in values):
-            raise SchemaError("codes that are read as numbers must be integers")
-        return Numeric(int(min(values)), int(max(values)))
+        if ordered and all(isinstance(value, numbers.Integral) for value in values):
+            values.sort()  # steps of a number, in whatever order they were listed
+        return Categorical(tuple(_level(value) for value in values), ordered=ordered)
     except SchemaError as error:
         raise SchemaError(f"schema column {name!r}: {error}") from error

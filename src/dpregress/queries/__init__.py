@@ -5,6 +5,7 @@ from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisso
 from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
 from dpregress.queries.mixture import MixedRows, Mixing
 from dpregress.queries.newton_moment import PublishedHessian
+from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
 from dpregress.queries.user_answers import Predictions, PublishedMoments
@@ -12,6 +13,8 @@ from dpregress.queries.user_answers import Predictions, PublishedMoments
 __all__ = [
     "Ask",
     "Binomial",
+    "Blocks",
+    "CentredTables",
     "ClippedGradient",
     "ClippedScore",
     "Family",
@@ -20,6 +23,8 @@ __all__ = [
     "MeanResidual",
     "MixedRows",
     "Mixing",
+    "ModelErrors",
+    "PairDistances",
     "Poisson",
     "Predictions",
     "PublishedHessian",

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.accounting import Event, Relation
 from dpregress.releases import Frame, Matrix, NoiseLaw, Release, Vector
-from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 
 R = TypeVar("R", bound=Release)
 
@@ -27,11 +27,17 @@ class Query(ABC, Generic[R]):
         False for a query of the response alone, whose rows are then not whitened.
     kept_apart : bool
         True where every row has cells of its own in the vector, so that no two rows' noises add up.
+    chooses : bool
+        Whether its answer is one of several candidates, for the exponential mechanism, instead of a noisy vector.
+    exact : bool
+        Whether sums over rows are free of rounding: of integers times powers of two, below 2^53.
     """
 
     tight: ClassVar[bool]
     reads_features: ClassVar[bool] = True
     kept_apart: ClassVar[bool] = False
+    chooses: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -40,6 +46,11 @@ class Query(ABC, Generic[R]):
     def columns(self) -> int:
         """How many numbers of a row it looks at: what a chunk's size follows from."""
         return self.frame.order + 1 if self.reads_features else 1
+
+    @property
+    def row_map(self) -> RowMap:
+        """What makes the query's bounds true."""
+        return WhitenedRows(self.frame) if self.reads_features else ResponseRows(self.frame)
 
     @property
     @abstractmethod
@@ -57,6 +68,10 @@ class Query(ABC, Generic[R]):
             for i in range(len(rows.x))
         )
         return np.array([self.value(row) for row in single]).reshape(len(rows.x), self.size)
+
+    def statistic(self, total: Vector) -> Vector:
+        """What the noise is added to: the sum itself, or a function of it that the sensitivity is about."""
+        return total
 
     @abstractmethod
     def contribution(self) -> float:

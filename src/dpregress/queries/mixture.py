@@ -11,7 +11,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
-from dpregress.releases import Frame, Matrix, Mixture, NoiseLaw, Vector
+from dpregress.releases import Frame, Matrix, NoiseLaw, Sketch, Vector
 from dpregress.rows.bounded import BoundedRows
 
 #: Cells are cut to this many bits of the radius: it takes 1e-5 of them, and a cell hardly ever lies so near a step
@@ -51,7 +51,7 @@ class Mixing(ABC):
         """``sum_i B[:, first_row + i] x[i]'``, of shape (k, p); exact for integer x within 2^52 / n."""
 
 
-class MixedRows(Query[Mixture]):
+class MixedRows(Query[Sketch]):
     r"""``B Z`` of bounded rows z (without the constant of an intercept), in whole units of ``R 2^-16``.
 
     Cells are cut toward zero onto the grid, so that ``||z|| <= R`` stays true; every sum is then a sum of
@@ -98,5 +98,5 @@ class MixedRows(Query[Mixture]):
     def replacement(self) -> float:
         return 2 * self.contribution()
 
-    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Mixture:
-        return Mixture(total, n, noise, events, self.frame, self.mixing.k, self.unit / self.mixing.column_norm)
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Sketch:
+        return Sketch(total, n, noise, events, self.frame, self.mixing.k, self.unit / self.mixing.column_norm)

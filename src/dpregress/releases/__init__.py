@@ -1,16 +1,24 @@
 """Values right of the privacy barrier, their frames and their noise laws."""
 
-from dpregress.releases.frame import Frame, ResponseScale, Weighting
+from dpregress.releases.domain import Attribute, Domain
+from dpregress.releases.frame import Coordinates, Frame, ResponseScale, Weighting
+from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw, UnitMessages
-from dpregress.releases.release import Coefficients, Histogram, Mixture, Moments, Release, Score
+from dpregress.releases.release import Coefficients, Histogram, Moments, Release, Score, Sketch
 from dpregress.releases.svec import Matrix, Vector
+from dpregress.releases.tables import Clique, Scores, Selection, Tables
 
 __all__ = [
+    "Attribute",
+    "Clique",
     "Coefficients",
+    "Coordinates",
+    "Domain",
     "Entrywise",
     "Frame",
     "Histogram",
     "Isotropic",
+    "Marginals",
     "Matrix",
     "Mixture",
     "Moments",
@@ -18,6 +26,10 @@ __all__ = [
     "Release",
     "ResponseScale",
     "Score",
+    "Scores",
+    "Selection",
+    "Sketch",
+    "Tables",
     "UnitMessages",
     "Vector",
     "Weighting",

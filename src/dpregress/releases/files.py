@@ -182,7 +182,9 @@ def _decoded_moments(record: Mapping[str, Any]) -> Moments:
         raise InvalidInput(f"moments of {order} columns need a matrix of shape {(order, order)}")
     events = tuple(decode(event) for event in moments["events"])
     sigma = moments["sigma"]
-    noise = Entrywise(np.array(sigma, dtype=np.float64)) if isinstance(sigma, list) else Isotropic(float(sigma))
+    noise = (
+        Entrywise.of_scales(np.array(sigma, dtype=np.float64)) if isinstance(sigma, list) else Isotropic(float(sigma))
+    )
     return Moments(total, int(moments["n"]), noise, events, frame)
 
 

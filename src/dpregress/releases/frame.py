@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -53,8 +54,16 @@ class ResponseScale:
             )
 
 
+class Coordinates(ABC):
+    """The public meaning of a release's numbers: totals add only where it is the same."""
+
+    @abstractmethod
+    def same_as(self, other: Coordinates) -> bool:
+        """Whether totals in the two may be added."""
+
+
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(Coordinates):
     """A linear map into coordinates where every row lies in a ball. Public facts only.
 
     A row x becomes ``W (1, x)`` with an intercept, ``W x`` without; it is then shrunk into the ball of
@@ -160,10 +169,11 @@ class Frame:
             return original[1:], float(original[0]) + response.centre
         return original, 0.0
 
-    def same_as(self, other: Frame) -> bool:
+    def same_as(self, other: Coordinates) -> bool:
         """Whether totals in the two frames may be added."""
         return (
-            (self.features, self.radius, self.intercept, self.response, self.weighting)
+            isinstance(other, Frame)
+            and (self.features, self.radius, self.intercept, self.response, self.weighting)
             == (other.features, other.radius, other.intercept, other.response, other.weighting)
             and np.array_equal(self.whitening, other.whitening)
             and np.array_equal(self.fill, other.fill)

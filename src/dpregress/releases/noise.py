@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpregress.errors import InvalidInput
-from dpregress.releases.svec import Matrix
+from dpregress.releases.svec import Matrix, Vector
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,18 @@ class NoiseLaw(ABC):
     @abstractmethod
     def __add__(self, other: NoiseLaw) -> NoiseLaw:
         """The law of the sum of two independent noises."""
+
+    @abstractmethod
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """Covariance of ``N v``, N the symmetric matrix of the noise in released second moments."""
+
+    @abstractmethod
+    def cut(self, places: Sequence[int]) -> NoiseLaw:
+        """The law of the noise in these rows and columns of N."""
+
+    @abstractmethod
+    def spectral_norm(self, order: int) -> float:
+        """About the expected spectral norm of N, cut to its first ``order`` rows and columns."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,19 @@ class Isotropic(NoiseLaw):
         if not isinstance(other, Isotropic):
             return NotImplemented
         return Isotropic(math.hypot(self.sigma, other.sigma))
+
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """``sigma^2 / 2 (|v|^2 I + v v')``: noise of one scale on svec is a Gaussian orthogonal ensemble."""
+        scale = self.sigma**2 / 2
+        return np.asarray(scale * (float(vector @ vector) * np.eye(len(vector)) + np.outer(vector, vector)))
+
+    def cut(self, places: Sequence[int]) -> Isotropic:  # noqa: ARG002 - every part of it looks alike
+        """The same law."""
+        return self
+
+    def spectral_norm(self, order: int) -> float:
+        """``sqrt(2 p) sigma``."""
+        return math.sqrt(2 * order) * self.sigma
 
 
 @dataclass(frozen=True)
@@ -62,24 +88,63 @@ class UnitMessages(NoiseLaw):
         share = (self.private * self.sigma**2 + other.private * other.sigma**2) / squared
         return UnitMessages(math.sqrt(squared), share)
 
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """As of isotropic noise with the same second moment."""
+        return Isotropic(self.sigma).product_covariance(vector)
+
+    def cut(self, places: Sequence[int]) -> UnitMessages:  # noqa: ARG002 - every part of it looks alike
+        """The same law."""
+        return self
+
+    def spectral_norm(self, order: int) -> float:
+        """As of isotropic noise with the same second moment."""
+        return Isotropic(self.sigma).spectral_norm(order)
+
 
 @dataclass(frozen=True, eq=False)
 class Entrywise(NoiseLaw):
-    """Independent noise on every entry of a symmetric matrix, each with a standard deviation of its own.
+    """Independent normal noise with its own variance on and above the diagonal of a symmetric matrix.
 
     Parameters
     ----------
-    sigma : ndarray of shape (p, p)
-        Symmetric, in the units of the total.
+    variance : ndarray of shape (p, p)
+        Symmetric, in the units of the total squared.
     """
 
-    sigma: Matrix
+    variance: Matrix
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.sigma).all() and (self.sigma >= 0).all() and (self.sigma == self.sigma.T).all()):
-            raise InvalidInput("standard deviations of a symmetric matrix are symmetric, finite and not negative")
+        known = np.isfinite(self.variance).all() and (self.variance >= 0).all()
+        if not (known and (self.variance == self.variance.T).all()):
+            raise InvalidInput("variances of a symmetric matrix are symmetric, finite and not negative")
+
+    @classmethod
+    def of_scales(cls, sigma: Matrix) -> Entrywise:
+        """From the standard deviations of the entries."""
+        if (sigma < 0).any():
+            raise InvalidInput("standard deviations are not negative")
+        return cls(sigma**2)
+
+    @property
+    def sigma(self) -> Matrix:
+        """Standard deviations of the entries."""
+        return np.sqrt(self.variance)
 
     def __add__(self, other: NoiseLaw) -> Entrywise:
-        if not isinstance(other, Entrywise) or other.sigma.shape != self.sigma.shape:
+        if not isinstance(other, Entrywise) or other.variance.shape != self.variance.shape:
             return NotImplemented
-        return Entrywise(np.hypot(self.sigma, other.sigma))
+        return Entrywise(self.variance + other.variance)
+
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """``V_ab v_a v_b`` beside the diagonal, ``sum_b V_ab v_b^2`` on it."""
+        covariance = self.variance * np.outer(vector, vector)
+        np.fill_diagonal(covariance, self.variance @ vector**2)
+        return np.asarray(covariance)
+
+    def spectral_norm(self, order: int) -> float:
+        """Twice the largest root of a row's summed variance (Bandeira, van Handel 2016, up to lower order)."""
+        return 2 * math.sqrt(float(self.variance[:order, :order].sum(axis=1).max()))
+
+    def cut(self, places: Sequence[int]) -> Entrywise:
+        """The law of the noise in these rows and columns."""
+        return Entrywise(self.variance[np.ix_(places, places)])

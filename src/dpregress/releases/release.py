@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
-from dpregress.releases.frame import Frame
+from dpregress.releases.frame import Coordinates, Frame
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.svec import Matrix, Vector
 
@@ -28,15 +28,15 @@ class Release:
         Of the vector in which the noise was added (for matrices: of their svec).
     events : tuple of Event
         What it cost.
-    frame : Frame
-        The public coordinates.
+    frame : Coordinates
+        The public ones: a frame, or the domain of coded tables.
     """
 
     total: Vector
     n: int
     noise: NoiseLaw
     events: tuple[Event, ...]
-    frame: Frame
+    frame: Coordinates
 
     def __add__(self, other: Self) -> Self:
         """The release over both sources together, which must be disjoint.
@@ -65,6 +65,8 @@ class Release:
 @dataclass(frozen=True, eq=False)
 class Moments(Release):
     """A noisy second moment of joint rows ``(x~, cross * y~)``, or of x~ alone."""
+
+    frame: Frame
 
     @property
     def gram(self) -> Matrix:
@@ -111,7 +113,7 @@ class Histogram(Release):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(Release):
+class Sketch(Release):
     """A noisy mixture ``B Z`` of bounded rows, flat and in whole units; ``matrix`` has B's columns of norm 1.
 
     Parameters
@@ -122,6 +124,7 @@ class Mixture(Release):
         What one unit of the total is worth.
     """
 
+    frame: Frame
     k: int
     unit: float
 

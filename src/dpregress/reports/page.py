@@ -13,7 +13,7 @@ from dpregress.releases import Coefficients, Vector
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
 
-_STYLE = """
+STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
@@ -84,12 +84,12 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
         "the bias of row weights and clipping.</p>",
         "<h2>What is promised</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
-        _group_table(privacy),
+        group_table(privacy),
         f'<p class="note">Written by {escape(software)}.</p>',
     ]
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    return f"{head}{viewport}<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+    return f"{head}{viewport}<style>{STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
 
 
 def _fit_parts(fit: Fitted) -> list[str]:
@@ -137,7 +137,8 @@ def _error_table(comparison: Comparison) -> str:
     return _table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
 
 
-def _group_table(privacy: PrivacyStatement) -> str:
+def group_table(privacy: PrivacyStatement) -> str:
+    """What the guarantee is for people with several records."""
     rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
     several = "records of one person" if privacy.max_rows_per_unit is None else f"{privacy.unit}s together"
     return _table([several, "mu", "epsilon"], rows)

@@ -6,16 +6,19 @@ import math
 
 from scipy.special import ndtr
 
-from dpregress.accounting import PrivacyStatement, Unit
+from dpregress.accounting import PrivacyStatement, Relation, Unit
 from dpregress.accounting.events import ApproxDP
+
+#: What neighbours differ by.
+_CHANGE = {Relation.REPLACE_ONE: "replaced by any other", Relation.ADD_REMOVE: "left out, or another added"}
 
 
 def guarantee(privacy: PrivacyStatement) -> list[str]:
     """Sentences that say what is promised, to whom, and on what it rests."""
     unit = privacy.unit
     sentences = [
-        f"What is published here would look almost the same if any one {unit} had been replaced by any other.",
-        attacker(privacy.mu, unit),
+        f"What is published here would look almost the same if any one {unit} had been {_CHANGE[privacy.relation]}.",
+        *([attacker(privacy.mu, unit)] if math.isfinite(privacy.mu) else []),  # zCDP knows no strongest test
         f"In the usual terms: {total(privacy)}.",
         f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before anything was computed "
         "from private rows; everything after them is post-processing and costs nothing.",
@@ -49,9 +52,13 @@ def attacker(mu: float, unit: str = "record") -> str:
 def total(privacy: PrivacyStatement) -> str:
     """The total in (epsilon, delta) and in mu."""
     delta = privacy.budget.delta0 if isinstance(privacy.budget, ApproxDP) else 1e-6
+    gaussian = math.isfinite(privacy.mu)
+    curve = (
+        f"mu = {privacy.mu:.4g} of Gaussian" if gaussian else f"rho = {privacy.promise.rho:.4g} of zero-concentrated"
+    )
     return (
         f"epsilon = {privacy.epsilon(delta):.4g} at delta = {delta:g}, "
-        f"or mu = {privacy.mu:.4g} of Gaussian differential privacy, for {privacy.relation.value} neighbours"
+        f"or {curve} differential privacy, for {privacy.relation.value} neighbours"
         + (
             ""
             if privacy.max_rows_per_unit is None

@@ -1,6 +1,7 @@
 """Private rows: where they come from, how they are bounded, how sums over them are computed."""
 
 from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
+from dpregress.rows.codes import CodedParquet, CodedSource, LevelRows
 from dpregress.rows.databases import SQLQuery
 from dpregress.rows.design import Design
 from dpregress.rows.encoding import Encoder
@@ -14,10 +15,13 @@ __all__ = [
     "ArraySource",
     "BoundedRows",
     "CappedSource",
+    "CodedParquet",
+    "CodedSource",
     "Design",
     "Encoder",
     "Engine",
     "FormulaEncoder",
+    "LevelRows",
     "PrivateRows",
     "RawRows",
     "ResponseRows",

@@ -98,7 +98,7 @@ def regression(joint: Joint, target: str, features: Sequence[str]) -> tuple[Mome
     total = basis @ joint.moments.total @ basis.T
     cross = np.zeros_like(total, dtype=bool)
     cross[1:, 1:] = owner[:, None] != owner
-    return Moments(total, joint.moments.n, Entrywise(sigma), joint.moments.events, regressed), cross
+    return Moments(total, joint.moments.n, Entrywise.of_scales(sigma), joint.moments.events, regressed), cross
 
 
 def _shrunken(moments: Moments, cross: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:

@@ -20,7 +20,7 @@ import numpy as np
 from dpregress.accounting import GDP, Event, split
 from dpregress.errors import InvalidInput
 from dpregress.queries import Ask, MixedRows, Mixing, SecondMoment
-from dpregress.releases import Entrywise, Frame, Isotropic, Matrix, Mixture, Moments, NoiseLaw, Vector
+from dpregress.releases import Entrywise, Frame, Isotropic, Matrix, Moments, NoiseLaw, Sketch, Vector
 from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.repair import noise_norm
 
@@ -46,12 +46,12 @@ class PartyRelease:
     ----------
     moments : Moments
         Of ``(1, x)`` in the party's public frame.
-    mixture : Mixture
+    mixture : Sketch
         In the frame of :func:`mixing_frame`.
     """
 
     moments: Moments
-    mixture: Mixture
+    mixture: Sketch
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -198,7 +198,9 @@ def join(releases: Sequence[PartyRelease]) -> Joint:
     sigma[0, 1:] = sigma[1:, 0] = np.diag(sigma)[1:]  # a mean is known at least as well as its party's own moments
     events = tuple(event for release in releases for event in release.events)
     frame = _stacked([release.mixture.frame for release in releases])
-    return Joint(Moments(n * gram, n, Entrywise(n * sigma), events, frame), tuple(int(party) for party in owner))
+    return Joint(
+        Moments(n * gram, n, Entrywise.of_scales(n * sigma), events, frame), tuple(int(party) for party in owner)
+    )
 
 
 def _variances(releases: Sequence[PartyRelease], n: int, k: int) -> Matrix:

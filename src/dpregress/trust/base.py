@@ -18,6 +18,8 @@ class TrustModel(ABC):
 
     #: How often it can be asked in one run; None for any number.
     rounds: ClassVar[int | None]
+    #: Whether it can keep the number of rows to itself, as add-or-remove neighbours ask.
+    hides_count: ClassVar[bool] = False
 
     def accept(self, rounds: int) -> None:
         """Refuse a solver that asks more often than this model can be asked; called before any charge.
@@ -52,9 +54,9 @@ class TrustModel(ABC):
             The reservation does not cover it; no statistic was computed.
         """
         self.accept(len(reservation.drawn.parts) + 1)
-        if reservation.relation is not Relation.REPLACE_ONE:
-            # the noise includes a bound on rounding that needs n, which is private under add-or-remove
-            raise NotAnswered(f"fits are private for {Relation.REPLACE_ONE.value} neighbours only")
+        if reservation.relation is not Relation.REPLACE_ONE and not (self.hides_count and query.exact):
+            # noise that covers rounding depends on n, which is private under add-or-remove
+            raise NotAnswered(f"this question is answered for {Relation.REPLACE_ONE.value} neighbours only")
         mechanism = self.mechanism(spend, rows)
         mechanism.check(query, rows, reservation.relation)
         reservation.draw(mechanism.event())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpregress.accounting import GDP, Event
+from dpregress.accounting import GDP, ZCDP, Event
 from dpregress.errors import NotAnswered
-from dpregress.mechanisms import Gaussian, Mechanism
+from dpregress.mechanisms import Exponential, Gaussian, Mechanism
 from dpregress.rows import PrivateRows
 from dpregress.trust.base import TrustModel
 
@@ -15,8 +15,13 @@ class Central(TrustModel):
     """A trusted curator who answers every query."""
 
     rounds: ClassVar[int | None] = None
+    hides_count: ClassVar[bool] = True
 
     def mechanism(self, spend: Event, rows: PrivateRows) -> Mechanism:  # noqa: ARG002 - the curator's noise does not depend on who the rows are
-        if not isinstance(spend, GDP):
-            raise NotAnswered(f"the curator adds Gaussian noise for a GDP event, not for {spend}")
-        return Gaussian(spend)
+        if isinstance(spend, GDP):
+            return Gaussian(spend)
+        if isinstance(spend, ZCDP):
+            return Exponential(spend)
+        raise NotAnswered(
+            f"the curator adds Gaussian noise for a GDP event and chooses for a zCDP one, not for {spend}"
+        )

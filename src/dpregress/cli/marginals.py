@@ -1,0 +1,205 @@
+"""``dpregress marginals``: release pair tables once; regress, sample and report from the file."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import click
+
+from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
+
+_PATH = click.Path(path_type=Path)
+_OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+
+
+@click.group()
+def marginals() -> None:
+    """Release the pair tables of a table once, then regress any column on any others.
+
+    \b
+    Example:
+      dpregress marginals release census.csv --schema census.toml --epsilon 1 --delta 1e-6 --out census.json
+      dpregress marginals fit census.json --target income --family binomial
+      dpregress marginals synth census.json --rows 10000 --out rows.csv
+      dpregress marginals report census.json --out census.html
+    """
+
+
+@marginals.command("release")
+@click.argument("data", type=_PATH)
+@click.option("--schema", "schema_file", type=_PATH, required=True, help="Levels and bounds of columns (TOML).")
+@click.option("--columns", help="Columns to release, separated by commas [default: all of the schema].")
+@click.option("--epsilon", type=float, required=True, help="Budget of the release.")
+@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@click.option(
+    "--mechanism", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]), default="one-shot",
+    show_default=True, help="The library's own, AIM, ResidualPlanner, or one noise on every block.",
+)  # fmt: skip
+@click.option("--target", help="A column whose pairs are measured with more care.")
+@click.option("--bins", type=int, default=32, show_default=True, help="Equal bins of a numeric column's bounds.")
+@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge, opened with --neighbours add-remove.")
+@click.option("--dataset", help="Whose budget in the ledger.")
+@_OUT
+@_OVERWRITE
+@click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
+def release(
+    data: Path,
+    schema_file: Path,
+    columns: str | None,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    target: str | None,
+    bins: int,
+    ledger_file: Path | None,
+    dataset: str | None,
+    out: Path,
+    overwrite: bool,
+    seed: int | None,
+) -> None:
+    """Release the pair tables of DATA (CSV or Parquet) to a file; all that is made of it later is free.
+
+    Every column needs public levels (ordered = true where they are steps of a number) or bounds. A cell that
+    is missing or undeclared counts as the first level of a class and as the middle of a number; one beyond the
+    bounds as the nearest bin. None is ever reported. The guarantee is for a record that is there or not.
+
+    \b
+    Example:
+      dpregress marginals release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out visits.json
+    """
+    from dpregress import SQLiteLedger, __version__
+    from dpregress.cli.output import check_out, write_all
+    from dpregress.cli.tables import load_schema, split_names
+    from dpregress.estimators._marginals import release_marginals
+    from dpregress.estimators._progress import progress_bar
+    from dpregress.public.coding import domain_of
+    from dpregress.releases.marginal_files import marginals_text
+    from dpregress.reports import words
+
+    if (ledger_file is None) != (dataset is None):
+        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
+    schema = load_schema(schema_file)
+    assert schema is not None
+    domain = domain_of(schema, split_names(columns), bins=bins)
+    check_out(out.parent, [out.name], overwrite=overwrite)
+    ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    with progress_bar("reading private rows") as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
+        released = release_marginals(
+            data,
+            domain,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            target=target,
+            ledger=ledger,
+            random_state=seed,
+            progress=progress,
+        )
+    software = f"dpregress {__version__}"
+    write_all(out.parent, {out.name: marginals_text(released.marginals, released.privacy, software=software)})
+    click.echo(f"About {released.marginals.count:,.0f} records, {len(domain.pairs)} pairs of columns.")
+    click.echo(f"Spent: {words.total(released.privacy)}.")
+    if released.privacy.recorded is None:
+        click.echo("The spending is not recorded: without --ledger nothing adds up the releases on these people.")
+    if released.privacy.seeded:
+        click.echo("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
+    click.echo(f"Wrote {out}.")
+
+
+@marginals.command("fit")
+@click.argument("file", type=_PATH)
+@click.option("--target", required=True, help="Response column.")
+@click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@click.option(
+    "--family", type=click.Choice(["gaussian", "binomial", "multinomial", "poisson"]), default="gaussian",
+    show_default=True, help="Of the response: a number, one of two classes, one of several, a count.",
+)  # fmt: skip
+def fit(file: Path, target: str, features: str | None, family: str) -> None:
+    """Regress a column of a released FILE on others. Costs nothing more.
+
+    A class enters by indicators of its levels but the first, a number by its level's position scaled to [-1, 1].
+
+    \b
+    Example:
+      dpregress marginals fit visits.json --target visits --features age,smoker
+    """
+    from dpregress.cli.output import number, print_table
+    from dpregress.cli.tables import split_names
+    from dpregress.estimators._table_fit import fit_marginals
+    from dpregress.releases.marginal_files import load_marginals
+
+    released, privacy = load_marginals(file)
+    chosen = split_names(features) or [name for name in released.domain.names if name != target]
+    found = fit_marginals(released, target, chosen, family)
+    title = f"{target}, about {released.count:,.0f} private records"
+    if found.coefficients is not None:
+        rows = [["(intercept)", number(found.coefficients.intercept), ""]]
+        names, errors = found.coefficients.features, found.coefficients.standard_error
+        rows += [
+            [name, number(coef), number(error)] for name, coef, error in zip(names, found.coef, errors, strict=True)
+        ]
+        print_table(title, ["", "private", "std. error"], rows)
+    else:
+        names = found.moments.frame.features
+        rows = [["(intercept)", *map(number, found.intercept)]]
+        rows += [[name, *map(number, column)] for name, column in zip(names, found.coef.T, strict=True)]
+        print_table(title, ["", *found.classes], rows)
+    click.echo(f"From the release of {privacy.describe()}: nothing more was spent.")
+
+
+@marginals.command("synth")
+@click.argument("file", type=_PATH)
+@click.option("--rows", type=click.IntRange(min=1), required=True, help="How many.")
+@_OUT
+@_OVERWRITE
+@click.option("--seed", type=click.IntRange(min=0), help="For the same rows again; sampling spends nothing.")
+def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -> None:
+    """Sample synthetic rows from a released FILE, as CSV. Costs nothing more.
+
+    \b
+    Example:
+      dpregress marginals synth visits.json --rows 1000 --out synthetic.csv
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    from dpregress.cli.output import check_out, write_all
+    from dpregress.mechanisms import sampling_generator
+    from dpregress.releases.marginal_files import load_marginals
+    from dpregress.rows.codes import decoded
+
+    if out.suffix.lower() in (".parquet", ".pq"):
+        raise InvalidInput(f"synthetic rows are written as CSV: call it {out.with_suffix('.csv')}")
+    released, _ = load_marginals(file)
+    check_out(out.parent, [out.name], overwrite=overwrite)
+    codes = released.mixture.sample(rows, sampling_generator(seed))
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(decoded(released.domain, codes), sink)
+    write_all(out.parent, {out.name: sink.getvalue().to_pybytes().decode()})
+    click.echo(f"Wrote {rows:,} synthetic rows to {out}.")
+
+
+@marginals.command("report")
+@click.argument("file", type=_PATH)
+@_OUT
+@_OVERWRITE
+def report(file: Path, out: Path, overwrite: bool) -> None:
+    """Write an HTML page about a released FILE: bars of each column, heat maps of the strongest pairs.
+
+    \b
+    Example:
+      dpregress marginals report visits.json --out visits.html
+    """
+    from dpregress import __version__
+    from dpregress.cli.output import check_out, write_all
+    from dpregress.releases.marginal_files import load_marginals
+    from dpregress.reports.marginals import marginals_page
+
+    released, privacy = load_marginals(file)
+    check_out(out.parent, [out.name], overwrite=overwrite)
+    software = f"dpregress {__version__}"
+    write_all(out.parent, {out.name: marginals_page(file.name, released, privacy, software=software)})
+    click.echo(f"Wrote {out}.")

@@ -1,0 +1,176 @@
+"""Regressions on released marginals: any column on any others, at no further cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
+
+from dpregress.errors import InvalidInput
+from dpregress.inference import in_original_units
+from dpregress.releases import Coefficients, Domain, Marginals, Matrix, Moments, Vector
+from dpregress.releases.marginals import design
+from dpregress.solvers.relevance import Counts, Logistic, Shrunk, solve_by_relevance
+
+FAMILIES = ("gaussian", "binomial", "multinomial", "poisson")
+#: Rows that stand for a mixture in a generalised linear model.
+_POINTS = 20_000
+_LARGEST_PREDICTOR = 30.0
+
+
+def check_family(domain: Domain, target: str, features: Sequence[str], family: str) -> None:
+    """Refuse a target that the family cannot explain; public facts decide.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if family not in FAMILIES:
+        raise InvalidInput(f"family must be one of {', '.join(FAMILIES)}, not {family!r}")
+    if not features or target in features or len(set(features)) != len(features):
+        raise InvalidInput(f"regress {target!r} on at least one other column, each once, and not on itself")
+    attribute = domain.attributes[domain.index(target)]
+    for name in features:
+        domain.index(name)
+    if family in ("gaussian", "poisson"):
+        if not (attribute.numeric and attribute.evenly_spaced):
+            raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=")
+        if family == "poisson" and attribute.values[0] < 0:
+            raise InvalidInput(f"{target!r} can be negative, a count cannot: choose family='gaussian'")
+    elif attribute.numeric:
+        raise InvalidInput(f"{target!r} is a number, {family} takes a class: leave it out of numeric=")
+    elif family == "binomial" and attribute.size != 2:
+        raise InvalidInput(f"{target!r} has {attribute.size} levels, not two: choose family='multinomial'")
+
+
+@dataclass(frozen=True, eq=False)
+class TableFit:
+    """A fitted regression on coded columns.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,), or (classes, d)
+    intercept : ndarray of shape () or (classes,)
+    coefficients : Coefficients or None
+        With names and standard errors; None for several classes.
+    moments : Moments
+        Of the target, or of its last level's indicator.
+    """
+
+    domain: Domain
+    target: str
+    features: tuple[str, ...]
+    family: str
+    coef: Matrix
+    intercept: Vector
+    coefficients: Coefficients | None
+    moments: Moments
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Levels of a class target."""
+        if self.family in ("gaussian", "poisson"):
+            return ()
+        return self.domain.attributes[self.domain.index(self.target)].levels
+
+    def mean(self, codes: Matrix) -> Matrix:
+        """Expected values, of shape (m,), or probabilities of the classes, of shape (m, classes).
+
+        Parameters
+        ----------
+        codes : ndarray of shape (m, attributes)
+            Of the domain's attributes.
+        """
+        rows = design(self.domain, codes, self.features)[:, 1:]
+        predictors = rows @ self.coef.T + self.intercept
+        if self.family == "gaussian":
+            return np.asarray(predictors)
+        if self.family == "poisson":
+            return np.asarray(np.exp(np.clip(predictors, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)))
+        if self.family == "binomial":
+            chance = expit(predictors)
+            return np.column_stack([1 - chance, chance])
+        return np.asarray(softmax(predictors, axis=1))
+
+
+def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], family: str = "gaussian") -> TableFit:
+    """Regress one attribute on others, from released marginals alone.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    target : str
+    features : sequence of str
+    family : {"gaussian", "binomial", "multinomial", "poisson"}
+
+    Raises
+    ------
+    InvalidInput
+        For a target that the family cannot explain.
+    """
+    domain = marginals.domain
+    check_family(domain, target, features, family)
+    groups = marginals.groups(features)
+    attribute = domain.attributes[domain.index(target)]
+    if family == "multinomial":
+        return _multinomial(marginals, target, tuple(features), groups)
+    level = attribute.levels[-1] if family == "binomial" else None
+    moments = marginals.moments(target, features, level)
+    if family == "gaussian":
+        found = solve_by_relevance(moments, groups)
+    elif family == "binomial":
+        found = solve_by_relevance(moments, groups, Logistic(_points(marginals, features)))
+    else:
+        assert moments.frame.response is not None
+        scale = moments.frame.response
+        found = solve_by_relevance(moments, groups, Counts(_points(marginals, features), scale.centre, scale.scale))
+    coefficients = _coefficients(moments, found, target, linear=family == "gaussian")
+    coef, intercept = coefficients.coef, np.array(coefficients.intercept)
+    return TableFit(domain, target, tuple(features), family, coef, intercept, coefficients, moments)
+
+
+def _points(marginals: Marginals, features: Sequence[str]) -> Matrix:
+    return design(marginals.domain, marginals.mixture.points(_POINTS), features)
+
+
+def _coefficients(moments: Moments, found: Shrunk, target: str, *, linear: bool) -> Coefficients:
+    frame = moments.frame if linear else moments.frame.with_response(None)
+    coef, intercept = frame.pull_back(found.coef)
+    return Coefficients(
+        features=frame.features,
+        coef=coef,
+        intercept=intercept,
+        target=target,
+        n=moments.n,
+        privacy_error=in_original_units(found.privacy, frame),
+        standard_error=in_original_units(found.covariance, frame),
+        fill=frame.fill,
+    )
+
+
+def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...], groups: list[int]) -> TableFit:
+    """Softmax regression on the mixture with the released cross moments, shrunk as one-against-all fits say."""
+    domain = marginals.domain
+    levels = domain.attributes[domain.index(target)].levels
+    points = _points(marginals, features)
+    moments = [marginals.moments(target, features, level) for level in levels]
+    single = [solve_by_relevance(each, groups, Logistic(points)) for each in moments]
+    variances = np.mean([found.variances for found in single], axis=0)
+    penalty = np.append(1 / Logistic.intercept_variance, 1 / variances[groups]) / marginals.count
+    cross = np.array([each.cross for each in moments])
+    cross += (points.mean(axis=0) - cross.sum(axis=0)) / len(levels)  # what the classes share adds up to all rows
+
+    def loss(flat: Vector) -> tuple[float, Vector]:
+        coef = flat.reshape(cross.shape)
+        predictors = points @ coef.T
+        logs = log_softmax(predictors, axis=1)
+        entropy = float(np.mean(predictors[:, 0] - logs[:, 0]))
+        slope = np.exp(logs).T @ points / len(points) - cross + penalty * coef
+        return entropy - float(np.sum(cross * coef)) + 0.5 * float(np.sum(penalty * coef**2)), slope.ravel()
+
+    start = np.array([found.coef for found in single])
+    coef = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(cross.shape)
+    return TableFit(domain, target, features, "multinomial", coef[:, 1:], coef[:, 0], None, moments[-1])

@@ -1,0 +1,82 @@
+"""From a schema to the domain of coded tables: every column gets a public list of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+
+from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.public.schema import Categorical, Numeric, Schema
+from dpregress.releases import Attribute, Domain
+
+#: More levels than that make tables of noise.
+LARGEST = 1024
+#: Cells of all pair tables together: half a gigabyte of counts.
+_MOST_CELLS = 2**26
+
+
+def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int = 32) -> Domain:
+    """The domain of these columns: declared levels, or equal bins of a number's public bounds.
+
+    Parameters
+    ----------
+    schema : Schema
+    names : sequence of str, optional
+        Default: all of the schema.
+    bins : int
+        Of a numeric column.
+
+    Raises
+    ------
+    UnboundedData
+        For a numeric column without bounds.
+    InvalidInput
+        For a column that is not declared, more than 1,024 levels, or more cells than fit in memory.
+    """
+    if not (isinstance(bins, int) and 2 <= bins <= LARGEST):
+        raise InvalidInput(f"bins must be a whole number from 2 to {LARGEST}, not {bins!r}")
+    names = list(schema.columns) if names is None else list(names)
+    if len(names) < 2:
+        raise InvalidInput("marginals need at least two columns")
+    domain = Domain(tuple(_attribute(name, schema, bins) for name in names))
+    sizes = np.array(domain.sizes, dtype=np.float64)
+    cells = (sizes.sum() ** 2 - (sizes**2).sum()) / 2
+    if cells > _MOST_CELLS:
+        raise InvalidInput(
+            f"the pair tables of {len(names)} columns have {cells:,.0f} cells, more than {_MOST_CELLS:,}: "
+            "choose columns, merge levels, or take fewer bins"
+        )
+    return domain
+
+
+def _attribute(name: str, schema: Schema, bins: int) -> Attribute:
+    column = schema.column(name)
+    if column is None:
+        raise InvalidInput(f"column {name!r} is not in the schema: declare its levels, or its bounds")
+    if isinstance(column, Numeric):
+        if column.bounds is None:
+            raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
+        edges = np.linspace(*column.bounds, bins + 1)
+        middles = tuple(float(value) for value in (edges[:-1] + edges[1:]) / 2)
+        texts = tuple(f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges))
+        levels = texts if len(set(texts)) == bins else tuple(f"bin {i + 1}" for i in range(bins))
+        return Attribute(name, levels, middles, (float(edges[0]), float(edges[-1])))
+    if len(column.levels) > LARGEST:
+        raise InvalidInput(
+            f"column {name!r} has {len(column.levels):,} levels, more than {LARGEST:,}: merge rare ones, "
+            "declare it a number with bounds, or leave the column out"
+        )
+    return Attribute(name, column.levels, _values(column) if column.ordered else ())
+
+
+def _values(column: Categorical) -> tuple[float, ...]:
+    """The numbers that ordered levels are written as, where they increase; else their positions."""
+    try:
+        values = tuple(float(level) for level in column.levels)
+    except ValueError:
+        values = ()
+    increasing = bool(values) and all(map(isfinite, values)) and all(np.diff(values) > 0)
+    return values if increasing else tuple(float(i) for i in range(len(column.levels)))

@@ -1,0 +1,385 @@
+r"""Counts of coded rows: one-way tables, blocks of pairs, and functions of them.
+
+Rows lie in a public domain (:class:`~dpregress.rows.codes.LevelRows`). The block of a pair is ``E_j' T_jk E_k``
+with T the table of counts and E the integer encodings of its attributes: the table itself for two classes, a
+single number for two numeric attributes. Everything is an integer times a power of two, so that sums are exact and
+the noise needs no bound on rounding: these queries answer add-or-remove neighbours, under which n is private.
+Exactness holds below 2^53 for the products of counts and steps, far beyond any table.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.accounting import Event
+from dpregress.queries.base import Query, R
+from dpregress.releases import Clique, Domain, Isotropic, Matrix, NoiseLaw, Scores, Selection, Tables, Vector
+from dpregress.rows.bounded import BoundedRows, RowMap
+from dpregress.rows.codes import LevelRows
+
+#: Weights keep this many binary digits, so that their products with counts stay exact.
+_DIGITS = 6
+#: References are rounded to this grid: distances from them are then exact too.
+_GRID = 2.0**-10
+#: Joint tables up to this size stay in the cache while they are counted.
+_JOINT_CELLS = 2**13
+
+
+def dyadic(weight: float) -> float:
+    """The weight rounded down to six binary digits.
+
+    Examples
+    --------
+    >>> dyadic(1 / 3)
+    0.328125
+    """
+    mantissa, exponent = math.frexp(weight)
+    return math.ldexp(math.floor(mantissa * 2**_DIGITS) / 2**_DIGITS, exponent)
+
+
+def cover(sizes: Sequence[int], cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
+    """Few joint tables of at most 2^13 cells from which all cliques can be summed: each with those it serves.
+
+    Counting one joint table of four attributes and summing it costs less than counting its six pairs.
+    """
+    left = dict.fromkeys(sorted(cliques, key=lambda clique: (-math.prod(sizes[j] for j in clique), clique)))
+    beside: dict[int, set[int]] = {}
+    for clique in left:
+        for j in clique:
+            beside.setdefault(j, set()).update(clique)
+    plan = []
+    while left:
+        joint = next(iter(left))
+        cells = math.prod(sizes[j] for j in joint)
+        while True:
+            gains = {
+                new: sum(tuple(sorted((new, old))) in left for old in joint)
+                for new in set[int]().union(*(beside[j] for j in joint)).difference(joint)
+                if cells * sizes[new] <= _JOINT_CELLS
+            }
+            best = max(gains, key=lambda new: (gains[new], -sizes[new], -new), default=None)
+            if best is None or gains[best] == 0:
+                break
+            joint, cells = (*joint, best), cells * sizes[best]
+        joint = tuple(sorted(joint))
+        parts = chain(combinations(joint, 1), combinations(joint, 2))
+        served = [clique for clique in parts if clique in left]
+        for clique in served:
+            del left[clique]
+        plan.append((joint, served))
+    return plan
+
+
+def count_tables(
+    codes: NDArray[np.int64], sizes: Sequence[int], plan: Sequence[tuple[Clique, list[Clique]]]
+) -> dict[Clique, NDArray[np.int64]]:
+    """Exact counts of cliques, by the joint tables of a plan."""
+    found = {}
+    for joint, served in plan:
+        place = codes[:, joint[0]]
+        for j in joint[1:]:
+            place = place * sizes[j] + codes[:, j]
+        shape = tuple(sizes[j] for j in joint)
+        table = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
+        for clique in served:
+            found[clique] = table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique))
+    return found
+
+
+class CodedQuery(Query[R]):
+    """A query over rows of a domain."""
+
+    exact: ClassVar[bool] = True
+
+    def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
+        self.domain = domain
+        self.cliques = tuple(cliques)
+        self._cover = cover(domain.sizes, self.cliques)
+
+    @property
+    def row_map(self) -> RowMap:
+        return LevelRows(self.domain)
+
+    @property
+    def columns(self) -> int:
+        # few columns make large chunks, over which the cost of a pass through all cells is spread
+        return max(1, len(self.domain.attributes) // 4)
+
+    def value(self, rows: BoundedRows) -> Vector:
+        """Integer blocks of the cliques, one after another."""
+        codes = rows.x.astype(np.int64, order="F")
+        counted = count_tables(codes, self.domain.sizes, self._cover)
+        return np.concatenate([self._encoded(clique, counted[clique]).ravel() for clique in self.cliques])
+
+    def _encoded(self, clique: Clique, counts: NDArray[np.int64]) -> Matrix:
+        """The integer block of a table of counts."""
+        table = counts.astype(np.float64)
+        for axis, attribute in enumerate(self.domain.attributes[j] for j in clique):
+            if len(clique) > 1 and attribute.numeric:
+                table = np.tensordot(attribute.steps, table, (0, axis))
+                table = np.moveaxis(table, 0, axis)
+        return table
+
+    def blocks(self, total: Vector) -> list[Matrix]:
+        """The blocks of a flat vector, in the order of the cliques."""
+        shapes = [self.shape(clique) for clique in self.cliques]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        return [part.reshape(shape) for part, shape in zip(np.split(total, ends[:-1]), shapes, strict=True)]
+
+    def shape(self, clique: Clique) -> tuple[int, ...]:
+        """Of one block."""
+        if len(clique) == 1:
+            return (self.domain.sizes[clique[0]],)
+        return tuple(self.domain.attributes[j].steps.shape[1] for j in clique)
+
+    def unit(self, clique: Clique) -> float:
+        """The largest norm of one row's integer block."""
+        return math.prod(self.domain.attributes[j].unit for j in clique) if len(clique) > 1 else 1.0
+
+    @property
+    @abstractmethod
+    def size(self) -> int: ...
+
+
+def _cells(query: CodedQuery[R]) -> int:
+    return sum(math.prod(query.shape(clique)) for clique in query.cliques)
+
+
+class Blocks(CodedQuery[Tables]):
+    r"""Weighted blocks ``w_b B_b`` of attributes and pairs, so that noise of one scale gives each its own precision.
+
+    One row adds to block b a vector of norm at most ``u_b``, with ``u`` the product of the attributes' units (1
+    for classes): adding or removing it moves the whole by at most ``sqrt(sum w_b^2 u_b^2)``, reached by a row at
+    the ends of all its numeric attributes. Two rows' blocks are ``sqrt 2 u_b`` apart at most for classes and
+    ``2 u_b`` where a number is involved, which bounds replacing.
+
+    Parameters
+    ----------
+    domain : Domain
+    cliques : sequence of tuple of int
+        Single attributes and pairs.
+    weights : sequence of float, optional
+        Relative to the unit; rounded down to six binary digits. Default 1.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = False
+
+    def __init__(self, domain: Domain, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> None:
+        super().__init__(domain, cliques)
+        weights = [1.0] * len(self.cliques) if weights is None else weights
+        #: What integer blocks are multiplied by.
+        self.weights = tuple(dyadic(w / self.unit(c)) for w, c in zip(weights, self.cliques, strict=True))
+
+    @property
+    def size(self) -> int:
+        return _cells(self)
+
+    def statistic(self, total: Vector) -> Vector:
+        return np.concatenate([w * b.ravel() for w, b in zip(self.weights, self.blocks(total), strict=True)])
+
+    def contribution(self) -> float:
+        return math.hypot(*(w * self.unit(c) for w, c in zip(self.weights, self.cliques, strict=True)))
+
+    def replacement(self) -> float:
+        apart = (w * self.unit(c) * self._apart(c) for w, c in zip(self.weights, self.cliques, strict=True))
+        return math.hypot(*apart)
+
+    def _apart(self, clique: Clique) -> float:
+        number = len(clique) > 1 and any(self.domain.attributes[j].numeric for j in clique)
+        return 2.0 if number else math.sqrt(2)
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Tables:
+        """Blocks of encodings in [-1, 1]: of an attribute its counts, of a pair ``C_j' T_jk C_k``."""
+        assert isinstance(noise, Isotropic)
+        blocks, sigmas = {}, {}
+        for clique, weight, block in zip(self.cliques, self.weights, self.blocks(total), strict=True):
+            scale = weight * self.unit(clique)
+            blocks[clique], sigmas[clique] = block / scale, noise.sigma / scale
+        return Tables(total, n, noise, events, self.domain, blocks, sigmas)
+
+
+class PairDistances(CodedQuery[Scores]):
+    r"""For every pair the L1 distance ``|B - E|_1 / u`` of its integer block from a public or released reference E.
+
+    One row adds to B entries of summed size at most ``u``, so the distance moves by at most 1 whatever E is:
+    sqrt(pairs) over all of them, 2 sqrt(pairs) for replacing. **E must not be computed from the rows**: with
+    margins that move along with the row the distance could move by almost 4.
+
+    Parameters
+    ----------
+    domain : Domain
+    references : mapping of pair to ndarray
+        In the encoding of [-1, 1], as :class:`Blocks` is read.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = False
+
+    def __init__(self, domain: Domain, references: Mapping[Clique, Matrix]) -> None:
+        super().__init__(domain, tuple(references))
+        units = [self.unit(clique) for clique in self.cliques]
+        self._scales = np.array([dyadic(1 / unit) for unit in units])
+        self._units = np.array(units)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._references = [
+                np.round(np.nan_to_num(unit * references[clique]).clip(-(2.0**42), 2.0**42) / _GRID) * _GRID
+                for unit, clique in zip(units, self.cliques, strict=True)
+            ]
+
+    @property
+    def size(self) -> int:
+        return len(self.cliques)
+
+    def statistic(self, total: Vector) -> Vector:
+        blocks = zip(self.blocks(total), self._references, strict=True)
+        return np.asarray(self._scales * np.array([np.abs(block - reference).sum() for block, reference in blocks]))
+
+    def contribution(self) -> float:
+        return float(np.linalg.norm(self._scales * self._units))
+
+    def replacement(self) -> float:
+        return 2 * self.contribution()
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Scores:
+        assert isinstance(noise, Isotropic)
+        scale = self._scales * self._units
+        return Scores(total / scale, n, noise, events, self.domain, self.cliques, noise.sigma / scale)
+
+
+class ModelErrors(CodedQuery[Selection]):
+    r"""AIM's quality of each candidate: ``w_r (|T_r - model_r|_1 - penalty_r)``, to choose one of them by.
+
+    The model and the penalties are released or public, so one row moves a candidate's quality by at most
+    ``w_r``. The sensitivities are those of the largest entry, which is what the exponential mechanism asks for.
+
+    Parameters
+    ----------
+    domain : Domain
+        Every attribute a class.
+    models : mapping of clique to ndarray
+        The model's counts.
+    weights, penalties : sequence of float
+
+    References
+    ----------
+    McKenna, Mullins, Sheldon, Miklau (2022), Algorithm 2.
+    """
+
+    tight: ClassVar[bool] = False
+    chooses: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        domain: Domain,
+        models: Mapping[Clique, Matrix],
+        weights: Sequence[float],
+        penalties: Sequence[float],
+    ) -> None:
+        super().__init__(domain.nominal, tuple(models))
+        self._weights = np.array([dyadic(weight) for weight in weights])
+        self._penalties = np.round(np.asarray(penalties) / _GRID) * _GRID
+        self._models = [np.round(models[clique].clip(-(2.0**42), 2.0**42) / _GRID) * _GRID for clique in self.cliques]
+
+    @property
+    def size(self) -> int:
+        return len(self.cliques)
+
+    def statistic(self, total: Vector) -> Vector:
+        pairs = zip(self.blocks(total), self._models, strict=True)
+        distances = np.array([np.abs(block - model).sum() for block, model in pairs])
+        return np.asarray(self._weights * (distances - self._penalties))
+
+    def contribution(self) -> float:
+        return float(self._weights.max())
+
+    def replacement(self) -> float:
+        return 2 * self.contribution()
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Selection:
+        """Of the position that was chosen, as a vector of length 1."""
+        return Selection(total, n, noise, events, self.domain, int(total[0]))
+
+
+class CentredTables(CodedQuery[Tables]):
+    r"""ResidualPlanner's tables: n, and ``P_j T_j``, ``P_j T_jk P_k`` with ``P_j = I - 11'/k_j``, each with its weight.
+
+    A row's residual has squared norm ``p_j = 1 - 1/k_j`` and ``p_j p_k`` whatever its levels, so adding or
+    removing it moves the whole by exactly ``sqrt(w_0^2 + sum w_j^2 p_j + sum w_jk^2 p_j p_k)``. In integers the
+    tables are multiplied by the numbers of levels.
+
+    Parameters
+    ----------
+    domain : Domain
+        Taken as nominal.
+    sigmas : mapping of clique to float
+        Relative scales ``s`` of the noise; the empty tuple is n.
+
+    References
+    ----------
+    Xiao, Ding, Zhang, Kifer (2023), ResidualPlanner; docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = False
+
+    def __init__(self, domain: Domain, sigmas: Mapping[Clique, float]) -> None:
+        super().__init__(domain.nominal, [clique for clique in sigmas if clique])
+        self._count_weight = dyadic(1 / sigmas[()])
+        self._levels = [math.prod(self.domain.sizes[j] for j in clique) for clique in self.cliques]
+        self._weights = [dyadic(1 / (sigmas[c] * k)) for c, k in zip(self.cliques, self._levels, strict=True)]
+
+    @property
+    def size(self) -> int:
+        return 1 + _cells(self)
+
+    def statistic(self, total: Vector) -> Vector:
+        blocks = self.blocks(total)
+        count = blocks[0].sum()
+        residuals = [
+            w * (k * b - self._margins(c, b))
+            for c, b, w, k in zip(self.cliques, blocks, self._weights, self._levels, strict=True)
+        ]
+        return np.concatenate([[self._count_weight * count], *(residual.ravel() for residual in residuals)])
+
+    def _margins(self, clique: Clique, block: Matrix) -> Matrix:
+        """``k T - k P T P``, in integers."""
+        if len(clique) == 1:
+            return np.full(block.shape, block.sum())
+        rows, columns = block.shape
+        margins = columns * block.sum(axis=0, keepdims=True) + rows * block.sum(axis=1, keepdims=True)
+        return np.asarray(margins - block.sum())
+
+    def contribution(self) -> float:
+        parts = [self._count_weight]
+        for clique, weight, levels in zip(self.cliques, self._weights, self._levels, strict=True):
+            parts.append(weight * levels * math.sqrt(math.prod(1 - 1 / self.domain.sizes[j] for j in clique)))
+        return math.hypot(*parts)
+
+    def replacement(self) -> float:
+        return 2 * self.contribution()
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Tables:
+        """Residuals of the scale of counts, projected so that each carries its own information alone."""
+        assert isinstance(noise, Isotropic)
+        blocks: dict[Clique, Matrix] = {(): total[:1] / self._count_weight}
+        sigmas: dict[Clique, float] = {(): noise.sigma / self._count_weight}
+        parts = zip(self.cliques, self._weights, self._levels, self.blocks(total[1:]), strict=True)
+        for clique, weight, levels, block in parts:
+            centred = block / (weight * levels)
+            for axis in range(centred.ndim):
+                centred = centred - centred.mean(axis=axis, keepdims=True)
+            blocks[clique], sigmas[clique] = centred, noise.sigma / (weight * levels)
+        return Tables(total, n, noise, events, self.domain, blocks, sigmas)

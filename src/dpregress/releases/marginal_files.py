@@ -1,0 +1,108 @@
+"""Released marginals as versioned JSON; matrices are little-endian float64 in base64. Nothing is executed."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpregress.accounting import Composed, PrivacyStatement, Relation, decode
+from dpregress.errors import InvalidInput
+from dpregress.releases.domain import Domain
+from dpregress.releases.marginals import Marginals, Mixture
+from dpregress.releases.noise import Entrywise, NoiseLaw
+from dpregress.releases.residual_noise import ResidualNoise
+from dpregress.releases.svec import Matrix
+
+_FORMAT = "dpregress.marginals/1"
+
+
+def marginals_text(marginals: Marginals, privacy: PrivacyStatement, *, software: str) -> str:
+    """Marginals and their guarantee as JSON text."""
+    record = {
+        "format": _FORMAT,
+        "software": software,
+        "domain": marginals.domain.encode(),
+        "count": marginals.count,
+        "gram": _packed(marginals.gram),
+        "noise": _encoded_noise(marginals.noise),
+        "chances": _packed(marginals.mixture.chances),
+        "level_error": _packed(marginals.level_error),
+        "privacy": privacy.encode(),
+    }
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
+    """Read what :func:`marginals_text` wrote.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not one, or of another version.
+    """
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        if record["format"] != _FORMAT:
+            raise InvalidInput(f"it is of format {record['format']!r}, not {_FORMAT!r}")
+        domain = Domain.decode(record["domain"])
+        privacy = _statement(record["privacy"])
+        marginals = Marginals(
+            domain,
+            float(record["count"]),
+            _unpacked(record["gram"], (domain.width, domain.width)),
+            _decoded_noise(record["noise"], domain),
+            Mixture(domain, _unpacked(record["chances"], (-1, domain.levels))),
+            privacy.events.parts,
+            _unpacked(record["level_error"], (domain.levels,)),
+        )
+    except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{path} is not a file of marginals: {error}") from error
+    return marginals, privacy
+
+
+def _packed(values: Matrix) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode()
+
+
+def _unpacked(text: str, shape: tuple[int, ...]) -> Matrix:
+    values = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64).reshape(shape)
+    if not np.isfinite(values).all():
+        raise InvalidInput("it holds something else than numbers")
+    return values
+
+
+def _encoded_noise(noise: NoiseLaw) -> dict[str, Any]:
+    if isinstance(noise, ResidualNoise):
+        sigmas = [[list(clique), sigma] for clique, sigma in noise.sigmas.items()]
+        return {"law": "residuals", "sigmas": sigmas, "kept": list(noise.kept)}
+    if isinstance(noise, Entrywise):
+        return {"law": "entrywise", "variance": _packed(noise.variance)}
+    raise InvalidInput(f"{type(noise).__name__} is no noise law of marginals")
+
+
+def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
+    if record["law"] == "residuals":
+        sigmas = {tuple(int(j) for j in clique): float(sigma) for clique, sigma in record["sigmas"]}
+        return ResidualNoise(domain, sigmas, tuple(int(place) for place in record["kept"]))
+    if record["law"] == "entrywise":
+        return Entrywise(_unpacked(record["variance"], (domain.width, domain.width)))
+    raise InvalidInput(f"no noise law {record['law']!r}")
+
+
+def _statement(record: Mapping[str, Any]) -> PrivacyStatement:
+    recorded = record["recorded"]
+    return PrivacyStatement(
+        budget=decode(record["budget"]),
+        promise=decode(record["promise"]),
+        events=Composed.of(decode(event) for event in record["events"]),
+        relation=Relation(record["relation"]),
+        unit=str(record["unit"]),
+        assumed_public=tuple(str(fact) for fact in record["assumed_public"]),
+        seeded=bool(record["seeded"]),
+        recorded=None if recorded is None else str(recorded),
+    )

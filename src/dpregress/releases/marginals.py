@@ -1,0 +1,178 @@
+"""Estimated marginals of a coded table: one matrix of second moments, and a mixture that rows can be drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.accounting import Event
+from dpregress.errors import InvalidInput
+from dpregress.releases.domain import Domain
+from dpregress.releases.frame import Frame, ResponseScale
+from dpregress.releases.noise import NoiseLaw
+from dpregress.releases.release import Moments
+from dpregress.releases.svec import Matrix, Vector
+
+#: Positions of levels, of shape (rows, attributes).
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """An equal mixture of products of categorical distributions over a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    chances : ndarray of shape (components, levels)
+        Of every level of every attribute, side by side; each attribute's sum to 1 in a row.
+    """
+
+    domain: Domain
+    chances: Matrix
+
+    def one_way(self, attribute: int) -> Matrix:
+        """Probabilities of an attribute's levels."""
+        return np.asarray(self.chances[:, self.domain.levels_of(attribute)].mean(axis=0))
+
+    def pair(self, first: int, second: int) -> Matrix:
+        """Probabilities of two attributes' levels, of shape (k_first, k_second)."""
+        left, right = (self.chances[:, self.domain.levels_of(j)] for j in (first, second))
+        return np.asarray(left.T @ right / len(self.chances))
+
+    @cached_property
+    def design_moment(self) -> Matrix:
+        """``E z z'`` of the design columns, the constant first."""
+        attributes = self.domain.attributes
+        blocks = [self.chances[:, self.domain.levels_of(j)] @ a.encoding for j, a in enumerate(attributes)]
+        design = np.hstack([np.ones((len(self.chances), 1)), *blocks])
+        moment = design.T @ design / len(design)
+        for j, attribute in enumerate(attributes):
+            own = self.domain.columns_of(j)
+            moment[own, own] = attribute.encoding.T @ (self.one_way(j)[:, None] * attribute.encoding)
+        return np.asarray(moment)
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Codes:
+        """Codes of independent rows, of shape (rows, attributes)."""
+        component = rng.integers(len(self.chances), size=rows)
+        codes = np.empty((rows, len(self.domain.attributes)), dtype=np.int64)
+        for j in range(codes.shape[1]):
+            codes[:, j] = self._levels(j, component, rng.random(rows))
+        return codes
+
+    def points(self, rows: int) -> Codes:
+        """Codes of evenly spread rows that stand for the mixture: the same at every call, nothing is drawn."""
+        each = max(1, rows // len(self.chances))
+        place = np.arange(1.0, each * len(self.chances) + 1)
+        component = np.repeat(np.arange(len(self.chances)), each)
+        codes = np.empty((len(place), len(self.domain.attributes)), dtype=np.int64)
+        for j in range(codes.shape[1]):
+            # a Kronecker sequence: a step for every attribute that no other's is a rational multiple of
+            codes[:, j] = self._levels(j, component, place * np.sqrt(_prime(j)) % 1.0)
+        return codes
+
+    def _levels(self, attribute: int, component: Codes, uniform: Vector) -> Codes:
+        """The level at which each component's distribution function reaches its uniform number."""
+        cumulated = np.cumsum(self.chances[:, self.domain.levels_of(attribute)], axis=1)
+        # each component's interval is shifted by its number, so that one sorted search serves all
+        edges = (cumulated / cumulated[:, -1:] + np.arange(len(cumulated))[:, None]).ravel()
+        place = np.searchsorted(edges, component + uniform, side="right") - component * cumulated.shape[1]
+        return np.asarray(np.clip(place, 0, cumulated.shape[1] - 1), dtype=np.int64)
+
+
+def design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
+    """Design rows of coded ones, of shape (rows, p): the constant, then each feature without its reference level."""
+    blocks = [np.ones((len(codes), 1))]
+    for name in features:
+        j = domain.index(name)
+        attribute = domain.attributes[j]
+        blocks.append(attribute.encoding[codes[:, j].astype(np.int64), int(not attribute.numeric) :])
+    return np.hstack(blocks)
+
+
+def _prime(place: int) -> int:
+    """The prime at this place."""
+    found, number = -1, 1
+    while found < place:
+        number += 1
+        found += all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """What a private release of pair tables is estimated to say; anything computed from it is free.
+
+    Parameters
+    ----------
+    domain : Domain
+    count : float
+        The released number of rows.
+    gram : ndarray of shape (width, width)
+        Second moments of the domain's design columns, in counts; the constant first.
+    noise : NoiseLaw
+        Of ``gram``: exact for unbiased releases, a working law where a mixture was fitted.
+    mixture : Mixture
+    events : tuple of Event
+    level_error : ndarray of shape (levels,)
+        Standard deviation of the noise in each level's released count.
+    """
+
+    domain: Domain
+    count: float
+    gram: Matrix
+    noise: NoiseLaw
+    mixture: Mixture
+    events: tuple[Event, ...]
+    level_error: Vector
+
+    def groups(self, features: Sequence[str]) -> list[int]:
+        """Which feature each design column but the constant belongs to."""
+        return [place for place, name in enumerate(features) for _ in self._names(self.domain.index(name))]
+
+    def places(self, features: Sequence[str]) -> list[int]:
+        """The constant, and the design columns of these attributes without reference levels."""
+        found = [0]
+        for name in features:
+            j = self.domain.index(name)
+            columns = self.domain.columns_of(j)
+            found.extend(range(columns.start + (not self.domain.attributes[j].numeric), columns.stop))
+        return found
+
+    def moments(self, target: str, features: Sequence[str], level: str | None = None) -> Moments:
+        """Moments of a regression of one attribute on others, with an intercept.
+
+        Parameters
+        ----------
+        target : str
+            A numeric attribute, in the units of its values; or a class, as the indicator of ``level``.
+        features : sequence of str
+        level : str, optional
+        """
+        attribute = self.domain.attributes[self.domain.index(target)]
+        if target in features or not features:
+            raise InvalidInput(f"regress {target!r} on at least one other column, and not on itself")
+        own = self.domain.columns_of(self.domain.index(target))
+        if level is not None:
+            place, response = own.start + attribute.levels.index(level), ResponseScale(f"{target}={level}", bound=1.0)
+        elif attribute.numeric and attribute.evenly_spaced:
+            half = (attribute.values[-1] - attribute.values[0]) / 2
+            place, response = own.start, ResponseScale(target, attribute.values[0] + half, half, 1.0)
+        else:
+            raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=, or name a level")
+        if level is not None and attribute.numeric:
+            raise InvalidInput(f"{target!r} is a number: a level is chosen of a class")
+        joint = [*self.places(features), place]
+        names = [name for j in map(self.domain.index, features) for name in self._names(j)]
+        order = len(joint) - 1
+        frame = Frame(tuple(names), np.eye(order), float(np.sqrt(order)), np.zeros(order - 1), True, response)
+        total = self.gram[np.ix_(joint, joint)]
+        return Moments(total, max(1, round(self.count)), self.noise.cut(joint), self.events, frame)
+
+    def _names(self, attribute: int) -> tuple[str, ...]:
+        found = self.domain.attributes[attribute]
+        return found.columns if found.numeric else found.columns[1:]

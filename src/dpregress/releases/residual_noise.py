@@ -1,0 +1,92 @@
+"""The noise law of tables put together from independent residuals: exact, and not independent between tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.releases.domain import Domain
+from dpregress.releases.noise import NoiseLaw
+from dpregress.releases.svec import Matrix, Vector
+from dpregress.releases.tables import Clique
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualNoise(NoiseLaw):
+    r"""Noise of second moments of design columns that were summed up from noisy residuals.
+
+    With ``P_j = I - 11'/k_j`` and independent standard normal z, ``n`` has the noise ``s_0 z_0``, one-way tables
+    ``t_j = s_0 z_0 1/k_j + s_j P_j z_j``, pair tables ``s_0 z_0 11'/(k_j k_k) + s_j P_j z_j 1'/k_k
+    + 1 (s_k P_k z_k)'/k_j + s_jk P_j Z P_k``.
+
+    Parameters
+    ----------
+    domain : Domain
+    sigmas : mapping of clique to float
+        Of n (the empty tuple), attributes and pairs.
+    kept : tuple of int
+        The design columns that are kept.
+    """
+
+    domain: Domain
+    sigmas: Mapping[Clique, float]
+    kept: tuple[int, ...]
+
+    def __add__(self, other: NoiseLaw) -> ResidualNoise:
+        if not isinstance(other, ResidualNoise) or (self.domain, self.kept) != (other.domain, other.kept):
+            return NotImplemented
+        sigmas = {clique: math.hypot(sigma, other.sigmas[clique]) for clique, sigma in self.sigmas.items()}
+        return ResidualNoise(self.domain, sigmas, self.kept)
+
+    def cut(self, places: Sequence[int]) -> ResidualNoise:
+        """The law of the noise in these rows and columns."""
+        return ResidualNoise(self.domain, self.sigmas, tuple(self.kept[place] for place in places))
+
+    def spectral_norm(self, order: int) -> float:
+        """``2 sqrt(E |N v|^2)`` at an even unit vector: exact to leading order for isotropic noise."""
+        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
+        return 2 * math.sqrt(float(np.trace(covariance)))
+
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """Covariance of ``N v``, by the parts of the noise that each residual brings (docs/methods/marginals.md)."""
+        domain = self.domain
+        full = np.zeros(domain.width)
+        full[list(self.kept)] = vector
+        levels = [a.encoding @ full[domain.columns_of(j)] for j, a in enumerate(domain.attributes)]
+        found = self._of_levels(float(full[0]), levels)
+        encoder = np.zeros((1 + domain.levels, domain.width))
+        encoder[0, 0] = 1.0
+        for j, attribute in enumerate(domain.attributes):
+            own = domain.levels_of(j)
+            encoder[own.start + 1 : own.stop + 1, domain.columns_of(j)] = attribute.encoding
+        kept = encoder[:, list(self.kept)]
+        return np.asarray(kept.T @ found @ kept)
+
+    def _of_levels(self, constant: float, levels: list[Vector]) -> Matrix:
+        """The covariance for one-hot rows after a constant; ``levels`` are the vector's parts, one a level."""
+        sizes = np.array(self.domain.sizes)
+        own = [slice(1 + self.domain.levels_of(j).start, 1 + self.domain.levels_of(j).stop) for j in range(len(sizes))]
+        means = np.array([part.mean() for part in levels])
+        inverse = np.concatenate([[1.0], np.repeat(1 / sizes, sizes)])
+        # of n: the constant meets every level's mean, and a level its own entry in place of its attribute's mean
+        count = inverse * (constant + means.sum())
+        for j, place in enumerate(own):
+            count[place] += (levels[j] - means[j]) / sizes[j]
+        covariance = self.sigmas[()] ** 2 * np.outer(count, count)
+        for j, place in enumerate(own):
+            centred = levels[j] - means[j]
+            spread = np.outer(inverse, centred)
+            spread[place] = np.diag(levels[j] + constant + means.sum() - means[j])
+            spread -= spread.mean(axis=1, keepdims=True)
+            covariance += self.sigmas[(j,)] ** 2 * (spread @ spread.T)
+        for (j, k), sigma in ((clique, sigma) for clique, sigma in self.sigmas.items() if len(clique) == 2):
+            first, second = levels[j] - means[j], levels[k] - means[k]
+            mixed = sigma**2 * np.outer(first, second)
+            covariance[own[j], own[k]] += mixed
+            covariance[own[k], own[j]] += mixed.T
+            for at, size, other in ((own[j], sizes[j], second), (own[k], sizes[k], first)):
+                covariance[at, at] += sigma**2 * float(other @ other) * (np.eye(size) - 1 / size)
+        return np.asarray(covariance)

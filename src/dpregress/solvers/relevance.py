@@ -1,0 +1,202 @@
+r"""Regression on released moments, each attribute shrunk as far as the noise asks: empirical Bayes.
+
+Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b)`` over a released mixture for a
+generalised linear model with a canonical link. The error ``c - s(b)`` at the true coefficients is noise whose
+covariance S the noise law knows (of ``N g``, ``g = (w b, -1)``), plus sampling. With ``b_j ~ N(0, tau_j^2 I)``
+for the design columns of attribute j, and s linearised, ``s(b) = H b + const``, the posterior mean is
+``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM): an
+attribute whose moments are noise alone drops out, the others keep their size. S and H are renewed as b moves.
+
+Source: MacKay (1992), Tipping (2001), automatic relevance determination; docs/methods/marginals.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import expit
+
+from dpregress.errors import InvalidInput
+from dpregress.releases import Matrix, Moments, Vector
+
+_UPDATES = 8
+_FIRST_VARIANCE, _LEAST_VARIANCE = 0.01, 1e-6
+_LEAST_RESIDUAL = 1e-6
+_JITTER = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """``s(b) = H b + const`` near some coefficients.
+
+    Attributes
+    ----------
+    slope : ndarray of shape (p, p)
+        H, symmetric.
+    working : ndarray of shape (p,)
+        ``c - s(b) + H b``.
+    weight : float
+        By how much noise in the features' second moments counts: 1 for least squares.
+    residual : float
+        The mean squared residual.
+    """
+
+    slope: Matrix
+    working: Vector
+    weight: float
+    residual: float
+
+
+class Equations(ABC):
+    """The estimating equations of a model."""
+
+    #: How often H and S are renewed.
+    rounds: int
+    #: Prior variances of the intercept, and to begin with of the slopes.
+    intercept_variance: float = 1.0
+    slope_variance: float = _FIRST_VARIANCE
+
+    @abstractmethod
+    def start(self, moments: Moments) -> Vector:
+        """Coefficients of the model without slopes."""
+
+    @abstractmethod
+    def linearise(self, moments: Moments, coef: Vector) -> Linearised:
+        """Near these coefficients."""
+
+
+class LeastSquares(Equations):
+    """``c = H b`` with the released Gram matrix."""
+
+    rounds = 4
+
+    def start(self, moments: Moments) -> Vector:
+        coef = np.zeros(moments.frame.order)
+        coef[0] = moments.cross[0]
+        return coef
+
+    def linearise(self, moments: Moments, coef: Vector) -> Linearised:
+        gram, cross = moments.gram, moments.cross
+        residual = float(moments.response_second - 2 * coef @ cross + coef @ gram @ coef)
+        return Linearised(gram, cross, 1.0, residual)
+
+
+class _Sampled(Equations):
+    """``c = E x m(x'b)`` over design rows that stand for the released mixture."""
+
+    rounds = 12
+    slope_variance = 1.0
+
+    def __init__(self, design: Matrix) -> None:
+        self.design = design
+
+    @abstractmethod
+    def means(self, predictors: Vector) -> tuple[Vector, Vector]:
+        """``m`` and ``m'`` at the predictors."""
+
+    def linearise(self, moments: Moments, coef: Vector) -> Linearised:
+        mean, slope = self.means(self.design @ coef)
+        rows = len(self.design)
+        information = (self.design * slope[:, None]).T @ self.design / rows
+        score = moments.cross - self.design.T @ mean / rows
+        return Linearised(information, score + information @ coef, float(slope.mean()), float(slope.mean()))
+
+
+class Logistic(_Sampled):
+    """``m = 1 / (1 + exp(-eta))``; the response is 0 or 1."""
+
+    intercept_variance = 25.0
+
+    def start(self, moments: Moments) -> Vector:
+        chance = float(np.clip(moments.cross[0], 1e-3, 1 - 1e-3))
+        coef = np.zeros(moments.frame.order)
+        coef[0] = np.log(chance / (1 - chance))
+        return coef
+
+    def means(self, predictors: Vector) -> tuple[Vector, Vector]:
+        mean = expit(predictors)
+        return mean, np.maximum(mean * (1 - mean), 1e-6)
+
+
+class Counts(_Sampled):
+    """``m = exp(eta)``; the response is not negative, in the units of ``centre + scale y``."""
+
+    intercept_variance = 100.0
+    #: Predictors that no count of a public domain needs to leave.
+    _REACH = 30.0
+
+    def __init__(self, design: Matrix, centre: float, scale: float) -> None:
+        super().__init__(design)
+        self._centre, self._scale = centre, scale
+
+    def start(self, moments: Moments) -> Vector:
+        coef = np.zeros(moments.frame.order)
+        coef[0] = np.log(max(self._centre + self._scale * moments.cross[0], 1e-3))
+        return coef
+
+    def means(self, predictors: Vector) -> tuple[Vector, Vector]:
+        mean = np.exp(np.clip(predictors, -self._REACH, np.log(self._centre + self._scale) + 1))
+        return (mean - self._centre) / self._scale, np.maximum(mean / self._scale, 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Shrunk:
+    """Posterior mean and covariance of whitened coefficients, and the variance found for each group.
+
+    ``system`` is the H of the last round.
+    """
+
+    coef: Vector
+    covariance: Matrix
+    privacy: Matrix
+    system: Matrix
+    variances: Vector
+
+
+def solve_by_relevance(moments: Moments, groups: Sequence[int], equations: Equations | None = None) -> Shrunk:
+    """Coefficients of ``moments``, whose columns after the constant belong to these groups.
+
+    Parameters
+    ----------
+    moments : Moments
+        In a plain frame with an intercept: design columns in [-1, 1], the response too.
+    groups : sequence of int
+        0, 1, .. for every design column but the constant.
+    equations : Equations, optional
+        Default: least squares.
+    """
+    equations = LeastSquares() if equations is None else equations
+    group = np.array([-1, *groups])
+    if len(group) != moments.frame.order or not moments.frame.intercept:
+        raise InvalidInput("every design column but the constant needs a group")
+    spread = np.clip(np.diagonal(moments.gram), 1e-9, None)
+    count = np.bincount(group[1:])
+    variances = np.full(len(count), equations.slope_variance)
+    coef = equations.start(moments)
+    for _ in range(equations.rounds):
+        near = equations.linearise(moments, coef)
+        private = moments.noise.product_covariance(np.append(near.weight * coef, -1.0))[:-1, :-1] / moments.n**2
+        noise = private + np.diag(max(near.residual, _LEAST_RESIDUAL) / moments.n * spread)
+        for _ in range(_UPDATES):
+            prior = np.append(equations.intercept_variance, variances[group[1:]])
+            half, coef = _posterior(near.slope, near.working, prior, noise)
+            left = prior - np.einsum("ij,ij->j", half, half)
+            grown = np.bincount(group[1:], weights=(coef**2 + left)[1:])
+            variances = np.maximum(grown / count, _LEAST_VARIANCE)
+    covariance = np.diag(prior) - half.T @ half
+    gain = np.linalg.solve(near.slope @ (prior[:, None] * near.slope) + noise, near.slope * prior)
+    return Shrunk(coef, covariance, gain.T @ private @ gain, near.slope, variances)
+
+
+def _posterior(slope: Matrix, working: Vector, prior: Vector, noise: Matrix) -> tuple[Matrix, Vector]:
+    """``L^{-1} H P`` with ``L L' = H P H' + S``, and the posterior mean."""
+    scaled = slope * prior
+    system = scaled @ slope + noise
+    system[np.diag_indices_from(system)] += _JITTER * float(np.mean(np.diagonal(system)))
+    root = cholesky(system, lower=True, check_finite=False)
+    half = solve_triangular(root, scaled, lower=True, check_finite=False)
+    return half, np.asarray(half.T @ solve_triangular(root, working, lower=True, check_finite=False))

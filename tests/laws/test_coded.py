@@ -1,0 +1,271 @@
+"""The laws of queries over coded rows, of choices among candidates, and of regressions on their releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from scipy.stats import chi2
+
+from dpregress import GDP, ZCDP, ApproxDP, MarginalsRegression, MemoryLedger, Schema
+from dpregress.accounting import Relation
+from dpregress.errors import BudgetExceeded, NotAnswered
+from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource
+from dpregress.mechanisms.base import exact_answer, exact_total
+from dpregress.queries.pair_tables import CodedQuery
+from dpregress.releases import Domain, Matrix, Vector
+from dpregress.rows import ArraySource, LevelRows, PrivateRows, RawRows, ThreadedEngine
+from dpregress.trust import Central, Door, Local
+from tests import registry
+from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
+from tests.laws.test_noise import check_squares
+from tests.registry import CODED_QUERIES, DOMAINS, TABLE_SOLVERS, CodedEntry, TableSolverEntry
+
+FAILURE = 1e-7
+ROWS = 300
+
+
+def private(x: Matrix) -> PrivateRows:
+    return PrivateRows(ArraySource(x), ThreadedEngine(workers=1))
+
+
+def size(query: CodedQuery[Any], move: Vector) -> float:
+    """Of a move: the largest entry where one of them is chosen, else the norm."""
+    return float(np.abs(move).max()) if query.chooses else float(np.linalg.norm(move))
+
+
+def check_sensitivity(entry: CodedEntry, domain: Domain, seed: int) -> None:
+    """No row that comes, goes or changes moves the statistic further than claimed; coming reaches the claim.
+
+    Sums are exact, so no slack is left for rounding but that of the norm itself.
+    """
+    rng = np.random.default_rng(seed)
+    query = entry.make(domain, rng)
+    x = registry.coded_rows(rng, domain, ROWS).x
+    whole = exact_answer(query, private(x))
+    tops = np.array(domain.sizes, dtype=np.float64) - 1
+    arriving = np.vstack([registry.coded_rows(rng, domain, 40).x, 0 * tops, tops])
+    largest = 0.0
+    for row in arriving:
+        moved = size(query, exact_answer(query, private(np.vstack([x, row]))) - whole)
+        assert moved <= query.sensitivity(Relation.ADD_REMOVE) * (1 + 1e-12)
+        # on one row alone, where nothing can cancel
+        empty = exact_answer(query, private(row[None])) - query.statistic(np.zeros_like(exact_total(query, private(x))))
+        largest = max(largest, moved, size(query, empty))
+        other = x.copy()
+        other[rng.integers(ROWS)] = row
+        moved = size(query, exact_answer(query, private(other)) - whole)
+        assert moved <= query.sensitivity(Relation.REPLACE_ONE) * (1 + 1e-12)
+    if entry.name not in ("pair distances", "model errors"):  # there the reference decides
+        assert largest >= 0.99 * query.sensitivity(Relation.ADD_REMOVE)
+
+
+def check_exact(entry: CodedEntry, domain: Domain, seed: int) -> None:
+    """The sum is the same to the last bit in any order and any division: integers times powers of two."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(domain, rng)
+    x = registry.coded_rows(rng, domain, ROWS).x
+    whole = exact_total(query, private(x))
+    assert whole.shape == query.value(query.row_map(RawRows(x, None))).shape
+    np.testing.assert_array_equal(whole, exact_total(query, private(rng.permutation(x))))
+    cut = int(rng.integers(1, ROWS))
+    parts = [exact_total(query, private(part)) for part in (x[:cut], x[cut:])]
+    np.testing.assert_array_equal(whole, parts[0] + parts[1])
+    assert exact_answer(query, private(x)).shape == (query.size,)
+
+
+def check_noise(entry: CodedEntry, domain: Domain, seed: int) -> None:
+    """Noise of the scale that sensitivity and price ask for, under neighbours of both kinds. Fails with 1e-7."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(domain, rng)
+    if query.chooses:
+        return
+    rows = private(registry.coded_rows(rng, domain, ROWS).x)
+    exact = exact_answer(query, rows)
+    for relation in Relation:
+        sigma, found = query.sensitivity(relation) / 0.8, []
+        for _ in range(100):
+            promise = GDP(0.8)
+            reservation = MemoryLedger(promise, relation=relation).reserve(promise, relation=relation)
+            source = SeededSource(rng)
+            release = Central().release(rows, query, promise, source=source, reservation=reservation)
+            assert release.n == (ROWS if relation is Relation.REPLACE_ONE else 0)
+            found.append(release.total - exact)
+        check_squares(np.array(found) / sigma, FAILURE / 2)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("entry", CODED_QUERIES, ids=str)
+@pytest.mark.parametrize("law", [check_sensitivity, check_exact, check_noise], ids=lambda law: law.__name__)
+def test_query(law: Callable[..., None], entry: CodedEntry, domain: str, seed: int) -> None:
+    law(entry, DOMAINS[domain], seed)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_level_rows(domain: str, seed: int) -> None:
+    """Whatever is fed in becomes a code of its attribute, each row alone; declared codes stay as they are."""
+    rng = np.random.default_rng(seed)
+    x = registry.coded_rows(rng, DOMAINS[domain], ROWS).x
+    row_map = LevelRows(DOMAINS[domain])
+    bounded = row_map(RawRows(x, None))
+    sizes = np.array(DOMAINS[domain].sizes)
+    assert (bounded.x == np.floor(bounded.x)).all()
+    assert (bounded.x >= 0).all()
+    assert (bounded.x < sizes).all()
+    known = np.isfinite(x) & (x >= 0) & (x < sizes) & (x == np.floor(x))
+    np.testing.assert_array_equal(bounded.x[known], x[known])
+    alone = np.vstack([row_map(RawRows(x[i : i + 1], None)).x for i in range(ROWS)])
+    np.testing.assert_array_equal(bounded.x, alone)
+    assert row_map.radius == math.sqrt(len(sizes))
+
+
+@pytest.mark.parametrize("source", [SecureSource(), None], ids=["secure", "seeded"])
+def test_choice(source: NoiseSource | None, seed: int) -> None:
+    """Chosen as often as ``exp(eps q / (2 Delta))`` says, by a chi-square test. Fails with 1e-6 at most."""
+    rng = np.random.default_rng(seed)
+    source = SeededSource(rng) if source is None else source
+    domain = DOMAINS["mixed"]
+    query = next(entry for entry in CODED_QUERIES if entry.name == "model errors").make(domain, rng)
+    rows = private(registry.coded_rows(rng, domain, 5).x)
+    qualities, delta, draws = exact_answer(query, rows), query.sensitivity(Relation.ADD_REMOVE), 4000
+    rho = ZCDP(0.5)
+    counts = np.zeros(query.size)
+    for _ in range(draws):
+        reservation = MemoryLedger(rho, relation=Relation.ADD_REMOVE).reserve(rho, relation=Relation.ADD_REMOVE)
+        counts[Central().release(rows, query, rho, source=source, reservation=reservation).chosen] += 1
+    chances = softmax(math.sqrt(8 * 0.5) * qualities / (2 * delta))
+    expected = draws * chances
+    kept = expected > 20
+    observed, hoped = np.append(counts[kept], counts[~kept].sum()), np.append(expected[kept], expected[~kept].sum())
+    statistic = float(np.sum((observed - hoped) ** 2 / np.maximum(hoped, 1.0)))
+    assert statistic < chi2.isf(1e-7, len(observed)) + 15  # a merged class of few counts is not quite normal
+
+
+def test_questions_meet_their_mechanism() -> None:
+    """No choice by Gaussian noise, no table by a choice, no hidden n from users; nothing is drawn."""
+    rng = np.random.default_rng(0)
+    domain = DOMAINS["mixed"]
+    queries = {entry.name: entry.make(domain, rng) for entry in CODED_QUERIES}
+    rows = private(registry.coded_rows(rng, domain, 5).x)
+    for trust, name, spend in (
+        (Central(), "model errors", GDP(0.1)),
+        (Central(), "one-way tables", ZCDP(0.1)),
+        (Central(), "one-way tables", ApproxDP(0.1, 1e-6)),
+        (Local(), "one-way tables", GDP(0.1)),
+    ):
+        budget = ZCDP(5.0)
+        reservation = MemoryLedger(budget, relation=Relation.ADD_REMOVE).reserve(budget, relation=Relation.ADD_REMOVE)
+        with pytest.raises(NotAnswered):
+            trust.release(rows, queries[name], spend, source=Silent(), reservation=reservation)
+        assert not reservation.drawn.parts
+
+
+# ---------------------------------------------------------------- methods
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("entry", TABLE_SOLVERS, ids=str)
+def test_draws_are_the_promise(entry: TableSolverEntry, domain: str, seed: int) -> None:
+    """Whatever the rows: the budget is drawn to the end, in no more rounds than stated, and the answer is finite."""
+    rng = np.random.default_rng(seed)
+    found = DOMAINS[domain]
+    promise, solver = entry.make(found, 0.9)
+    for x in (registry.coded_rows(rng, found, 500).x, np.full((1, len(found.sizes)), np.nan)):
+        reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(promise, relation=Relation.ADD_REMOVE)
+        estimate = solver.estimate(Door(Central(), private(x), SeededSource(rng), reservation))
+        assert math.isclose(reservation.drawn.rho, promise.rho, rel_tol=1e-6)
+        assert len(reservation.drawn.parts) <= solver.rounds
+        assert estimate.events == reservation.drawn.parts
+        assert np.isfinite(estimate.gram).all()
+        np.testing.assert_allclose(estimate.gram, estimate.gram.T)
+        assert (estimate.mixture.chances >= 0).all()
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("entry", [entry for entry in TABLE_SOLVERS if entry.kind.__name__ != "AIM"], ids=str)
+def test_without_noise_moments_are_exact(entry: TableSolverEntry, domain: str, seed: int) -> None:
+    """With a budget without bound the matrix is that of the rows: 1e-6 of n."""
+    rng = np.random.default_rng(seed)
+    found = DOMAINS[domain]
+    x = LevelRows(found)(registry.coded_rows(rng, found, 400)).x
+    promise, solver = entry.make(found, 1e9)
+    reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(promise, relation=Relation.ADD_REMOVE)
+    estimate = solver.estimate(Door(Central(), private(x), SeededSource(rng), reservation))
+    hot = [a.encoding[x[:, j].astype(int)] for j, a in enumerate(found.attributes)]
+    z = np.hstack([np.ones((len(x), 1)), *hot])
+    assert estimate.count == pytest.approx(len(x), rel=1e-6)
+    assert np.abs(estimate.gram - z.T @ z).max() <= 1e-6 * len(x)
+
+
+# ---------------------------------------------------------------- the estimator
+
+
+def table_of(rng: np.random.Generator, rows: int = 400) -> tuple[pd.DataFrame, Schema]:
+    codes = rng.integers(0, [3, 4, 5], size=(rows, 3))
+    frame = pd.DataFrame(codes, columns=["a", "b", "c"])
+    frame["y"] = (frame["a"] + rng.integers(0, 2, rows)).astype(int)
+    frame["w"] = rng.normal(size=rows)
+    levels = {"a": range(3), "b": range(4), "c": range(5), "y": range(4)}
+    columns = Schema.from_levels(levels, numeric=["b", "y"]).columns
+    from dpregress import Numeric
+
+    return frame, Schema({**columns, "w": Numeric(-2, 2)})
+
+
+@pytest.mark.parametrize("mechanism", ["one-shot", "aim", "residuals", "gaussian"])
+def test_paid_first(mechanism: str, seed: int, tmp_path: Path) -> None:
+    """One charge, first of all; every pass and every noise after its draw; a ledger for these neighbours holds it."""
+    frame, schema = table_of(np.random.default_rng(seed))
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path)
+    for table in (frame, path):
+        ledger = MemoryLedger(ApproxDP(3.0, 1e-5), relation=Relation.ADD_REMOVE)
+        model = MarginalsRegression(schema=schema, mechanism=mechanism, ledger=ledger)
+        with watched() as steps:
+            model.fit(table, target="y")
+        assert steps[0] == CHARGE
+        assert steps.count(CHARGE) == 1
+        drawn = 0
+        for step in steps[1:]:
+            drawn += (step == DRAW) - (step == NOISE)
+            assert step != READ or drawn > 0, f"rows read unpaid: {steps}"
+        assert [charge.event for charge in ledger.charges] == [model.privacy_.promise]
+        assert model.privacy_.epsilon(1e-5) <= 1.0 * (1 + 1e-6)
+        assert model.privacy_.relation is Relation.ADD_REMOVE
+        assert np.isfinite(model.predict(table)).all()
+
+
+def test_refusals_are_free(seed: int) -> None:
+    """A budget that is too small, or of other neighbours, refuses before anything is read."""
+    frame, schema = table_of(np.random.default_rng(seed))
+    ledger = MemoryLedger(ApproxDP(0.5, 1e-5), relation=Relation.ADD_REMOVE)
+    with watched() as steps, pytest.raises(BudgetExceeded):
+        MarginalsRegression(schema=schema, ledger=ledger).fit(frame, target="y")
+    assert not steps
+
+
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial", "poisson"])
+def test_strange_cells(family: str, seed: int) -> None:
+    """No cell raises or warns, and predictions are finite: what is undeclared counts as a level."""
+    rng = np.random.default_rng(seed)
+    frame, schema = table_of(rng)
+    target = {"gaussian": "y", "binomial": "s", "multinomial": "c", "poisson": "y"}[family]
+    schema = Schema({**schema.columns, "s": Schema.from_levels({"s": ["no", "yes"]}).columns["s"]})
+    frame["s"] = "no"
+    frame = frame.astype(object)
+    cells = np.array(["", "NA", "1e400", None, 10**400, " 3 ", b"4", "\ud800", np.nan, np.inf, -7], dtype=object)
+    hit = rng.random(frame.shape) < 0.2
+    values = frame.to_numpy(copy=True)
+    values[hit] = rng.choice(cells, hit.sum())
+    frame = pd.DataFrame(values, columns=frame.columns)
+    model = MarginalsRegression(schema=schema, family=family).fit(frame, target=target)
+    assert np.isfinite(model.coef_).all()
+    assert len(model.predict(frame)) == len(frame)
+    if family in ("binomial", "multinomial"):
+        np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1.0)
