@@ -2,10 +2,11 @@
 
 from dpregress.releases.frame import Frame, ResponseScale, Weighting
 from dpregress.releases.noise import Isotropic, NoiseLaw
-from dpregress.releases.release import Coefficients, Histogram, Moments, Release, Score
+from dpregress.releases.release import ClassCoefficients, Coefficients, Histogram, Moments, Release, Score
 from dpregress.releases.svec import Matrix, Vector
 
 __all__ = [
+    "ClassCoefficients",
     "Coefficients",
     "Frame",
     "Histogram",

@@ -2,7 +2,8 @@
 
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.least_squares import solve_moments
+from dpregress.solvers.multinomial import MultinomialSteps
 from dpregress.solvers.one_shot import OneShot
 from dpregress.solvers.score_steps import ScoreSteps
 
-__all__ = ["OneShot", "ScoreSteps", "Solution", "Solver", "Uncertainty", "solve_moments"]
+__all__ = ["MultinomialSteps", "OneShot", "ScoreSteps", "Solution", "Solver", "Uncertainty", "solve_moments"]
