@@ -41,14 +41,18 @@ from dpregress.queries import (
     ClippedScore,
     Family,
     Gamma,
+    MeanClassResidual,
     MeanResidual,
+    MultinomialScore,
     Poisson,
     PublishedHessian,
     Query,
     ResidualHistogram,
     ResponseHistogram,
     SecondMoment,
+    contrasts,
     family_of,
+    probabilities,
 )
 from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
@@ -61,7 +65,7 @@ from dpregress.rows import (
     ThreadedEngine,
     WhitenedRows,
 )
-from dpregress.solvers import OneShot, ScoreSteps, Solver
+from dpregress.solvers import MultinomialSteps, OneShot, ScoreSteps, Solver
 from dpregress.trust import Central, Local, TrustModel
 
 Rng = np.random.Generator
@@ -152,7 +156,10 @@ def extremal_rows(query: Query[Any]) -> RawRows:
     rows = [
         _raw_row(frame, np.array([*direction, 0.0]), y) for direction in planar for y in (-bound, -0.01 * bound, bound)
     ]
-    return RawRows(np.array([x for x, _ in rows]), np.array([y for _, y in rows]))
+    y = np.array([y for _, y in rows])
+    if isinstance(query, MultinomialScore | MeanClassResidual):
+        y = np.arange(len(rows)) % 3.0  # every class in every direction
+    return RawRows(np.array([x for x, _ in rows]), y)
 
 
 def _reach(frame: Frame) -> float:
@@ -229,6 +236,22 @@ def _score(family: Family, frame: Frame, rng: Rng) -> ClippedScore:
     return ClippedScore(frame, family, _coef(frame, rng), 0.8 * _bound(frame))
 
 
+def _classes(frame: Frame) -> Frame:
+    """The frame of a response in {0, 1, 2}, with a bound for the rows that are made in it."""
+    return frame.with_response(ResponseScale("y", bound=2.0))
+
+
+def _multinomial_score(frame: Frame, rng: Rng) -> MultinomialScore:
+    """The rows that stretch it are shrunk into the ball by up to 1e-9, and their residuals with them."""
+    return MultinomialScore(_classes(frame), np.column_stack([_coef(frame, rng), _coef(frame, rng)]), clip=1e-13)
+
+
+def _mean_class_residual(frame: Frame, _: Rng) -> MeanClassResidual:
+    """Rows far along the first direction are predicted to be of class 0, far against it of class 1."""
+    towards = contrasts(3).T @ [1.0, -1.0, 0.0]
+    return MeanClassResidual(_classes(frame), np.outer(basis(frame)[:, 0], 1e6 * towards))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
@@ -266,6 +289,8 @@ QUERIES = (
     QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, Poisson, _coef(f, r), -1e-4, 1e-5)),
     QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
+    QueryEntry("multinomial score", _multinomial_score),
+    QueryEntry("mean class residual", _mean_class_residual),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
 )
 
@@ -332,10 +357,14 @@ EVENTS: tuple[Event, ...] = (
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """A solver, made so that nothing is clipped: the frame's radius and the public labels are very large."""
+    """A solver, made so that nothing is clipped: the frame's radius and the public labels are very large.
+
+    Solvers that are not of linear models have their limits in tests/solvers.
+    """
 
     kind: type[Solver]
     make: Callable[[PublicMoments, Frame, int, GDP, float], Solver]
+    linear: bool = True
 
     def __str__(self) -> str:
         return self.kind.__name__
@@ -358,10 +387,15 @@ def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha
     return ScoreSteps(facts, GaussianFamily, budget, alpha * many / n, steps=(1.0,) * 8)
 
 
+def _multinomial_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    return MultinomialSteps(Facts(n, "y", Start(frame, refine=False), public.unlabelled(), None), 3, budget, alpha)
+
+
 SOLVERS = (
     SolverEntry(OneShot, _one_shot),
     SolverEntry(PublishedRidge, _published_ridge),
     SolverEntry(ScoreSteps, _score_steps),
+    SolverEntry(MultinomialSteps, _multinomial_steps, linear=False),
 )
 
 # ---------------------------------------------------------------- estimators
@@ -384,6 +418,13 @@ def glm_data(family: str, rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
         "gamma": lambda: rng.gamma(2.0, mean / 2),
     }
     return x, draw[family]()
+
+
+def class_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
+    """Private rows of three classes."""
+    x = rng.uniform(-1, 1, size=(n, WIDTH))
+    chances = probabilities(x @ np.linspace(-1.0, 1.5, 2 * WIDTH).reshape(WIDTH, 2), contrasts(3))
+    return x, (chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).astype(np.float64)
 
 
 Data = Callable[..., tuple[Matrix, Vector]]
@@ -454,4 +495,9 @@ ESTIMATORS = (
     *_scored_settings(DPPoissonRegressor, "poisson"),
     *_scored_settings(DPGammaRegressor, "gamma"),
     *_scored_settings(DPLogisticRegression, "binomial"),
+    *_settings(
+        DPLogisticRegression,
+        {f"three classes, {name}": facts for name, facts in _scored(class_data, classes=(0, 1, 2)).items()},
+        class_data,
+    ),
 )

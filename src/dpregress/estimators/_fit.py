@@ -275,7 +275,7 @@ class PrivateLinearModel(BaseEstimator):
         result = self._result(solution, facts)
         self.coefficients_ = result
         self.coef_: Vector = result.coef
-        self.intercept_: float | Vector = result.intercept
+        self.intercept_: Any = result.intercept
         self.moments_ = solution.moments
         self.design_ = data.design
         self.privacy_ = PrivacyStatement(

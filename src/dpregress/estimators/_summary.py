@@ -8,10 +8,11 @@ from dpregress.releases import ClassCoefficients, Coefficients
 
 def summary_of(coefficients: Coefficients | ClassCoefficients, privacy: PrivacyStatement) -> str:
     """A table of coefficients with standard errors, and the guarantee below it."""
-    width = max([len(name) for name in coefficients.features] + [len("(intercept)")])
+    titled = [(f"{one.target} = {name}" if name else "", one) for name, one in coefficients.by_class()]
+    width = max(map(len, [*coefficients.features, "(intercept)", *(title for title, _ in titled)]))
     header = f"  {'coefficient':>13}  {'std. error':>13}  {'of it privacy':>13}"
     lines: list[str] = []
-    for title, one in coefficients.by_class():
+    for title, one in titled:
         lines.append(f"{title:{width}}{header}")
         lines.append(f"{'(intercept)':{width}}  {one.intercept:13.6g}")
         columns = (one.coef, one.standard_error, one.privacy_error)

@@ -352,7 +352,9 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         labels = labels if positions else known
         if not np.isfinite(labels).all():
             last = len(classes) - 1
-            raise InvalidInput(f"labels of the public rows must be {'0 and 1' if last == 1 else f'0 to {last}'}, or the classes")
+            raise InvalidInput(
+                f"labels of the public rows must be {'0 and 1' if last == 1 else f'0 to {last}'}, or the classes"
+            )
         return labels
 
     @property

@@ -59,7 +59,7 @@ class _ClassResidual(Query[Score]):
         if coef.ndim != 2 or coef.shape[0] != frame.order or coef.shape[1] < 1:
             raise InvalidInput(f"coefficients of {frame.order} columns and K classes have the shape (p, K - 1)")
         self.coef = checked(coef)
-        self.classes = coef.shape[1] + 1
+        self.classes = int(coef.shape[1]) + 1
         self._basis = contrasts(self.classes)
 
     @property
@@ -114,7 +114,7 @@ class MultinomialScore(_ClassResidual):
 
     @property
     def size(self) -> int:
-        return self.coef.size
+        return int(self.coef.size)
 
     def value(self, rows: BoundedRows) -> Vector:
         residual = rows.weight[:, None] * self.residual(rows)

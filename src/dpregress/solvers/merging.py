@@ -1,4 +1,4 @@
-"""What solvers by private steps share: shares of a budget, informations that are believed, steps merged by precision."""
+"""What solvers by private steps share: shares of a budget, believed informations, steps merged by precision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def has_prior(facts: Facts) -> bool:
     return facts.public.n >= 2 * facts.start.frame.order
 
 
-def shared_out(budget: GDP, shares: Mapping[str, float], steps: Sequence[float]) -> tuple[dict[str, GDP], tuple[GDP, ...]]:
+def shared_out(
+    budget: GDP, shares: Mapping[str, float], steps: Sequence[float]
+) -> tuple[dict[str, GDP], tuple[GDP, ...]]:
     """What each question with a share of mu^2 gets, and each step of what is left, by its weight."""
     rest = (1 - sum(shares.values())) / sum(steps)
     asked = [name for name, share in shares.items() if share > 0]
@@ -35,7 +37,7 @@ def shared_out(budget: GDP, shares: Mapping[str, float], steps: Sequence[float])
 
 
 def believed(information: Matrix, gram: Matrix, share: float) -> Matrix:
-    """The information, its eigenvalues relative to the Gram matrix at least a share of their mean: in any coordinates."""
+    """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
     root = np.linalg.cholesky(gram)
     relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
     return np.asarray(root @ floored(relative, share * float(np.trace(relative)) / len(relative)) @ root.T)

@@ -101,7 +101,7 @@ class MultinomialSteps(Solver):
         n, each = self.facts.n, np.eye(self.classes - 1)
         gram = np.kron(gram, each)
         penalty = np.kron(self.alpha / n * frame.slopes @ frame.slopes.T, each)
-        coef = np.zeros((frame.order, self.classes - 1)) if prior is None else prior.coef
+        coef: Matrix = np.zeros((frame.order, self.classes - 1)) if prior is None else prior.coef
         known = np.kron(_open_mind(frame), each) if prior is None else prior.covariance
         dispersion = 1.0 if prior is None else prior.dispersion
         system, privacy, sampling, bent = gram, *(np.zeros_like(gram) for _ in range(3))
@@ -110,7 +110,7 @@ class MultinomialSteps(Solver):
             clip = self._clip(frame, rows, mean, spend)
             score = ask(MultinomialScore(frame, coef, clip), spend)
             system = believed(_information(rows, mean, self._basis), gram, SMALLEST_SATURATED) + penalty
-            step = np.linalg.solve(system, score.mean - penalty @ coef.ravel())
+            step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef.ravel()))
             noise = (2 * frame.radius * clip / (spend.mu * n)) ** 2
             sampling = dispersion / n * sandwich(system, system)
             if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum

@@ -83,14 +83,15 @@ def fit_public_classes(public: PublicMoments, frame: Frame, classes: int) -> Pub
     """
     assert public.rows is not None
     assert public.labels is not None
-    x, y = frame.whiten(public.rows), public.labels.astype(np.intp)
+    x, labels = frame.whiten(public.rows), public.labels
+    y = labels.astype(np.intp)
     basis = contrasts(classes)
     start = np.zeros((frame.order, classes - 1))
     if frame.intercept:
         counts = np.bincount(y, minlength=classes) + 0.5
         start = np.outer(frame.constant, basis.T @ np.log(counts / counts.sum()))
-    fits = [(ridge, softmax_scoring(x, y, start, ridge=ridge)) for ridge in RIDGES]
-    ridge, coef = min(fits, key=lambda fit: _left_out(x, y, fit[1], fit[0]))
+    fits = [(ridge, softmax_scoring(x, labels, start, ridge=ridge)) for ridge in RIDGES]
+    ridge, coef = min(fits, key=lambda fit: _left_out(x, labels, fit[1], fit[0]))
     mean = probabilities(x @ coef, basis)
     freedom = max(len(y) - frame.order, 1)
     # r'V^{-1}r of a softmax residual is 1 / pi_y - 1
@@ -109,9 +110,10 @@ def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:
     leverage = np.einsum("mp,piqj,mq->mij", x, covariance, x, optimize=True)
     within = mean @ basis
     curvature = np.einsum("mk,ki,kj->mij", mean, basis, basis, optimize=True) - within[:, :, None] * within[:, None, :]
-    residual = basis[y] - within
+    taken = y.astype(np.intp)
+    residual = basis[taken] - within
     left = np.eye(coef.shape[1]) - leverage @ curvature
     # rows that alone decide on their prediction would make this singular
     steps = np.linalg.solve(left + 0.01 * np.eye(coef.shape[1]), leverage @ residual[:, :, None])[:, :, 0]
     without = probabilities(x @ coef - steps, basis)
-    return float(np.mean(-2 * np.log(np.maximum(without[np.arange(len(y)), y], 1e-10))))
+    return float(np.mean(-2 * np.log(np.maximum(without[np.arange(len(y)), taken], 1e-10))))
