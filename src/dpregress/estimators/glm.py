@@ -235,9 +235,9 @@ class DPGammaRegressor(_ScoredRegressor):
 class DPLogisticRegression(ClassifierMixin, _ScoredModel):
     r"""Logistic regression, ``P(y = classes[1]) = 1 / (1 + exp(-X b - b0))``, under differential privacy.
 
-    Of K > 2 classes multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K rows of coefficients
-    sum to 0. The classes are public knowledge: they are given here, never read from private labels. A label that is none
-    of them counts as missing.
+    Of K > 2 classes multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K rows of
+    coefficients sum to 0. The classes are public knowledge: they are given here, never read from private labels.
+    A label that is none of them counts as missing.
 
     Parameters
     ----------

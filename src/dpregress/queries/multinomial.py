@@ -87,8 +87,8 @@ class MultinomialScore(_ClassResidual):
 
     The response is the position of its class, 0 to K - 1; any other number counts as missing. The norm of an outer
     product is the product of norms, so with ``||x|| <= R`` a row contributes at most ``R C``. Replacing one moves the
-    sum by at most ``2 R C``, and opposite rows of one class and prediction by exactly that where their residuals reach C
-    (for C up to ``sqrt 2``, and at B = 0 up to ``sqrt(1 - 1/K)``).
+    sum by at most ``2 R C``, and opposite rows of one class and prediction by exactly that where their residuals
+    reach C (for C up to ``sqrt 2``, and at B = 0 up to ``sqrt(1 - 1/K)``).
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
 
 @dataclass(frozen=True)
 class ResponseModel:
-    """How linear predictors become a prediction: family, link, and the classes of a binomial or multinomial response."""
+    """How a linear predictor becomes a prediction: family, link, and the classes of a response that is one."""
 
     family: str = "gaussian"
     link: str = "identity"
