@@ -24,7 +24,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--family", type=click.Choice(["gaussian", "binomial", "multinomial", "poisson", "gamma"]), default="gaussian", show_default=True,
+    "--family", type=click.Choice(["gaussian", "binomial", "multinomial", "poisson", "gamma"]), default="gaussian",
+    show_default=True,
     help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: 0,1]; all of them if multinomial.")

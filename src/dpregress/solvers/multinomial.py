@@ -99,7 +99,7 @@ class MultinomialSteps(Solver):
     ) -> tuple[Matrix, Matrix, Uncertainty]:
         """Steps merged by precision; ``known`` is the coefficients' covariance about the private optimum."""
         n, each = self.facts.n, np.eye(self.classes - 1)
-        gram = np.kron(gram, each)
+        gram = np.asarray(np.kron(gram, each), dtype=np.float64)
         penalty = np.kron(self.alpha / n * frame.slopes @ frame.slopes.T, each)
         coef: Matrix = np.zeros((frame.order, self.classes - 1)) if prior is None else prior.coef
         known = np.kron(_open_mind(frame), each) if prior is None else prior.covariance
