@@ -46,12 +46,13 @@ def wine() -> tuple[Matrix, Vector]:
 
 
 def marital() -> tuple[Matrix, Vector]:
-    """Marital status by age, schooling, hours, income, sex, and indicators of work and race."""
+    """Marital status by age, schooling, hours, income, sex, and the levels of work and race that 1% have."""
     table = folder_table("acs_income")
     columns = [table[name].to_numpy().astype(float) for name in ("AGEP", "SCHL", "WKHP", "PINCP", "SEX")]
     for name in ("COW", "RAC1P"):
         values = table[name].to_numpy()
-        columns += [(values == level).astype(float) for level in np.unique(values)[1:]]
+        levels = [level for level in np.unique(values)[1:] if np.mean(values == level) > 0.01]
+        columns += [(values == level).astype(float) for level in levels]
     return np.column_stack(columns), np.unique(table["MAR"].to_numpy(), return_inverse=True)[1].astype(float)
 
 
@@ -108,4 +109,4 @@ def main(splits: int) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", SeededNoiseWarning)
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 8)
