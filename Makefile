@@ -42,6 +42,7 @@ bench: install
 	$(BIN)/python -m benchmarks.vertical
 	$(BIN)/python -m benchmarks.marginals speed
 	$(BIN)/python -m benchmarks.marginals accuracy
+	$(BIN)/python -m benchmarks.multinomial
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

@@ -47,9 +47,11 @@ from dpregress.queries import (
     ClippedScore,
     Family,
     Gamma,
+    MeanClassResidual,
     MeanResidual,
     MixedRows,
     ModelErrors,
+    MultinomialScore,
     PairDistances,
     Poisson,
     Predictions,
@@ -59,7 +61,9 @@ from dpregress.queries import (
     ResidualHistogram,
     ResponseHistogram,
     SecondMoment,
+    contrasts,
     family_of,
+    probabilities,
 )
 from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.queries.pair_tables import CodedQuery
@@ -74,7 +78,7 @@ from dpregress.rows import (
     ThreadedEngine,
     WhitenedRows,
 )
-from dpregress.solvers import OneShot, Residual, ScoreSteps, Solver
+from dpregress.solvers import MultinomialSteps, OneShot, Residual, ScoreSteps, Solver
 from dpregress.solvers.aim import AIM
 from dpregress.solvers.noisy_blocks import NoisyBlocks
 from dpregress.solvers.one_shot_tables import OneShotTables
@@ -170,7 +174,10 @@ def extremal_rows(query: Query[Any]) -> RawRows:
     rows = [
         _raw_row(frame, np.array([*direction, 0.0]), y) for direction in planar for y in (-bound, -0.01 * bound, bound)
     ]
-    return RawRows(np.array([x for x, _ in rows]), np.array([y for _, y in rows]))
+    y = np.array([y for _, y in rows])
+    if isinstance(query, MultinomialScore | MeanClassResidual):
+        y = np.arange(len(rows)) % 3.0  # every class in every direction
+    return RawRows(np.array([x for x, _ in rows]), y)
 
 
 def _reach(frame: Frame) -> float:
@@ -253,6 +260,22 @@ def _mixture(mixing: str, frame: Frame, rng: Rng) -> MixedRows:
     return MixedRows(frame, mixing_of(mixing, 1000, 9, rng.bytes(32)))
 
 
+def _classes(frame: Frame) -> Frame:
+    """The frame of a response in {0, 1, 2}, with a bound for the rows that are made in it."""
+    return frame.with_response(ResponseScale("y", bound=2.0))
+
+
+def _multinomial_score(frame: Frame, rng: Rng) -> MultinomialScore:
+    """The rows that stretch it are shrunk into the ball by up to 1e-9, and their residuals with them."""
+    return MultinomialScore(_classes(frame), np.column_stack([_coef(frame, rng), _coef(frame, rng)]), clip=1e-13)
+
+
+def _mean_class_residual(frame: Frame, _: Rng) -> MeanClassResidual:
+    """Rows far along the first direction are predicted to be of class 0, far against it of class 1."""
+    towards = contrasts(3).T @ [1.0, -1.0, 0.0]
+    return MeanClassResidual(_classes(frame), np.outer(basis(frame)[:, 0], 1e6 * towards))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
@@ -293,6 +316,8 @@ QUERIES = (
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
+    QueryEntry("multinomial score", _multinomial_score),
+    QueryEntry("mean class residual", _mean_class_residual),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
 )
 
@@ -448,10 +473,14 @@ EVENTS: tuple[Event, ...] = (
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """A solver, made so that nothing is clipped: the frame's radius and the public labels are very large."""
+    """A solver, made so that nothing is clipped: the frame's radius and the public labels are very large.
+
+    Solvers that are not of linear models have their limits in tests/solvers.
+    """
 
     kind: type[Solver]
     make: Callable[[PublicMoments, Frame, int, GDP, float], Solver]
+    linear: bool = True
 
     def __str__(self) -> str:
         return self.kind.__name__
@@ -483,12 +512,17 @@ def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha
     return ScoreSteps(facts, GaussianFamily, budget, alpha * many / n, steps=(1.0,) * 8)
 
 
+def _multinomial_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+    return MultinomialSteps(Facts(n, "y", Start(frame, refine=False), public.unlabelled(), None), 3, budget, alpha)
+
+
 SOLVERS = (
     SolverEntry(OneShot, _one_shot),
     SolverEntry(Residual, _residual),
     SolverEntry(Residual, _residual_unlabelled),
     SolverEntry(PublishedRidge, _published_ridge),
     SolverEntry(ScoreSteps, _score_steps),
+    SolverEntry(MultinomialSteps, _multinomial_steps, linear=False),
 )
 
 # ---------------------------------------------------------------- estimators
@@ -511,6 +545,13 @@ def glm_data(family: str, rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
         "gamma": lambda: rng.gamma(2.0, mean / 2),
     }
     return x, draw[family]()
+
+
+def class_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
+    """Private rows of three classes."""
+    x = rng.uniform(-1, 1, size=(n, WIDTH))
+    chances = probabilities(x @ np.linspace(-1.0, 1.5, 2 * WIDTH).reshape(WIDTH, 2), contrasts(3))
+    return x, (chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).astype(np.float64)
 
 
 Data = Callable[..., tuple[Matrix, Vector]]
@@ -582,6 +623,11 @@ ESTIMATORS = (
     *_scored_settings(DPPoissonRegressor, "poisson"),
     *_scored_settings(DPGammaRegressor, "gamma"),
     *_scored_settings(DPLogisticRegression, "binomial"),
+    *_settings(
+        DPLogisticRegression,
+        {f"three classes, {name}": facts for name, facts in _scored(class_data, classes=(0, 1, 2)).items()},
+        class_data,
+    ),
 )
 
 #: Estimators whose budget is each user's own: their laws are in ``tests/estimators/test_local.py``.

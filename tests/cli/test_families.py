@@ -27,6 +27,8 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "cost": rng.gamma(2.0, np.exp(eta + 3) / 2).round(4) + 0.001,
         "ill": np.where(rng.random(6300) < 1 / (1 + np.exp(-eta)), "yes", "no"),
     }
+    chosen = (rng.random(6300) < 1 / (1 + np.exp(-eta))).astype(int) + (rng.random(6300) < 0.3)
+    columns["plan"] = np.array(["free", "basic", "full"])[chosen]
     lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     (tmp_path / "pilot.csv").write_text("\n".join([",".join(columns), *lines[:300]]) + "\n")
     (tmp_path / "people.csv").write_text("\n".join([",".join(columns), *lines[300:]]) + "\n")
@@ -85,6 +87,26 @@ def test_predictions(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("people")
+@pytest.mark.parametrize("labels", [(), ("--ignore-public-labels",)], ids=["labelled", "unlabelled"])
+def test_several_classes(capsys: pytest.CaptureFixture[str], labels: tuple[str, ...]) -> None:
+    done = fit(capsys, "plan", "multinomial", "--classes", "free,basic,full", *labels)
+    assert done.code == 0, done.err
+    for name in ("free", "basic", "full"):
+        assert f"plan = {name}" in done.out
+        assert f"plan = {name}" in Path("dpregress-out/report.html").read_text()
+    predict = ("predict", "dpregress-out/model.json", "people.csv", "--schema", "levels.toml", "-o", "out.csv")
+    assert run(capsys, *predict).code == 0
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[0] == '"P(plan = free)","P(plan = basic)","P(plan = full)","plan"'
+    assert len(lines) == 6001
+    for line in lines[1:50]:
+        *chances, likeliest = line.split(",")
+        values = np.array(chances, dtype=float)
+        assert np.isclose(values.sum(), 1)
+        assert likeliest.strip('"') == ("free", "basic", "full")[int(values.argmax())]
+
+
+@pytest.mark.usefixtures("people")
 def test_counts_are_predicted_on_their_own_scale(capsys: pytest.CaptureFixture[str]) -> None:
     """The mean of predicted counts is near that of the counts: ten standard deviations of the noise, below 1e-12."""
     assert fit(capsys, "visits", "poisson").code == 0
@@ -100,6 +122,10 @@ def test_counts_are_predicted_on_their_own_scale(capsys: pytest.CaptureFixture[s
     [
         ("visits", "poisson", ("--classes", "a,b"), "goes with --family binomial"),
         ("visits", "poisson", ("--recipe", "paper"), "goes with --family gaussian"),
+        ("plan", "multinomial", (), "three or more"),
+        ("plan", "multinomial", ("--classes", "free,full"), "three or more"),
+        ("plan", "multinomial", ("--classes", "free,full,full"), "two different"),
+        ("plan", "binomial", ("--classes", "free,basic,full"), "choose --family multinomial"),
         ("ill", "binomial", ("--classes", "no"), "two different"),
         ("ill", "binomial", ("--classes", "no,no"), "two different"),
         ("ill", "binomial", ("--classes", "sick,well"), "free of missing cells"),

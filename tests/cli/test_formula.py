@@ -120,7 +120,7 @@ REFUSALS = [
     ("cost ~ sick", [], "no public bounds for 'sick'"),
     ("cost ~ sick", ["--public", "public.csv"], "declare its levels"),
     ("plan ~ age", [], "is categorical"),
-    ("log(cost) ~ age", ["--family", "binomial"], "the response of two classes is a column"),
+    ("log(cost) ~ age", ["--family", "binomial"], "a response of classes is a column"),
     ("cost ~ age + extra", ["--public", "narrow.csv"], "no column 'extra'"),
     ("cost ~ age", ["--public", "narrow.csv"], "no column 'age' in narrow.csv"),
     ("cost ~ age", ["--out", "private.csv"], "is a file"),

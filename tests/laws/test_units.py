@@ -18,7 +18,7 @@ from scipy.spatial.distance import pdist
 from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation
 from dpregress.mechanisms import Gaussian
 from dpregress.mechanisms.base import exact_total, float_sensitivity
-from dpregress.queries import Query
+from dpregress.queries import MixedRows, Query
 from dpregress.releases import Vector
 from dpregress.rows import ArraySource, CappedSource, PrivateRows, RawRows, ThreadedEngine
 from dpregress.rows.units import counted
@@ -70,10 +70,13 @@ def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
 
 
 def check_reached(entry: QueryEntry, frame: str, seed: int) -> None:
-    """Where a pair of rows reaches the sensitivity, k copies of it reach the k-fold, and no more than k count."""
+    """Where a pair of rows reaches the sensitivity, k copies of it reach the k-fold, and no more than k count.
+
+    Not where a row's place decides which cells it moves: k rows in k places cannot point the same way.
+    """
     rng = np.random.default_rng(seed)
     query = entry.make(FRAMES[frame](rng), rng)
-    if not query.tight:
+    if not query.tight or query.kept_apart or isinstance(query, MixedRows):
         return
     rows, most = some_rows(query, rng, 30), 3
     assert rows.y is not None

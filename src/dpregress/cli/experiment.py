@@ -64,9 +64,11 @@ def rand_health(out: Path, overwrite: bool) -> None:
 
 def _print_fit(fit: Fitted) -> None:
     from dpregress.cli.output import number, print_table
+    from dpregress.releases import Coefficients
 
     found, other = fit.coefficients, fit.comparison
     assert other is not None
+    assert isinstance(found, Coefficients)
     rows = [["(intercept)", number(found.intercept), "", number(other.intercept)]]
     for name, private, error, plain in zip(found.features, found.coef, found.standard_error, other.coef, strict=True):
         rows.append([name, number(private), number(error), number(plain)])

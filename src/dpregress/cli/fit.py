@@ -28,10 +28,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--family", type=click.Choice(["gaussian", "binomial", "poisson", "gamma"]), default="gaussian", show_default=True,
-    help="Of the response: a number, one of two classes, a count, a positive amount.",
+    "--family", type=click.Choice(["gaussian", "binomial", "multinomial", "poisson", "gamma"]), default="gaussian",
+    show_default=True,
+    help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
-@click.option("--classes", help="The two classes of a binomial target, as NO,YES [default: 0,1].")
+@click.option("--classes", help="The classes of the target, as NO,YES [default: 0,1]; all of them if multinomial.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @click.option("--recipe", type=click.Choice(["residual", "one-shot", "paper"]), default="residual", show_default=True)
@@ -67,7 +68,7 @@ def fit(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Fit a private regression to DATA: linear, logistic, Poisson or Gamma.
+    """Fit a private regression to DATA: linear, logistic (of two classes or more), Poisson or Gamma.
 
     DATA are CSV or Parquet files, or patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
     place. They are streamed: memory does not grow with them.
@@ -87,6 +88,8 @@ def fit(
           --unit person_id --max-rows-per-unit 4
       dpregress fit visits.csv --formula "visits ~ age + C(smoker) + age:smoker" --schema visits.toml \\
           --epsilon 1 --delta 1e-6
+      dpregress fit visits.csv --target plan --family multinomial --classes free,basic,full \\
+          --public pilot.csv --epsilon 1 --delta 1e-6
       dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
@@ -159,14 +162,19 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None, publ
 def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
     from dpregress import DPGammaRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
 
-    if family != "binomial" and classes is not None:
-        raise InvalidInput("--classes goes with --family binomial")
+    if family not in ("binomial", "multinomial") and classes is not None:
+        raise InvalidInput("--classes goes with --family binomial or multinomial")
     if family != "gaussian" and recipe != "residual":
         raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
     if family == "gaussian":
         return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice
-    if family == "binomial":
-        return DPLogisticRegression(classes=tuple((classes or "0,1").split(",")), alpha=alpha)
+    if family in ("binomial", "multinomial"):
+        names = tuple((classes or "0,1").split(","))
+        if family == "multinomial" and len(names) < 3:
+            raise InvalidInput("name the classes of a multinomial target, three or more: --classes low,middle,high")
+        if family == "binomial" and len(names) > 2:
+            raise InvalidInput(f"--family binomial is for two classes, not {len(names)}: choose --family multinomial")
+        return DPLogisticRegression(classes=names, alpha=alpha)
     return (DPPoissonRegressor if family == "poisson" else DPGammaRegressor)(alpha=alpha)
 
 
@@ -210,10 +218,12 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
     from dpregress.reports import words
 
     found = model.coefficients_
-    rows = [["(intercept)", number(found.intercept), "", ""]]
-    for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
-        rows.append([name, *(number(value) for value in values)])
-    print_table(f"{found.target}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
+    for title, one in found.by_class():
+        rows = [["(intercept)", number(one.intercept), "", ""]]
+        for name, *values in zip(one.features, one.coef, one.standard_error, one.privacy_error, strict=True):
+            rows.append([name, *(number(value) for value in values)])
+        what = f"{found.target} = {title}" if title else found.target
+        print_table(f"{what}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
     click.echo(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
         click.echo("The spending is not recorded: without --ledger nothing adds up the fits on these people.")

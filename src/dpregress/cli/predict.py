@@ -25,8 +25,9 @@ _PATH = click.Path(path_type=Path)
 def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwrite: bool) -> None:
     """Predict the response of the rows of DATA with a MODEL (model.json of a fit).
 
-    Writes one row for each row of DATA: the mean response, and for two classes the probability of the second
-    and the likelier one. Predictions about people are about those people: the guarantee covers the model only.
+    Writes one row for each row of DATA: the mean response; for two classes the probability of the second
+    and the likelier one, for more the probability of each and the likeliest. Predictions about people are about
+    those people: the guarantee covers the model only.
 
     \b
     Example:

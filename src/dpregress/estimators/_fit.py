@@ -25,7 +25,7 @@ from dpregress.mechanisms import noise_source
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
-from dpregress.releases import Coefficients, Vector
+from dpregress.releases import ClassCoefficients, Coefficients, Vector
 from dpregress.releases.files import ResponseModel, WrittenFormula
 from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
@@ -81,6 +81,10 @@ class PrivateLinearModel(BaseEstimator):
     @abstractmethod
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         """Covariances of the whitened coefficients, where they are known."""
+
+    def _result(self, solution: Solution, facts: Facts) -> Coefficients | ClassCoefficients:
+        """Coefficients in original units."""
+        return original(solution, self._uncertainty(solution), facts)
 
     @property
     @abstractmethod
@@ -277,10 +281,10 @@ class PrivateLinearModel(BaseEstimator):
         rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
-        result = _coefficients(solution, self._uncertainty(solution), facts)
+        result = self._result(solution, facts)
         self.coefficients_ = result
         self.coef_: Vector = result.coef
-        self.intercept_: float = result.intercept
+        self.intercept_: Any = result.intercept
         self.moments_ = solution.moments
         self.design_ = data.design
         self.privacy_ = PrivacyStatement(
@@ -348,7 +352,7 @@ def checked_penalty(alpha: float, facts: Facts) -> float:
     return float(alpha)
 
 
-def _coefficients(solution: Solution, uncertainty: Uncertainty | None, facts: Facts) -> Coefficients:
+def original(solution: Solution, uncertainty: Uncertainty | None, facts: Facts) -> Coefficients:
     """Coefficients in original units with their standard errors, NaN where those are not known."""
     frame = solution.frame
     coef, intercept = frame.pull_back(solution.whitened)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dpregress.accounting import PrivacyStatement
-from dpregress.releases import Coefficients
+from dpregress.releases import ClassCoefficients, Coefficients
 
 
-def summary_of(coefficients: Coefficients, privacy: PrivacyStatement) -> str:
+def summary_of(coefficients: Coefficients | ClassCoefficients, privacy: PrivacyStatement) -> str:
     """A table of coefficients with standard errors, and the guarantee below it."""
-    width = max([len(name) for name in coefficients.features] + [len("(intercept)")])
-    lines = [f"{'':{width}}  {'coefficient':>13}  {'std. error':>13}  {'of it privacy':>13}"]
-    lines.append(f"{'(intercept)':{width}}  {coefficients.intercept:13.6g}")
-    columns = (coefficients.coef, coefficients.standard_error, coefficients.privacy_error)
-    for name, *values in zip(coefficients.features, *columns, strict=True):
-        lines.append(f"{name:{width}}  " + "  ".join(f"{value:13.6g}" for value in values))
-    lines.append("")
+    titled = [(f"{one.target} = {name}" if name else "", one) for name, one in coefficients.by_class()]
+    width = max(map(len, [*coefficients.features, "(intercept)", *(title for title, _ in titled)]))
+    header = f"  {'coefficient':>13}  {'std. error':>13}  {'of it privacy':>13}"
+    lines: list[str] = []
+    for title, one in titled:
+        lines.append(f"{title:{width}}{header}")
+        lines.append(f"{'(intercept)':{width}}  {one.intercept:13.6g}")
+        columns = (one.coef, one.standard_error, one.privacy_error)
+        for name, *values in zip(one.features, *columns, strict=True):
+            lines.append(f"{name:{width}}  " + "  ".join(f"{value:13.6g}" for value in values))
+        lines.append("")
     lines.append(f"n = {coefficients.n}; {privacy.describe()}")
     return "\n".join(lines)

@@ -8,20 +8,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import coded
-from dpregress.estimators._fit import PrivateLinearModel, checked_penalty
+from dpregress.estimators._fit import PrivateLinearModel, checked_penalty, original
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
 from dpregress.queries import Family, family_of
-from dpregress.releases import Vector
+from dpregress.releases import ClassCoefficients, Coefficients, Vector
 from dpregress.releases.files import ResponseModel
 from dpregress.rows.encoding import text_of
 from dpregress.rows.engines import Progress
-from dpregress.solvers import ScoreSteps, Solution, Solver, Uncertainty
+from dpregress.solvers import MultinomialSteps, ScoreSteps, Solution, Solver, Uncertainty
+from dpregress.solvers.multinomial import of_classes
 
 
 class _ScoredModel(PrivateLinearModel):
@@ -233,25 +235,29 @@ class DPGammaRegressor(_ScoredRegressor):
 class DPLogisticRegression(ClassifierMixin, _ScoredModel):
     r"""Logistic regression, ``P(y = classes[1]) = 1 / (1 + exp(-X b - b0))``, under differential privacy.
 
-    The classes are public knowledge: they are given here, never read from private labels. A label that is
-    neither counts as missing.
+    Of K > 2 classes multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K rows of
+    coefficients sum to 0. The classes are public knowledge: they are given here, never read from private labels.
+    A label that is none of them counts as missing.
 
     Parameters
     ----------
     privacy, public, schema, row_bound, alpha, fit_intercept, formula, ledger, random_state
-        As in :class:`DPGLMRegressor`. Labels of public rows are 0 for the first class and 1 for the second,
-        or the classes themselves where those are numbers.
-    classes : pair of numbers or str, default=(0, 1)
+        As in :class:`DPGLMRegressor`. Labels of public rows are positions of the classes, 0 for the first, or the
+        classes themselves where those are numbers.
+    classes : sequence of numbers or str, default=(0, 1)
+        Two or more different ones.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-    coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
+    classes_ : ndarray of shape (K,)
+    coef_, intercept_ : ndarray of shape (d,), float
+        Of more than two classes (K, d) and (K,).
+    privacy_, coefficients_, n_features_in_, feature_names_in_
         As in :class:`DPRidge`.
 
     References
     ----------
-    docs/methods/score-steps.md.
+    docs/methods/score-steps.md, docs/methods/multinomial.md.
 
     Examples
     --------
@@ -317,10 +323,10 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
 
     @property
     def target_classes(self) -> tuple[str, ...]:
-        """Texts of the two classes."""
-        texts = tuple(text_of(value) or "" for value in self.classes)
-        if len(texts) != 2 or texts[0] == texts[1] or "" in texts:
-            raise InvalidInput(f"classes must be two different numbers or texts, not {self.classes!r}")
+        """Texts of the classes."""
+        texts = () if isinstance(self.classes, str) else tuple(text_of(value) or "" for value in self.classes)
+        if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
+            raise InvalidInput(f"classes must be at least two different numbers or texts, not {self.classes!r}")
         return texts
 
     def _family(self) -> Family:
@@ -328,26 +334,64 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
         if facts.public is not None and facts.public.labels is not None:
-            labels = facts.public.labels
-            if not np.isin(labels, [0.0, 1.0]).all():
-                labels = coded(labels, self.target_classes)
-            if not np.isfinite(labels).all():
-                raise InvalidInput("labels of the public rows must be 0 and 1, or the classes")
+            labels = self._positions(facts.public.labels)
             facts = replace(facts, public=replace(facts.public, labels=labels))
+        if self._several:
+            return MultinomialSteps(facts, len(self.target_classes), budget, checked_penalty(self.alpha, facts))
         return super()._solver(facts, budget)
 
+    def _positions(self, labels: Vector) -> Vector:
+        """Public labels as positions of classes."""
+        classes = self.target_classes
+        positions = np.isin(labels, np.arange(len(classes))).all()
+        known = coded(labels, classes)
+        if self._several and positions and np.isfinite(known).all() and not np.array_equal(known, labels):
+            raise InvalidInput(
+                "labels of the public rows could be the classes or their positions: give rows that hold every class"
+            )
+        labels = labels if positions else known
+        if not np.isfinite(labels).all():
+            last = len(classes) - 1
+            raise InvalidInput(
+                f"labels of the public rows must be {'0 and 1' if last == 1 else f'0 to {last}'}, or the classes"
+            )
+        return labels
+
+    @property
+    def _several(self) -> bool:
+        return len(self.target_classes) > 2
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """Family, link and classes."""
+        if self._several:
+            return ResponseModel("multinomial", "logit", self.target_classes)
+        return super().response_model
+
+    def _result(self, solution: Solution, facts: Facts) -> Coefficients | ClassCoefficients:
+        if not self._several:
+            return super()._result(solution, facts)
+        each = of_classes(solution, len(self.target_classes))
+        return ClassCoefficients(
+            self.target_classes, tuple(original(one, self._uncertainty(one), facts) for one in each)
+        )
+
     def decision_function(self, X: ArrayLike) -> Vector:
-        """``X coef + intercept``, of shape (m,)."""
+        """``X coef + intercept``, of shape (m,); of more than two classes ``X coef' + intercept``, of shape (m, K)."""
         return self._linear_predictor(X)
 
     def predict_proba(self, X: ArrayLike) -> Vector:
-        """Probabilities of the two classes, of shape (m, 2)."""
-        second = self._family().mean(self._linear_predictor(X))
+        """Probabilities of the classes, of shape (m, K)."""
+        predictor = self._linear_predictor(X)
+        if self._several:
+            return np.asarray(softmax(predictor, axis=1))
+        second = self._family().mean(predictor)
         return np.column_stack([1 - second, second])
 
     def predict(self, X: ArrayLike) -> Any:
-        """The likelier class of each row, of shape (m,)."""
-        return self.classes_[(self._linear_predictor(X) > 0).astype(int)]
+        """The likeliest class of each row, of shape (m,)."""
+        predictor = self._linear_predictor(X)
+        return self.classes_[predictor.argmax(axis=1) if self._several else (predictor > 0).astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

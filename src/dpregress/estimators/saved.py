@@ -8,11 +8,12 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import softmax
 
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Schema
 from dpregress.queries import family_of
-from dpregress.releases import Coefficients, Matrix
+from dpregress.releases import ClassCoefficients, Coefficients, Matrix
 from dpregress.releases.files import ResponseModel, WrittenFormula, load_formula, load_model, load_response
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.files import names_of, read
@@ -24,12 +25,12 @@ class SavedModel:
 
     Parameters
     ----------
-    coefficients : Coefficients
+    coefficients : Coefficients or ClassCoefficients
     response : ResponseModel
     formula : WrittenFormula, optional
     """
 
-    coefficients: Coefficients
+    coefficients: Coefficients | ClassCoefficients
     response: ResponseModel
     formula: WrittenFormula | None = None
 
@@ -41,7 +42,8 @@ class SavedModel:
     def predict_file(self, data: str | Path, schema: Schema | None = None) -> pa.Table:
         """One row for each row of a CSV or Parquet file: the mean response under the target's name.
 
-        For two classes the probability of the second, and the likelier one under the target's name.
+        For two classes the probability of the second, and the likelier one under the target's name; for more the
+        probability of each, and the likeliest.
 
         Parameters
         ----------
@@ -57,6 +59,11 @@ class SavedModel:
         """
         target = self.coefficients.target
         x = self._x(data, schema) if self.formula is None else self._computed(data, self.formula, schema)
+        if isinstance(self.coefficients, ClassCoefficients):
+            chances = softmax(self.coefficients.predict(x), axis=1)
+            names = self.coefficients.classes
+            columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
+            return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
         mean = family_of(self.response.family, self.response.link).mean(self.coefficients.predict(x))
         if not self.response.classes:
             return pa.table({target: mean})

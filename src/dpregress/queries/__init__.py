@@ -4,6 +4,7 @@ from dpregress.queries.base import Ask, Query
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
 from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
 from dpregress.queries.mixture import MixedRows, Mixing
+from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore, contrasts, probabilities
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
@@ -20,10 +21,12 @@ __all__ = [
     "Family",
     "Gamma",
     "Gaussian",
+    "MeanClassResidual",
     "MeanResidual",
     "MixedRows",
     "Mixing",
     "ModelErrors",
+    "MultinomialScore",
     "PairDistances",
     "Poisson",
     "Predictions",
@@ -33,5 +36,7 @@ __all__ = [
     "ResidualHistogram",
     "ResponseHistogram",
     "SecondMoment",
+    "contrasts",
     "family_of",
+    "probabilities",
 ]

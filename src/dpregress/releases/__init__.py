@@ -4,12 +4,21 @@ from dpregress.releases.domain import Attribute, Domain
 from dpregress.releases.frame import Coordinates, Frame, ResponseScale, Weighting
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw, UnitMessages
-from dpregress.releases.release import Coefficients, Histogram, Moments, Release, Score, Sketch
+from dpregress.releases.release import (
+    ClassCoefficients,
+    Coefficients,
+    Histogram,
+    Moments,
+    Release,
+    Score,
+    Sketch,
+)
 from dpregress.releases.svec import Matrix, Vector
 from dpregress.releases.tables import Clique, Scores, Selection, Tables
 
 __all__ = [
     "Attribute",
+    "ClassCoefficients",
     "Clique",
     "Coefficients",
     "Coordinates",

@@ -14,17 +14,19 @@ from dpregress.accounting import PrivacyStatement, decode
 from dpregress.errors import InvalidInput
 from dpregress.releases.frame import Frame
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
-from dpregress.releases.release import Coefficients, Moments
+from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
 from dpregress.releases.svec import Vector
 
 T = TypeVar("T")
 _FORMAT = "dpregress.model/1"
 _PRIVACY_FORMAT = "dpregress.privacy/1"
+#: What a model of several classes holds once for each.
+_NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
 
 
 @dataclass(frozen=True)
 class ResponseModel:
-    """How a linear predictor becomes a prediction: family, link, and the classes of a binomial response."""
+    """How a linear predictor becomes a prediction: family, link, and the classes of a response that is one."""
 
     family: str = "gaussian"
     link: str = "identity"
@@ -47,7 +49,7 @@ _LINEAR = ResponseModel()
 
 
 def model_text(
-    coefficients: Coefficients,
+    coefficients: Coefficients | ClassCoefficients,
     privacy: PrivacyStatement,
     moments: Moments | None,
     *,
@@ -59,7 +61,8 @@ def model_text(
 
     Parameters
     ----------
-    coefficients : Coefficients
+    coefficients : Coefficients or ClassCoefficients
+        Of several classes the file holds lists, in the order of the classes.
     privacy : PrivacyStatement
     moments : Moments or None
     software : str
@@ -72,11 +75,8 @@ def model_text(
         "software": software,
         "target": coefficients.target,
         "n": coefficients.n,
-        "intercept": coefficients.intercept,
         "features": list(coefficients.features),
-        "coef": coefficients.coef.tolist(),
-        "standard_error": _finite(coefficients.standard_error),
-        "privacy_error": _finite(coefficients.privacy_error),
+        **_numbers(coefficients),
         "fill": coefficients.fill.tolist(),
         "response": dict(vars(response)),
         "formula": None if formula is None else dict(vars(formula)),
@@ -86,15 +86,15 @@ def model_text(
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
 
-def load_model(path: str | Path) -> Coefficients:
-    """Read the coefficients of a model file.
+def load_model(path: str | Path) -> Coefficients | ClassCoefficients:
+    """Read the coefficients of a model file; of more than two classes those of each.
 
     Raises
     ------
     InvalidInput
         For a file that is not one, or of another version.
     """
-    return _load(path, _coefficients)
+    return _load(path, _predictors)
 
 
 def load_response(path: str | Path) -> ResponseModel:
@@ -152,6 +152,27 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
         raise InvalidInput(f"{path}: {error}") from error
     except (OSError, UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path} is not a model file: {error}") from error
+
+
+def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
+    """The numbers of one predictor, or lists of those of each class."""
+    if isinstance(coefficients, ClassCoefficients):
+        each = [_numbers(one) for one in coefficients.each]
+        return {key: [one[key] for one in each] for key in _NUMBERS}
+    return {
+        "intercept": coefficients.intercept,
+        "coef": coefficients.coef.tolist(),
+        "standard_error": _finite(coefficients.standard_error),
+        "privacy_error": _finite(coefficients.privacy_error),
+    }
+
+
+def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
+    if not isinstance(record["intercept"], list):
+        return _coefficients(record)
+    classes = tuple(str(name) for name in record["response"]["classes"])
+    each = [dict(zip(_NUMBERS, one, strict=True)) for one in zip(*(record[key] for key in _NUMBERS), strict=True)]
+    return ClassCoefficients(classes, tuple(_coefficients({**record, **numbers}) for numbers in each))
 
 
 def _coefficients(record: Mapping[str, Any]) -> Coefficients:

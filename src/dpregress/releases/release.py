@@ -165,3 +165,74 @@ class Coefficients:
     def predict(self, x: Matrix) -> Vector:
         """``x @ coef + intercept``, of shape (m,); a cell that is not finite counts as the fill value."""
         return np.asarray(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept)
+
+    def by_class(self) -> tuple[tuple[str, Coefficients], ...]:
+        """One linear predictor, of no class."""
+        return (("", self),)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCoefficients:
+    """Coefficients of K linear predictors, one for each class, of the same columns; each row of them sums to 0.
+
+    Parameters
+    ----------
+    classes : tuple of str
+    each : tuple of Coefficients
+        In the order of the classes.
+    """
+
+    classes: tuple[str, ...]
+    each: tuple[Coefficients, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.classes) != len(self.each) or len(self.each) < 2:
+            raise InvalidInput(f"{len(self.classes)} classes, but coefficients of {len(self.each)}")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the d columns."""
+        return self.each[0].features
+
+    @property
+    def target(self) -> str:
+        """The response."""
+        return self.each[0].target
+
+    @property
+    def n(self) -> int:
+        """Private rows."""
+        return self.each[0].n
+
+    @property
+    def fill(self) -> Vector:
+        """What stands in for a missing cell, of shape (d,)."""
+        return self.each[0].fill
+
+    @property
+    def coef(self) -> Matrix:
+        """Of shape (K, d)."""
+        return np.array([one.coef for one in self.each])
+
+    @property
+    def intercept(self) -> Vector:
+        """Of shape (K,)."""
+        return np.array([one.intercept for one in self.each])
+
+    @property
+    def privacy_error(self) -> Matrix:
+        """Of shape (K, d)."""
+        return np.array([one.privacy_error for one in self.each])
+
+    @property
+    def standard_error(self) -> Matrix:
+        """Of shape (K, d)."""
+        return np.array([one.standard_error for one in self.each])
+
+    def predict(self, x: Matrix) -> Matrix:
+        """Linear predictors of the classes, of shape (m, K)."""
+        return np.column_stack([one.predict(x) for one in self.each])
+
+    def by_class(self) -> tuple[tuple[str, Coefficients], ...]:
+        """The classes with their predictors."""
+        return tuple(zip(self.classes, self.each, strict=True))

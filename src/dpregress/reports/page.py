@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, together
-from dpregress.releases import Coefficients, Vector
+from dpregress.releases import ClassCoefficients, Coefficients, Vector
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
 
@@ -55,7 +55,7 @@ class Fitted:
     """One fit of a page: its title, coefficients and guarantee, and what to set beside them, if anything."""
 
     title: str
-    coefficients: Coefficients
+    coefficients: Coefficients | ClassCoefficients
     privacy: PrivacyStatement
     comparison: Comparison | None = None
 
@@ -94,14 +94,17 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
 
 def _fit_parts(fit: Fitted) -> list[str]:
     comparison = fit.comparison
-    plot = coefficient_plot(
-        fit.coefficients.features,
-        fit.coefficients.coef,
-        fit.coefficients.standard_error,
-        other=None if comparison is None else comparison.coef,
-        other_name="" if comparison is None else comparison.name,
-    )
-    parts = [f"<h2>{escape(fit.title)}</h2>", plot, _coefficient_table(fit.coefficients, comparison)]
+    parts = [f"<h2>{escape(fit.title)}</h2>"]
+    for name, coefficients in fit.coefficients.by_class():
+        plot = coefficient_plot(
+            coefficients.features,
+            coefficients.coef,
+            coefficients.standard_error,
+            other=None if comparison is None else comparison.coef,
+            other_name="" if comparison is None else comparison.name,
+        )
+        title = f"<h3>{escape(f'{coefficients.target} = {name}')}</h3>"
+        parts += [*([title] if name else []), plot, _coefficient_table(coefficients, comparison)]
     if comparison is not None:
         parts += ["<h3>Held-out rows</h3>", _error_table(comparison)]
     return parts

@@ -168,7 +168,7 @@ class FormulaEncoder(Design):
         if target in columns:
             raise InvalidInput(f"the response {target!r} is on the right side too: leave it out there")
         if classes and not isinstance(response.expression, Column):
-            raise InvalidInput(f"the response of two classes is a column, not {response.label}")
+            raise InvalidInput(f"a response of classes is a column, not {response.label}")
         if not terms:
             raise InvalidInput(f"nothing to regress on: write terms, as in {target} ~ age + income")
         intercept = () in right

@@ -2,8 +2,18 @@
 
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.least_squares import solve_moments
+from dpregress.solvers.multinomial import MultinomialSteps
 from dpregress.solvers.one_shot import OneShot
 from dpregress.solvers.residual import Residual
 from dpregress.solvers.score_steps import ScoreSteps
 
-__all__ = ["OneShot", "Residual", "ScoreSteps", "Solution", "Solver", "Uncertainty", "solve_moments"]
+__all__ = [
+    "MultinomialSteps",
+    "OneShot",
+    "Residual",
+    "ScoreSteps",
+    "Solution",
+    "Solver",
+    "Uncertainty",
+    "solve_moments",
+]

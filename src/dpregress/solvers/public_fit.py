@@ -12,7 +12,7 @@ from dpregress.releases import Frame, Matrix, Vector
 from dpregress.solvers.scoring import fisher_scoring
 
 #: Penalty on whitened slopes, in rows: public rows are few.
-_RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     if frame.intercept:
         level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
         start = level * frame.constant
-    ridge = min(_RIDGES, key=lambda r: _left_out(x, y, family, start, r))
+    ridge = min(RIDGES, key=lambda r: _left_out(x, y, family, start, r))
     coef = fisher_scoring(x, y, family, start, ridge=ridge)
     eta = x @ coef
     residuals = (y - family.mean(eta)) * family.factor(eta)

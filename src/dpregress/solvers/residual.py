@@ -34,6 +34,7 @@ from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels
+from dpregress.solvers.merging import has_prior
 from dpregress.solvers.one_shot import scale_share
 from dpregress.solvers.refine import refined
 from dpregress.solvers.residual_plan import (
@@ -323,10 +324,3 @@ class Residual(Solver):
             gain = doubt / (doubt + (per_unit * upper) ** 2)
             coef = coef + gain * float(found.mean[0]) * frame.constant
         return Solution(coef, system, frame, None, Uncertainty(belief.privacy, sampling + covariance))
-
-
-def has_prior(facts: Facts) -> bool:
-    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns."""
-    if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
-        return False
-    return facts.public.n >= 2 * facts.start.frame.order

@@ -22,7 +22,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from dpregress.accounting import GDP, split
+from dpregress.accounting import GDP
 from dpregress.public.facts import Facts
 from dpregress.queries import (
     Ask,
@@ -36,27 +36,24 @@ from dpregress.queries import (
     SecondMoment,
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
-from dpregress.releases.matrices import sandwich, symmetric_power
+from dpregress.releases.matrices import sandwich
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
+from dpregress.solvers.merging import believed, has_prior, merged, missed, shared_out
 from dpregress.solvers.public_fit import PublicFit, fit_public
 from dpregress.solvers.refine import refined
 from dpregress.solvers.repair import floored, gram_floor
 from dpregress.solvers.stand_ins import StandIns, stand_ins
 
-_REFINE, _START, _GRAM, _LEVELS = 0.10, 0.05, 0.20, 0.05
+REFINE, _START, GRAM, _LEVELS = 0.10, 0.05, 0.20, 0.05
 #: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
-_MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
+MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private steps: few from a prior near the answer, more from nothing.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0)
-#: What a step misses by curvature, as a share of the squared length it moved: measured best of .03 to 1.
-_CURVATURE = 0.3
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
 #: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
-_SMALLEST_SATURATED = 0.1
-#: Share of a covariance's trace below which an eigenvalue is rounding.
-_DIGITS = 1e-15
+SMALLEST_SATURATED = 0.1
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
 
@@ -82,23 +79,19 @@ class ScoreSteps(Solver):
         self.facts = facts
         self.family = family
         self.alpha = alpha
-        labelled = _has_prior(facts)
+        labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == Binomial  # the logistic residual lies in [-1, 1] by itself
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
-        mean = _MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
+        mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
-            "refine": _REFINE if facts.start.refine else 0.0,
+            "refine": REFINE if facts.start.refine else 0.0,
             "start": 0.0 if labelled or natural or not facts.start.frame.intercept else _START,
-            "gram": _GRAM,
+            "gram": GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.frame.intercept else mean,
         }
-        rest = (1 - sum(shares.values())) / sum(weights)
-        asked = [name for name, share in shares.items() if share > 0]
-        parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in weights)])
-        self._spend = dict(zip(asked, parts, strict=False))
-        self._steps = parts[len(asked) :]
+        self._spend, self._steps = shared_out(budget, shares, weights)
 
     @property
     def rounds(self) -> int:
@@ -162,24 +155,17 @@ class ScoreSteps(Solver):
             sampling = dispersion / n * sandwich(system, system)
             if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
                 known = known + sampling
-            before = _inverse(known + bent)
-            known = _inverse(before + system @ system / noise)
-            kept = known @ before
-            gain = identity - kept
-            wanted = np.asarray(gain @ step)
+            found = merged(known + bent, privacy, system, noise)
+            known, privacy = found.known, found.privacy
+            wanted = np.asarray(found.gain @ step)
             moved = _shortened(wanted, rows, self.family.link.longest)
             coef = coef + moved
-            # a step starts from coefficients that carry the noise of those before; what it gains replaces it
-            privacy = np.asarray(kept @ privacy @ kept.T + gain @ sandwich(system, noise * identity) @ gain.T)
             bent = self._bent(moved, wanted - moved, rows, gram)
         return coef, system, Uncertainty(privacy, np.asarray(sampling + known))
 
     def _believed(self, information: Matrix, gram: Matrix) -> Matrix:
         """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
-        root = np.linalg.cholesky(gram)
-        relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
-        share = _SMALLEST_SATURATED if self.family == Binomial else _SMALLEST_INFORMATION
-        return np.asarray(root @ floored(relative, share * float(np.trace(relative)) / len(relative)) @ root.T)
+        return believed(information, gram, SMALLEST_SATURATED if self.family == Binomial else _SMALLEST_INFORMATION)
 
     def _open_mind(self, frame: Frame, levels: Levels | None) -> Matrix:
         """Covariance of coefficients of which nothing is known but how far predictors go."""
@@ -194,9 +180,7 @@ class ScoreSteps(Solver):
         """What a step may have missed: by the change of information along it, and by being shortened."""
         if self.family == Gaussian:  # least squares: one step is exact
             return np.zeros_like(gram)
-        length = float(np.mean((rows.x @ moved) ** 2))
-        missed = _CURVATURE * length * min(length, 1.0)
-        return np.asarray(missed / len(gram) * np.linalg.inv(gram) + np.outer(left, left))
+        return missed(float(np.mean((rows.x @ moved) ** 2)), left, gram)
 
     def _dispersion(self, rows: StandIns, coef: Vector, levels: Levels | None) -> float:
         """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
@@ -236,22 +220,10 @@ class ScoreSteps(Solver):
         return np.asarray(coef + float(brentq(excess, -reach, reach)) * frame.constant)
 
 
-def _has_prior(facts: Facts) -> bool:
-    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns."""
-    if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
-        return False
-    return facts.public.n >= 2 * facts.start.frame.order
-
-
 def _binary_residuals(rows: StandIns, mean: Vector) -> Levels:
     """Sizes of residuals that the model itself expects of a response in {0, 1}."""
     sizes = np.concatenate([rows.weight * (1 - mean), rows.weight * mean])
     return Levels(sizes, np.concatenate([mean, 1 - mean]) / len(mean))
-
-
-def _inverse(covariance: Matrix) -> Matrix:
-    """Of a covariance or a precision, however far apart its eigenvalues are."""
-    return symmetric_power(covariance, -1.0, smallest=max(_DIGITS * float(np.trace(covariance)), 1e-300))
 
 
 def _shortened(step: Vector, rows: StandIns, longest: float) -> Vector:

@@ -35,8 +35,8 @@ class StandIns:
     unseen: Matrix
 
     def predictor(self, coef: Vector) -> Vector:
-        """``x~'b`` of the rows before their weights."""
-        return np.asarray(self.x @ coef / self.weight)
+        """``x~'b`` of the rows before their weights, of shape (m,); of several columns of coefficients (m, columns)."""
+        return np.asarray((self.x @ coef).T / self.weight).T
 
     def information(self, family: Family, coef: Vector) -> Matrix:
         """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""

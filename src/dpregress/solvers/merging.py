@@ -1,0 +1,75 @@
+"""What solvers by private steps share: shares of a budget, believed informations, steps merged by precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP, split
+from dpregress.public.facts import Facts
+from dpregress.releases import Matrix, Vector
+from dpregress.releases.matrices import sandwich, symmetric_power
+from dpregress.solvers.repair import floored
+
+#: What a step misses by curvature, as a share of the squared length it moved: measured best of .03 to 1.
+_CURVATURE = 0.3
+#: Share of a covariance's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-15
+
+
+def has_prior(facts: Facts) -> bool:
+    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns."""
+    if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
+        return False
+    return facts.public.n >= 2 * facts.start.frame.order
+
+
+def shared_out(
+    budget: GDP, shares: Mapping[str, float], steps: Sequence[float]
+) -> tuple[dict[str, GDP], tuple[GDP, ...]]:
+    """What each question with a share of mu^2 gets, and each step of what is left, by its weight."""
+    rest = (1 - sum(shares.values())) / sum(steps)
+    asked = [name for name, share in shares.items() if share > 0]
+    parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in steps)])
+    return dict(zip(asked, parts, strict=False)), parts[len(asked) :]
+
+
+def believed(information: Matrix, gram: Matrix, share: float) -> Matrix:
+    """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
+    root = np.linalg.cholesky(gram)
+    relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
+    return np.asarray(root @ floored(relative, share * float(np.trace(relative)) / len(relative)) @ root.T)
+
+
+def missed(length: float, left: Vector, gram: Matrix) -> Matrix:
+    """What a step may have missed: by the change of information along its squared length, and by being shortened."""
+    bent = _CURVATURE * length * min(length, 1.0)
+    return np.asarray(bent / len(gram) * np.linalg.inv(gram) + np.outer(left, left))
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Covariance of the coefficients about the private optimum after a step, the step's gain, what noise adds."""
+
+    known: Matrix
+    gain: Matrix
+    privacy: Matrix
+
+
+def merged(known: Matrix, privacy: Matrix, system: Matrix, noise: float) -> Merged:
+    """A step ``system^{-1} score`` with noise of variance ``noise`` on its score, merged with what is known."""
+    identity = np.eye(len(system))
+    before = _inverse(known)
+    known = _inverse(before + system @ system / noise)
+    kept = known @ before
+    gain = identity - kept
+    # a step starts from coefficients that carry the noise of those before; what it gains replaces it
+    carried = kept @ privacy @ kept.T + gain @ sandwich(system, noise * identity) @ gain.T
+    return Merged(known, gain, np.asarray(carried))
+
+
+def _inverse(covariance: Matrix) -> Matrix:
+    """Of a covariance or a precision, however far apart its eigenvalues are."""
+    return symmetric_power(covariance, -1.0, smallest=max(_DIGITS * float(np.trace(covariance)), 1e-300))
