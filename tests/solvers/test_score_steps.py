@@ -100,7 +100,9 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
     "few labelled public rows": (
         Poisson, 14, True, True, [S, S, H, R, G, G, G, G, M1], [0.1, 0.2, 0.05, 0.05, 0.07, 0.07, 0.07, 0.14, 0.25],
     ),
-    "logistic, unlabelled": (Binomial, M, False, True, [S, G, G, G, G, M1], [0.2, 0.15, 0.15, 0.15, 0.3, 0.05]),
+    "logistic, unlabelled": (
+        Binomial, M, False, True, [S, M1, G, G, G, G, M1], [0.2, 0.05, 0.14, 0.14, 0.14, 0.28, 0.05],
+    ),
     "logistic, labelled": (Binomial, M, True, False, [S, G, G, G], [0.2, 0.2, 0.2, 0.4]),
 }  # fmt: skip
 

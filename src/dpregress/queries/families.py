@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri, xlogy
 
 from dpregress.errors import InvalidInput
@@ -236,6 +237,10 @@ class Family:
     def within(self, eta: Vector) -> Vector:
         """Linear predictors kept where the link makes sense."""
         return np.clip(eta, self.link.lower, self.link.upper)
+
+    def inside(self, eta: Vector) -> NDArray[np.bool_]:
+        """Which linear predictors lie where the link makes sense."""
+        return np.asarray((eta > self.link.lower) & (eta < self.link.upper))
 
     def mean(self, eta: Vector) -> Vector:
         """``m(eta)``, elementwise."""

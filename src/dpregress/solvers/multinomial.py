@@ -24,7 +24,7 @@ from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import Levels
-from dpregress.solvers.merging import believed, has_prior, merged, missed, shared_out
+from dpregress.solvers.merging import believed, doubted, has_prior, merged, missed, shared_out, solvable
 from dpregress.solvers.refine import refined
 from dpregress.solvers.repair import floored, gram_floor
 from dpregress.solvers.score_steps import (
@@ -109,12 +109,12 @@ class MultinomialSteps(Solver):
             mean = probabilities(rows.predictor(coef), self._basis)
             clip = self._clip(frame, rows, mean, spend)
             score = ask(MultinomialScore(frame, coef, clip), spend)
-            system = believed(_information(rows, mean, self._basis), gram, SMALLEST_SATURATED) + penalty
+            system = solvable(believed(_information(rows, mean, self._basis), gram, SMALLEST_SATURATED) + penalty)
             step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef.ravel()))
             noise = (2 * frame.radius * clip / (spend.mu * n)) ** 2
             sampling = dispersion / n * sandwich(system, system)
             if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
-                known = known + sampling
+                known = doubted(known + sampling, system, noise, step)
             found = merged(known + bent, privacy, system, noise)
             known, privacy = found.known, found.privacy
             wanted = np.asarray(found.gain @ step)

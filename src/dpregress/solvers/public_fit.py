@@ -11,6 +11,8 @@ from dpregress.queries import Family
 from dpregress.releases import Frame, Matrix, Vector
 from dpregress.solvers.scoring import fisher_scoring
 
+#: Dispersion of a perfect fit, as a share of that of no fit: a few rows may be fitted perfectly by chance.
+_SMALLEST_DISPERSION = 1e-4
 #: Penalty on whitened slopes, in rows: public rows are few.
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -51,6 +53,8 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     freedom = max(len(y) - frame.order, 1)
     pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
     information = (x * family.information(eta)[:, None]).T @ x + ridge * np.eye(frame.order)
+    alike = (y - family.mean(x @ start)) ** 2 / family.distribution.variance(family.mean(x @ start))
+    pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
     covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))
     return PublicFit(coef, covariance, dispersion, residuals, frame.weights(x))

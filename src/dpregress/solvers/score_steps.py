@@ -39,7 +39,7 @@ from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
-from dpregress.solvers.merging import believed, has_prior, merged, missed, shared_out
+from dpregress.solvers.merging import believed, doubted, has_prior, merged, missed, shared_out, solvable
 from dpregress.solvers.public_fit import PublicFit, fit_public
 from dpregress.solvers.refine import refined
 from dpregress.solvers.repair import floored, gram_floor
@@ -54,6 +54,8 @@ STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0)
 _SMALLEST_INFORMATION = 0.02
 #: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
 SMALLEST_SATURATED = 0.1
+#: No coefficient goes beyond it.
+_LARGEST = 1e90
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
 
@@ -86,7 +88,7 @@ class ScoreSteps(Solver):
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             "refine": REFINE if facts.start.refine else 0.0,
-            "start": 0.0 if labelled or natural or not facts.start.frame.intercept else _START,
+            "start": 0.0 if labelled or not facts.start.frame.intercept else _START,
             "gram": GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.frame.intercept else mean,
@@ -120,9 +122,15 @@ class ScoreSteps(Solver):
         return fit_public(self.facts.public, frame, self.family) if self._labelled and self.facts.public else None
 
     def _start(self, ask: Ask, frame: Frame) -> Vector:
-        """No slopes; for an unbounded response the intercept of its mean size, from a histogram."""
+        """No slopes; the intercept of the mean: of two classes their rate, else the mean size from a histogram."""
         if "start" not in self._spend:
             return np.zeros(frame.order)
+        if self.family == Binomial:
+            spend = self._spend["start"]
+            found = ask(MeanResidual(frame, Binomial, np.zeros(frame.order), -0.5, 0.5), spend)
+            rarest = min(max(2 / (spend.mu * self.facts.n), 1 / self.facts.n), 0.5)
+            rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
+            return self.family.link.predictor(rate) * frame.constant
         mean = Levels.of_histogram(ask(ResponseHistogram(frame, EDGES), self._spend["start"])).mean
         return self.family.link.predictor(mean) * frame.constant
 
@@ -149,16 +157,18 @@ class ScoreSteps(Solver):
         for turn, spend in enumerate(self._steps):
             clip = self._clip(frame, rows, coef, levels, spend)
             score = ask(ClippedScore(frame, self.family, coef, clip), spend)
-            system = self._believed(rows.information(self.family, coef), gram) + penalty
+            system = solvable(self._believed(rows.information(self.family, coef), gram) + penalty)
             step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
             noise = (2 * frame.radius * clip / (spend.mu * n)) ** 2
             sampling = dispersion / n * sandwich(system, system)
             if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
-                known = known + sampling
+                known = doubted(known + sampling, system, noise, step)
             found = merged(known + bent, privacy, system, noise)
             known, privacy = found.known, found.privacy
             wanted = np.asarray(found.gain @ step)
             moved = _shortened(wanted, rows, self.family.link.longest)
+            if (np.abs(coef + moved) > _LARGEST).any():  # diverged, in public sight: the last usable step stands
+                break
             coef = coef + moved
             bent = self._bent(moved, wanted - moved, rows, gram)
         return coef, system, Uncertainty(privacy, np.asarray(sampling + known))
@@ -201,6 +211,7 @@ class ScoreSteps(Solver):
         """Move the intercept by the released mean residual, along the stand-ins' mean prediction."""
         spend = self._spend["mean"]
         eta = rows.predictor(coef)
+        eta = eta[self.family.inside(eta)] if self.family.inside(eta).any() else eta
         lower, upper = -1.0, 1.0
         if levels is not None:
             factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
@@ -227,6 +238,6 @@ def _binary_residuals(rows: StandIns, mean: Vector) -> Levels:
 
 
 def _shortened(step: Vector, rows: StandIns, longest: float) -> Vector:
-    """The step, shortened so that no stand-in's predictor moves by more than the longest one."""
+    """The step, shortened so that no weighted stand-in moves by more than the longest one."""
     moved = float(np.abs(rows.x @ step).max())
     return np.asarray(step * min(1.0, longest / max(moved, 1e-300)))

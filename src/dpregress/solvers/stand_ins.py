@@ -40,7 +40,10 @@ class StandIns:
 
     def information(self, family: Family, coef: Vector) -> Matrix:
         """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""
-        information = family.information(self.predictor(coef))
+        eta = self.predictor(coef)
+        information, inside = family.information(eta), family.inside(eta)
+        if inside.any():  # beyond the link's range it would be as at its end, where it may be endless
+            information = np.where(inside, information, np.mean(information[inside]))
         weighted = self.x * information[:, None]
         return np.asarray(weighted.T @ self.x / len(self.x) + self.unseen * float(np.mean(information)))
 
