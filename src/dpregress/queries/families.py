@@ -246,6 +246,10 @@ class Family:
         """``m(eta)``, elementwise."""
         return self.link.mean(self.within(eta))
 
+    def slope(self, eta: Vector) -> Vector:
+        """``m'(eta)``, elementwise."""
+        return self.link.slope(self.within(eta))
+
     def factor(self, eta: Vector) -> Vector:
         """``m' / V(m)``: what a residual counts in the score."""
         eta = self.within(eta)

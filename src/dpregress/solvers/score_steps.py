@@ -165,13 +165,13 @@ class ScoreSteps(Solver):
                 known = doubted(known + sampling, system, noise, step)
             found = merged(known + bent, privacy, system, noise)
             known, privacy = found.known, found.privacy
-            wanted = np.asarray(found.gain @ step)
+            wanted = rows.along_curve(self.family, coef, system, np.asarray(found.gain @ step))
             moved = _shortened(wanted, rows, self.family.link.longest)
             if (np.abs(coef + moved) > _LARGEST).any():  # diverged, in public sight: the last usable step stands
                 break
             coef = coef + moved
             bent = self._bent(moved, wanted - moved, rows, gram)
-        return coef, system, Uncertainty(privacy, np.asarray(sampling + known))
+        return coef, system, Uncertainty(privacy, np.asarray(sampling + known + bent))
 
     def _believed(self, information: Matrix, gram: Matrix) -> Matrix:
         """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""

@@ -20,6 +20,8 @@ from dpregress.releases.matrices import symmetric_power
 _PSEUDO_ROWS_LOG2 = 12
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
 _SMALLEST = 1e-3
+#: Newton steps along the stand-ins' curve, how often each may be halved, and the share of the way left that will do.
+_CURVE_STEPS, _HALVINGS, _CURVE_TOLERANCE = 20, 8, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,37 @@ class StandIns:
         information, inside = family.information(eta), family.inside(eta)
         if inside.any():  # beyond the link's range it would be as at its end, where it may be endless
             information = np.where(inside, information, np.mean(information[inside]))
-        weighted = self.x * information[:, None]
-        return np.asarray(weighted.T @ self.x / len(self.x) + self.unseen * float(np.mean(information)))
+        return np.asarray(self._gram(information) + self.unseen * float(np.mean(information)))
+
+    def along_curve(self, family: Family, coef: Vector, system: Matrix, step: Vector) -> Vector:
+        """The move that changes the stand-ins' expected score by ``system @ step``.
+
+        A Newton step follows the tangent of the expected score, which curves over long ways; here it can be
+        followed. Where there is no such move, as beyond the ends of a bounded mean, the step itself.
+        """
+        eta = self.predictor(coef)
+        factor = family.factor(eta)
+        linear = system - self._gram(factor * family.slope(eta))  # floors, penalties, directions unseen
+        goal, start, moved = system @ step, family.mean(eta), np.zeros_like(step)
+
+        def off(move: Vector) -> Vector:
+            change = family.mean(self.predictor(coef + move)) - start
+            return np.asarray(goal - self.x.T @ (self.weight * factor * change) / len(self.x) - linear @ move)
+
+        left = off(moved)
+        for _ in range(_CURVE_STEPS):
+            if np.linalg.norm(left) <= _CURVE_TOLERANCE * np.linalg.norm(goal):
+                return moved
+            slope = self._gram(factor * family.slope(self.predictor(coef + moved))) + linear
+            way = np.linalg.lstsq(slope, left, rcond=None)[0]
+            tried = ((moved + share * way, off(moved + share * way)) for share in 0.5 ** np.arange(_HALVINGS))
+            moved, left = next(((a, b) for a, b in tried if b @ b < left @ left), (step, goal))
+            if moved is step:
+                break
+        return step
+
+    def _gram(self, weights: Vector) -> Matrix:
+        return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
 
 
 def stand_ins(frame: Frame, public: PublicMoments | None, gram: Matrix) -> StandIns:
