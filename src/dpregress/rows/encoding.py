@@ -155,7 +155,7 @@ def to_classes(column: pa.Array | pa.ChunkedArray, classes: Sequence[str]) -> Ve
     numbers = to_numbers(column)
     for position, value in enumerate(values):
         if np.isfinite(value) and (values == value).sum() == 1:
-            codes[np.isnan(codes) & (numbers == value)] = position
+            codes = np.where(np.isnan(codes) & (numbers == value), float(position), codes)
     return codes
 
 
