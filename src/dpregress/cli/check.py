@@ -65,7 +65,9 @@ def check(
     mapped = sum(sum(column.counts[:4]) for column in found)
     impossible = sum(column.impossible for column in found)
     if impossible:
-        click.echo(f"{impossible} response(s) are none that the family {family} can have: choose another family.")
+        click.echo(
+            f"{impossible} response(s) are none that the family {family} can have; a fit takes them as they are."
+        )
     elif mapped == 0:
         click.echo("Every cell is usable as it is.")
     if mapped:
