@@ -225,6 +225,8 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 def coded(y: Any, classes: tuple[str, ...]) -> Vector:
     """Positions of labels among the classes, of shape (n,); NaN for a label that is none of them."""
     array = _one_column(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None))
+    if array.dtype.kind == "c":
+        raise InvalidInput("Complex data not supported")
     if array.dtype.kind not in "biufOUST":
         raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
     return to_classes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)
