@@ -75,7 +75,7 @@ def test_a_column_of_a_table(y: Any, expected: np.ndarray, tmp_path: Path) -> No
 @pytest.mark.parametrize("y", [Y + 1j, np.full(len(Y), "2020", "M8[Y]")], ids=["complex", "dates"])
 def test_labels_of_a_type_that_holds_none_are_refused(y: Any) -> None:
     ledger = MemoryLedger(GDP(1.0))
-    with pytest.raises(InvalidInput, match="labels of type|Complex data"):
+    with pytest.raises(InvalidInput, match=r"labels of type|Complex data"):
         model(ledger=ledger).fit(X, y)
     assert not ledger.charges
 
