@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpregress.accounting import GDP, RECORD, MemoryLedger, Unit
+from dpregress.accounting import GDP, RECORD, UNNAMED, MemoryLedger, Unit
 from dpregress.errors import BudgetExceeded, InvalidInput, LedgerError
 
 PERSON = Unit("person_id", 4)
@@ -47,3 +47,8 @@ def test_a_ledger_of_another_unit_is_not_charged(counts: str, unit: Unit) -> Non
     with pytest.raises(LedgerError, match=f"counts a {counts}; this fit protects a {unit.name}: .*budget of its own"):
         ledger.reserve(GDP(0.5), unit=unit)
     assert not ledger.charges
+
+
+def test_ids_without_a_name_are_told_how_to_get_one() -> None:
+    with pytest.raises(LedgerError, match=r"name of their Series.*fit_table\(.., unit='person_id'\)"):
+        Unit(UNNAMED, 4).check("person_id")

@@ -58,6 +58,26 @@ def test_public_refuses_text_and_existing_files(tables: Path, capsys: pytest.Cap
     assert "--overwrite" in run(capsys, "public", "public.csv", "-o", "m.json").err
 
 
+def test_check_judges_a_response(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tables / "sick.csv").write_text("age,sick,cost\n30,well,-1\n40,ill,2\n50,dead,0\n60,,3\n")
+    shown = run(capsys, "check", "sick.csv", "--target", "sick", "--family", "binomial", "--classes", "well, ill")
+    assert "NOT PRIVATE" in shown.out
+    assert "2 cell(s) would be mapped" in shown.out
+    assert "weight 0" in shown.out
+    shown = run(capsys, "check", "sick.csv", "--features", "age", "--target", "cost", "--family", "gamma")
+    assert "2 response(s) are none that the family gamma can have" in shown.out
+    (tables / "levels.toml").write_text('[sick]\nlevels = ["well", "ill"]\n')
+    for arguments, words in (
+        (("--classes", "a,b"), "name its column with --target"),
+        (("--target", "height"), "no column 'height'"),
+        (("--target", "cost", "--classes", "a,b"), "--classes goes with --family binomial"),
+        (("--target", "sick", "--family", "poisson", "--schema", "levels.toml"), "'sick' is categorical"),
+    ):
+        refused = run(capsys, "check", "sick.csv", *arguments)
+        assert refused.code == 2
+        assert words in refused.err
+
+
 def test_public_says_how_many_rows_had_gaps(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tables / "gaps.csv").write_text("age,bmi\n30,20\n40,\n50,30\n")
     assert "1 row(s) with missing cells" in run(capsys, "public", "gaps.csv", "-o", "m.json").out

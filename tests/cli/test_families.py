@@ -68,7 +68,7 @@ def test_families(
 
 @pytest.mark.usefixtures("people")
 def test_predictions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert fit(capsys, "ill", "binomial", "--classes", "no,yes").code == 0
+    assert fit(capsys, "ill", "binomial", "--classes", " no, yes ").code == 0
     assert load_response("dpregress-out/model.json").classes == ("no", "yes")
     predict = ("predict", "dpregress-out/model.json", "people.csv", "--schema", "levels.toml", "-o", "out.csv")
     done = run(capsys, *predict)

@@ -234,7 +234,7 @@ def test_public_sides(seed: int, tmp_path: Path) -> None:
         ("cost ~ age", {"fit_intercept": False}, InvalidInput, "write 0 + in it"),
         ("sick ~ age", {}, InvalidInput, "is categorical"),
         ("cost ~ log(age)", {"public": PublicMoments.from_rows(np.eye(2))}, InvalidInput, "no column 'log(age)'"),
-        ("cost ~ age", {"public": np.eye(2)}, InvalidInput, "neither a path nor a table"),
+        ("cost ~ age", {"public": np.eye(2)}, InvalidInput, "not a ndarray"),
         ("cost ~ age", {"public": "nowhere.csv"}, InvalidInput, "no file nowhere.csv"),
         (7, {}, InvalidInput, "formula= takes a str"),
     ],

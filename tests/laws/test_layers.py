@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "baselines": _METHODS,
     "estimators": (*_METHODS, "papers"),
     **dict.fromkeys((*_TOP, "cli"), (*_ABOVE, *_TOP)),
+    "__main__": ("cli",),
 }
 #: Slow to import, or an optional extra: these may be imported where they are used.
 LATE = {

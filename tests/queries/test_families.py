@@ -118,3 +118,17 @@ def test_statsmodels_agrees(family: Family, seed: int) -> None:
     np.testing.assert_allclose(family.information(eta), theirs.weights(mean), rtol=1e-9)
     total = family.distribution.unit_deviance(y, mean).sum()
     assert total == pytest.approx(theirs.deviance(y, mean), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "possible"),
+    [
+        ("gaussian", [True, True, True, True, True]),
+        ("binomial", [False, True, True, True, False]),
+        ("poisson", [False, True, True, True, True]),
+        ("gamma", [False, False, True, True, True]),
+    ],
+)
+def test_responses_that_a_family_can_have(name: str, possible: list[bool]) -> None:
+    found = family_of(name).distribution.possible(np.array([-1.0, 0.0, 0.5, 1.0, 2.0]))
+    assert found.tolist() == possible

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from dpregress import Categorical, Numeric, Schema
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
-from dpregress.rows.encoding import to_levels, to_numbers
+from dpregress.rows.encoding import text_of, to_classes, to_levels, to_numbers
 from dpregress.rows.files import to_table
 from tests.rows.properties import untimed
 
@@ -258,3 +259,74 @@ def test_no_object_in_a_pandas_column_raises(cells: list[Any]) -> None:
     for row, cell in enumerate(cells):
         column.iat[row] = cell
     check_harmless(to_table(pd.DataFrame({"a": column}))["a"], len(cells))
+
+
+# ------------------------------------------------------------------ responses that are classes
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "positions"),
+    [
+        (["1.0", "0.0", " 1", "0e0", "2", "x", None], ("0", "1"), [1, 0, 1, 0, nan, nan, nan]),
+        ([True, False, None], ("0", "1"), [1, 0, nan]),
+        ([1.0, 0.0, nan], ("false", "true"), [1, 0, nan]),
+        (["True", "false"], ("0", "1"), [1, 0]),
+        (["1", "1.0", "1.00"], ("1", "1.0"), [0, 1, nan]),
+        (["true", "1", "1.0"], ("true", "1"), [0, 1, nan]),
+        (["well", "ill", "1"], ("well", "ill"), [0, 1, nan]),
+        (["low", "2.0", "2"], ("low", "2"), [0, 1, 1]),
+    ],
+)
+def test_a_class_is_its_spelling_or_else_its_number(
+    cells: list[Any], classes: tuple[str, ...], positions: list[float]
+) -> None:
+    whole = to_classes(pa.array(cells), classes)
+    np.testing.assert_array_equal(whole, positions)
+    alone = [to_classes(pa.array([cell], pa.array(cells).type), classes)[0] for cell in cells]
+    np.testing.assert_array_equal(alone, whole)  # no cell has a say in another
+
+
+# ------------------------------------------------------------------ objects
+
+
+class Loud:
+    """Warns, and then is a number."""
+
+    def __float__(self) -> float:
+        warnings.warn("a secret", stacklevel=1)
+        return 2.0
+
+
+class OddText(str):
+    """Text that raises when it is asked for its bytes."""
+
+    def encode(self, *_: object) -> bytes:
+        raise ValueError("a secret")
+
+
+class Hidden:
+    """Raises when it is asked what it is."""
+
+    @property
+    def __class__(self) -> Any:
+        raise ValueError("a secret")
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (1 + 2j, None),
+        (np.complex128(3 + 1j), None),
+        (np.array(3 + 1j), None),
+        (np.array(2.0), "2"),
+        (Loud(), "2"),
+        (OddText("abc"), "abc"),
+        (Hidden(), None),
+        (decimal.Decimal("2.5"), "2.5"),
+        (decimal.Decimal("sNaN"), None),
+        (np.float32(3), "3"),
+    ],
+    ids=lambda cell: type(cell).__name__,
+)
+def test_no_warning_and_no_error_of_an_object_escapes(cell: Any, text: str | None) -> None:
+    assert text_of(cell) == text

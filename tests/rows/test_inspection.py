@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dpregress import Categorical, Numeric, Schema
-from dpregress.rows.inspection import inspect
+from dpregress.queries import family_of
+from dpregress.rows.inspection import inspect, inspect_response
 
 SCHEMA = Schema({"age": Numeric(0, 110), "sex": Categorical(("f", "m"))})
 
@@ -28,3 +29,14 @@ def test_cells_are_counted_by_what_is_wrong_with_them() -> None:
 def test_without_a_schema_everything_is_a_number() -> None:
     (sex,) = inspect(pa.table({"sex": ["f", "m", "3"]}), None)
     assert sex.counts == (0, 2, 0, 0, 0)
+
+
+def test_a_response_is_judged_by_its_family() -> None:
+    table = pa.table({"y": ["1.0", "-2", "well", None, "0"], "sick": ["yes", "no", "?", None, "no"]})
+    poisson = inspect_response(table, "y", None, (), family_of("poisson").distribution.possible)
+    assert (poisson.kind, poisson.counts, poisson.impossible) == ("response", (1, 1, 0, 0, 0), 1)
+    gamma = inspect_response(table, "y", None, (), family_of("gamma").distribution.possible)
+    assert gamma.impossible == 2
+    for name, classes in (("sick", ("no", "yes")), ("y", ("0", "1"))):
+        found = inspect_response(table, name, None, classes, family_of("binomial").distribution.possible)
+        assert (found.kind, found.missing, found.undeclared) == ("class", 1, 1 if name == "sick" else 2)

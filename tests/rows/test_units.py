@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import uuid
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -115,3 +116,24 @@ def test_ids_of_many_types_stay_apart(unit: Any) -> None:
 def test_what_is_no_column_of_ids_is_refused(unit: Any) -> None:
     with pytest.raises(InvalidInput, match="unit"):
         ids_of(unit)
+
+
+def test_no_cell_decides_on_the_shape_of_a_list() -> None:
+    """A list of n cells is n ids, whatever the cells are; a cell that is a list is none."""
+    for unit in (
+        ["a", "b", "c"],
+        [["a"], ["b"], "c"],
+        [["a"], ["b"], ["c"]],
+        ["a", ["b", "d"], "c"],
+        [("a",), "b", "c"],
+    ):
+        assert keys(unit) == [None if isinstance(cell, list | tuple) else str(cell).encode() for cell in unit]
+
+
+def test_no_warning_of_an_id_escapes() -> None:
+    class Loud(int):
+        def __int__(self) -> int:
+            warnings.warn("a secret", stacklevel=1)
+            return 7
+
+    assert keys([Loud(7), 1 + 2j, "a"]) == [b"7", None, b"a"]

@@ -5,11 +5,12 @@ from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, Pu
 from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.statement import PrivacyStatement, together
-from dpregress.accounting.unit import RECORD, Unit
+from dpregress.accounting.unit import RECORD, UNNAMED, Unit
 
 __all__ = [
     "GDP",
     "RECORD",
+    "UNNAMED",
     "ZCDP",
     "Account",
     "ApproxDP",

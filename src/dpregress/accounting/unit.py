@@ -68,6 +68,8 @@ class Unit:
             return
         if self.rows is None:
             mend = f"fit with unit={counted!r}, or open a budget of its own for records"
+        elif self.name == UNNAMED and counted != RECORD.name:
+            mend = f"ids have the name of their Series, or of their column: fit_table(.., unit={counted!r})"
         else:
             mend = f"open a budget of its own with `dpregress ledger new FILE --dataset NAME --unit {self.name} ..`"
         raise LedgerError(f"this ledger counts a {counted}; this fit protects a {self.name}: {mend}")
@@ -87,3 +89,5 @@ class Unit:
 
 
 RECORD = Unit()
+#: What ids without a name are called.
+UNNAMED = "unit"

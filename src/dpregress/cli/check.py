@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.errors import InvalidInput
+
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dpregress.public import Schema
     from dpregress.rows.inspection import ColumnCheck
 
@@ -18,7 +22,15 @@ _PATH = click.Path(path_type=Path)
 @click.argument("data", type=_PATH)
 @click.option("--features", help="Columns, separated by commas [default: all].")
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
-def check(data: Path, features: str | None, schema_file: Path | None) -> None:
+@click.option("--target", help="The response's column, judged as one.")
+@click.option(
+    "--family", type=click.Choice(["gaussian", "binomial", "poisson", "gamma", "multinomial"]), default="gaussian",
+    show_default=True, help="Of the response, as in `dpregress fit`.",
+)  # fmt: skip
+@click.option("--classes", help="The classes of a binomial or multinomial target, as NO,YES [default: 0,1].")
+def check(
+    data: Path, features: str | None, schema_file: Path | None, target: str | None, family: str, classes: str | None
+) -> None:
     """Show the curator of DATA which cells a fit would map. NOT PRIVATE: do not publish.
 
     A fit never reports missing, unreadable or undeclared cells, because a message that depends on
@@ -27,28 +39,60 @@ def check(data: Path, features: str | None, schema_file: Path | None) -> None:
     \b
     Example:
       dpregress check visits.csv --schema visits.toml
+      dpregress check visits.csv --target smoker --family binomial --classes no,yes
     """
     from dpregress.cli.output import print_table
-    from dpregress.cli.tables import load_schema, split_names
+    from dpregress.cli.tables import load_schema, split_classes, split_names
     from dpregress.rows.files import read
     from dpregress.rows.inspection import inspect
 
-    table = read(data, split_names(features))
+    if target is None and (family != "gaussian" or classes is not None):
+        raise InvalidInput("--family and --classes are about a response: name its column with --target")
+    named = split_classes(family, classes)
+    wanted = split_names(features)
+    if wanted is not None and target is not None and target not in wanted:
+        wanted.append(target)
+    table = read(data, wanted)
     schema = load_schema(schema_file)
-    found = inspect(table, schema)
+    found = inspect(table if target not in table.schema.names else table.drop_columns([target]), schema)
+    rows = [[*_cells(column), _stand_in(column, schema)] for column in found]
     header = ["column", "read as", "missing", "not a number", "not finite", "undeclared", "out of bounds", "mapped to"]
-    rows = [
-        [column.name, column.kind, *(str(count) for count in column.counts), _stand_in(column, schema)]
-        for column in found
-    ]
+    if target is not None:
+        response = _response(table, target, schema, family, named)
+        found.append(response)
+        rows.append([*_cells(response), "weight 0"])
     print_table(f"{data}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
     mapped = sum(sum(column.counts[:4]) for column in found)
-    click.echo(
-        "Every cell is usable as it is."
-        if mapped == 0
-        else f"{mapped} cell(s) would be mapped, features as the last column says; "
-        "a row without a usable response gets weight 0."
-    )
+    impossible = sum(column.impossible for column in found)
+    if impossible:
+        click.echo(
+            f"{impossible} response(s) are none that the family {family} can have; a fit takes them as they are."
+        )
+    elif mapped == 0:
+        click.echo("Every cell is usable as it is.")
+    if mapped:
+        click.echo(
+            f"{mapped} cell(s) would be mapped, features as the last column says; "
+            "a row without a usable response gets weight 0."
+        )
+
+
+def _response(
+    table: pa.Table, target: str, schema: Schema | None, family: str, classes: tuple[str, ...]
+) -> ColumnCheck:
+    from dpregress.queries import family_of
+    from dpregress.rows import Encoder
+    from dpregress.rows.files import present
+    from dpregress.rows.inspection import inspect_response
+
+    present([target], table.schema.names)
+    Encoder.of((), target, schema, classes)  # refuses what a fit would
+    possible = family_of("binomial" if family == "multinomial" else family).distribution.possible
+    return inspect_response(table, target, schema, classes, possible)
+
+
+def _cells(column: ColumnCheck) -> list[str]:
+    return [column.name, column.kind, *(str(count) for count in column.counts)]
 
 
 def _stand_in(column: ColumnCheck, schema: Schema | None) -> str:

@@ -98,11 +98,12 @@ def fit(
     from dpregress.cli.tables import (
         choose_features,
         load_formula_public,
-        load_public,
         load_schema,
         only_formula,
+        split_classes,
         split_names,
     )
+    from dpregress.estimators._public import moments_of
 
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
@@ -112,7 +113,7 @@ def fit(
     columns, public, left_out = None, None, 0
     if formula is not None:
         only_formula(target, features, no_intercept)
-        model = _model(family, classes, recipe, alpha)
+        model = _model(family, split_classes(family, classes), recipe, alpha)
         public, left_out = load_formula_public(
             formula, source, public_rows, schema, model.target_classes, labelled=not ignore_public_labels
         )
@@ -120,10 +121,10 @@ def fit(
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     else:
         columns = choose_features(source, target, split_names(features), public_rows, schema, unit)
-        model = _model(family, classes, recipe, alpha)
+        model = _model(family, split_classes(family, classes), recipe, alpha)
         if public_rows is not None:
             labels = None if ignore_public_labels else target
-            public, left_out = load_public(public_rows, columns, labels, schema, model.target_classes)
+            public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes)
     check_out(out, _FILES, overwrite=overwrite)
     model.set_params(
         privacy=budget,
@@ -159,22 +160,15 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None, publ
     return paths
 
 
-def _model(family: str, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
+def _model(family: str, classes: tuple[str, ...], recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
     from dpregress import DPGammaRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
 
-    if family not in ("binomial", "multinomial") and classes is not None:
-        raise InvalidInput("--classes goes with --family binomial or multinomial")
     if family != "gaussian" and recipe != "residual":
         raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
     if family == "gaussian":
         return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice
     if family in ("binomial", "multinomial"):
-        names = tuple((classes or "0,1").split(","))
-        if family == "multinomial" and len(names) < 3:
-            raise InvalidInput("name the classes of a multinomial target, three or more: --classes low,middle,high")
-        if family == "binomial" and len(names) > 2:
-            raise InvalidInput(f"--family binomial is for two classes, not {len(names)}: choose --family multinomial")
-        return DPLogisticRegression(classes=names, alpha=alpha)
+        return DPLogisticRegression(classes=classes, alpha=alpha)
     return (DPPoissonRegressor if family == "poisson" else DPGammaRegressor)(alpha=alpha)
 
 

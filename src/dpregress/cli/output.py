@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dpregress.errors import InvalidInput, OutputError
@@ -58,19 +59,25 @@ def write_all(folder: Path, texts: Mapping[str, str]) -> None:
     Raises
     ------
     OutputError
-        When the disk refuses; no file of these is half-written then.
+        When the disk refuses; no file of these is half-written then, and no empty folder stays.
     """
+    made: list[Path] = []
     try:
-        _make(folder)
+        made = _make(folder)
         with tempfile.TemporaryDirectory(prefix=".dpregress-", dir=folder) as staging:
             for name, text in texts.items():
                 (Path(staging) / name).write_text(text, encoding="utf-8", errors="replace")
             for name in texts:
                 (Path(staging) / name).replace(folder / name)
+        made = []
     except (OSError, ValueError) as error:
         raise OutputError(
             f"cannot write to {folder}: {_reason(error)}; a budget that was charged stays charged"
         ) from error
+    finally:
+        with suppress(OSError):  # what is not empty stays
+            for parent in made:
+                parent.rmdir()
 
 
 def _make(folder: Path) -> list[Path]:

@@ -28,12 +28,13 @@ def public(rows: Path, out: Path, features: str | None, schema_file: Path | None
       dpregress public pilot.csv -o moments.json
     """
     from dpregress.cli.output import number, print_table, write_all
-    from dpregress.cli.tables import load_public, load_schema, split_names
+    from dpregress.cli.tables import load_schema, split_names
+    from dpregress.estimators._public import moments_of
     from dpregress.rows.files import names_of
 
     if out.exists() and not overwrite:
         raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
-    moments, left_out = load_public(rows, split_names(features) or names_of(rows), None, load_schema(schema_file))
+    moments, left_out = moments_of(rows, split_names(features) or names_of(rows), None, load_schema(schema_file))
     write_all(out.parent, {out.name: moments.text()})
     assert moments.mean is not None
     table = [

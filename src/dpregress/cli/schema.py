@@ -100,7 +100,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
 
 def _remarks(schema: Schema, table: Path | None) -> list[str]:
     """What a reader of the schema should know before a fit."""
-    from dpregress.cli.tables import columns_of
+    from dpregress.estimators._public import public_columns
     from dpregress.public import Categorical, Numeric
     from dpregress.rows.csv_text import MISSING
 
@@ -113,7 +113,7 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
         if unread:
             remarks.append(f"Level {unread[0]!r} of {name!r} is read as a missing cell in CSV files.")
     if table is not None:
-        names = columns_of(table)
+        names = public_columns(table)
         designs = {design for name, column in schema.columns.items() for design in column.design(name)}
         lacking = [name for name in names if name not in schema.columns and name not in designs]
         absent = [name for name, column in schema.columns.items() if not {name, *column.design(name)} & set(names)]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from dpregress.errors import InvalidInput
-from dpregress.estimators._formula import check_numeric, formula_moments, public_moments
+from dpregress.estimators._formula import formula_moments
+from dpregress.estimators._public import public_columns
 from dpregress.public import PublicMoments, Schema
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.encoding import Encoder
-from dpregress.rows.files import names_of, read
 from dpregress.rows.sources import reader_of
 
 
@@ -30,6 +30,20 @@ def split_names(text: str | None) -> list[str] | None:
     return names
 
 
+def split_classes(family: str, classes: str | None) -> tuple[str, ...]:
+    """The classes of --classes, ``no, yes``; none for other families than binomial and multinomial."""
+    if family not in ("binomial", "multinomial"):
+        if classes is not None:
+            raise InvalidInput("--classes goes with --family binomial or multinomial")
+        return ()
+    names = tuple(name.strip() for name in (classes or "0,1").split(","))
+    if family == "multinomial" and len(names) < 3:
+        raise InvalidInput("name the classes of a multinomial target, three or more: --classes low,middle,high")
+    if family == "binomial" and len(names) > 2:
+        raise InvalidInput(f"--family binomial is for two classes, not {len(names)}: choose --family multinomial")
+    return names
+
+
 def choose_features(
     data: Any,
     target: str,
@@ -44,7 +58,7 @@ def choose_features(
     """
     reader = reader_of(data)
     columns, where = reader.schema.names, reader.name
-    for path, names in ((where, columns), *(((public, columns_of(public)),) if public is not None else ())):
+    for path, names in ((where, columns), *(((public, public_columns(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
@@ -62,23 +76,6 @@ def choose_features(
         known_by = public if public is not None else "the schema"
         raise InvalidInput(f"no column {unknown[0]!r} in {known_by}: add it there, or choose columns with --features")
     return chosen
-
-
-def load_public(
-    path: Path, features: Sequence[str], target: str | None, schema: Schema | None, classes: tuple[str, ...] = ()
-) -> tuple[PublicMoments, int]:
-    """Public moments of the features from rows or a moments file, and how many rows with gaps were left out.
-
-    With a target, rows that hold it count as labelled.
-    """
-    if path.suffix.lower() == ".json":
-        return PublicMoments.load(path).select(Encoder.of(features, None, schema).features), 0
-    labelled = target is not None and target in names_of(path)
-    table = read(path, [*features, *([target] if labelled and target is not None else [])])
-    check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
-    encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
-    encoder.check_types(table.schema)
-    return public_moments(table, encoder, path)
 
 
 def only_formula(target: str | None, features: str | None, no_intercept: bool) -> None:
@@ -115,10 +112,5 @@ def _known_columns(
     if public is None:
         return tuple(schema.columns) if schema is not None else (), features
     if public.suffix.lower() == ".json":
-        return columns_of(public), Encoder.of(features, None, schema).features
-    return columns_of(public), features
-
-
-def columns_of(public: Path) -> Sequence[str]:
-    """Columns of public rows, or of a moments file."""
-    return PublicMoments.load(public).names if public.suffix.lower() == ".json" else names_of(public)
+        return public_columns(public), Encoder.of(features, None, schema).features
+    return public_columns(public), features

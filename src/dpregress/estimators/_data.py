@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
-from dpregress.accounting import RECORD, Unit
+from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.errors import InvalidInput
-from dpregress.public import PublicMoments, Schema
+from dpregress.public import Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, StreamSource, TableSource
-from dpregress.rows.encoding import text_of, to_numbers
+from dpregress.rows.encoding import text_of, to_classes, to_numbers
 from dpregress.rows.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
 
 
 def training_source(
-    X: Any, y: Any, *, target: str, schema: Schema | None, public: PublicMoments | None
+    X: Any, y: Any, *, target: str, schema: Schema | None, public: Sequence[str] | None
 ) -> tuple[Source, tuple[str, ...]]:
-    """Rows with their responses, and the names of their design columns.
+    """Rows with their responses, and the names of their columns; of an array these are the ``public`` ones.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def training_source(
             raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")
         name = _unused(target, table.schema.names)
         source: Source = TableSource(table.append_column(name, [response]), Encoder(encoder.columns, name))
-        features = encoder.features
+        features = tuple(table.schema.names)
     else:
         x = matrix(X)
         if len(x) != len(response):
@@ -76,7 +76,7 @@ def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
     if isinstance(ids, str) and isinstance(source, TableSource | StreamSource):
         unit = Unit(ids, most)
         return CappedSource(source, source.column(ids), unit.most), unit
-    unit, column = Unit(str(getattr(ids, "name", None) or "unit"), most), ids_of(ids)
+    unit, column = Unit(str(getattr(ids, "name", None) or UNNAMED), most), ids_of(ids)
     if len(column) != source.n:
         raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")
     return CappedSource(source, [column], unit.most), unit
@@ -142,7 +142,7 @@ def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
     return matrix(X)
 
 
-def array_names(width: int, public: PublicMoments | None) -> tuple[str, ...]:
+def array_names(width: int, public: Sequence[str] | None) -> tuple[str, ...]:
     """Names for the columns of an array: the public table's, or x0, x1, ..
 
     Raises
@@ -152,9 +152,9 @@ def array_names(width: int, public: PublicMoments | None) -> tuple[str, ...]:
     """
     if public is None:
         return tuple(f"x{i}" for i in range(width))
-    if len(public.names) != width:
-        raise InvalidInput(f"X has {width} columns, the public rows have {len(public.names)}: give the same ones")
-    return public.names
+    if len(public) != width:
+        raise InvalidInput(f"X has {width} columns, the public rows have {len(public)}: give the same ones")
+    return tuple(public)
 
 
 def matrix(X: Any) -> Matrix:
@@ -225,5 +225,8 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 def coded(y: Any, classes: tuple[str, ...]) -> Vector:
     """Positions of labels among the classes, of shape (n,); NaN for a label that is none of them."""
     array = _one_column(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None))
-    known = {name: float(position) for position, name in enumerate(classes)}
-    return np.array([known.get(text_of(cell) or "", np.nan) for cell in array.tolist()], dtype=np.float64)
+    if array.dtype.kind == "c":
+        raise InvalidInput("Complex data not supported")
+    if array.dtype.kind not in "biufOUST":
+        raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
+    return to_classes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)

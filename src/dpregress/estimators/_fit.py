@@ -19,6 +19,7 @@ from dpregress.errors import InvalidInput
 from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._progress import shown
+from dpregress.estimators._public import is_public, moments_of, public_columns
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -27,7 +28,7 @@ from dpregress.public.facts import Facts
 from dpregress.public.whitening import start
 from dpregress.releases import ClassCoefficients, Coefficients, Vector
 from dpregress.releases.files import ResponseModel, WrittenFormula
-from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
@@ -36,7 +37,6 @@ from dpregress.trust import Central, Door
 _LARGEST_PENALTY = 1e200
 _KINDS: dict[str, type[Any]] = {
     "privacy": Event,
-    "public": PublicMoments,
     "schema": Schema,
     "formula": str,
     "ledger": Ledger,
@@ -118,7 +118,7 @@ class PrivateLinearModel(BaseEstimator):
         formula : str
             docs/formulas.md says what it may hold. It decides on the intercept.
         **parameters
-            Those of the class. ``public`` may also be a table or file of public rows with the formula's columns.
+            Those of the class.
 
         Raises
         ------
@@ -175,9 +175,10 @@ class PrivateLinearModel(BaseEstimator):
             rows = self._computed(self.formula, X, y)
         else:
             target = str(getattr(y, "name", None) or "y")
-            source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
+            known = None if self.public is None else public_columns(self.public, target)
+            source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             validate_data(self, X, skip_check_array=True)
-            rows = self._declared(source, features, target)
+            rows = self._declared(source, columns, target)
         source, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=source, unit=whose), progress)
 
@@ -232,16 +233,22 @@ class PrivateLinearModel(BaseEstimator):
         else:
             target = "y" if target is None else target
             table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
-            self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
-            self.n_features_in_ = len(encoder.columns)
-            rows = self._declared(table, encoder.features, target)
+            columns = tuple(name for name, _ in encoder.columns)
+            self.feature_names_in_ = np.array(columns, dtype=object)
+            self.n_features_in_ = len(columns)
+            rows = self._declared(table, columns, target)
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         with shown(progress) as report:
             return self._fit(budget, rows._replace(source=bounded, unit=whose), report, engine)
 
-    def _declared(self, source: Source, features: tuple[str, ...], target: str) -> Training:
+    def _declared(self, source: Source, columns: tuple[str, ...], target: str) -> Training:
         """Columns as the schema or the public rows have them."""
-        public = None if self.public is None else self.public.select(features)
+        Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
+        features = Encoder.of(columns, None, self.schema).features
+        public, left_out = None, 0
+        if self.public is not None:
+            public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes)
+        _say(left_out)
         return Training(source, features, target, public, self.schema, self.fit_intercept)
 
     def _computed(self, formula: str, rows: Any, y: Any, unit: str | None = None) -> Training:
@@ -251,8 +258,7 @@ class PrivateLinearModel(BaseEstimator):
         public, left_out = None, 0
         if self.public is not None:
             public, left_out = formula_moments(self.public, encoder, self.schema)
-        if left_out:
-            warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=3)
+        _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
         self.feature_names_in_ = np.array(encoder.sources, dtype=object)
         self.n_features_in_ = len(encoder.sources)
@@ -307,11 +313,13 @@ class PrivateLinearModel(BaseEstimator):
         if self.formula is not None and not self.fit_intercept:
             raise InvalidInput("the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True")
         for name, kind in _KINDS.items():
-            if name == "public" and self.formula is not None:
-                continue  # a table or file of public rows too, which are judged when they are read
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise InvalidInput(f"{name}= takes a {kind.__name__}, not a {type(value).__name__}")
+        if self.public is not None and not is_public(self.public):
+            raise InvalidInput(
+                f"public= takes a PublicMoments, or a table or file of public rows, not a {type(self.public).__name__}"
+            )
         return self.privacy
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
@@ -337,6 +345,12 @@ class PrivateLinearModel(BaseEstimator):
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _say(left_out: int) -> None:
+    """Public rows may be counted aloud."""
+    if left_out:
+        warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
 
 
 def checked_penalty(alpha: float, facts: Facts) -> float:

@@ -56,6 +56,12 @@ def _is_path(part: Any) -> bool:
     return isinstance(part, str | Path)
 
 
+def opened(public: Any) -> Any:
+    """A file of moments (JSON) as moments; everything else as it is."""
+    file = isinstance(public, str | Path) and str(public).lower().endswith(".json")
+    return PublicMoments.load(public) if file else public
+
+
 def formula_moments(
     public: Any, encoder: FormulaEncoder, schema: Schema | None, labelled: bool = True
 ) -> tuple[PublicMoments, int]:
@@ -69,6 +75,7 @@ def formula_moments(
     InvalidInput
         For moments of other columns, or public rows without a usable one.
     """
+    public = opened(public)
     if isinstance(public, PublicMoments):
         absent = [name for name in encoder.features if name not in public.names]
         if absent:

@@ -56,7 +56,14 @@ class _ScoredModel(PrivateLinearModel):
         raise NotImplementedError
 
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
-        return ScoreSteps(facts, self._family(), budget, checked_penalty(self.alpha, facts))
+        family = self._family()
+        distribution = family.distribution
+        if facts.labels is not None and not distribution.possible(facts.labels).all():
+            raise InvalidInput(
+                f"the public rows hold responses that {distribution.name} cannot have ({distribution.support}): "
+                "mend them, or leave their labels out"
+            )
+        return ScoreSteps(facts, family, budget, checked_penalty(self.alpha, facts))
 
     @property
     def response_model(self) -> ResponseModel:

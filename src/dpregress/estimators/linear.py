@@ -36,8 +36,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
     public : PublicMoments, optional
-        Moments of public rows with the same columns; a fit to labelled ones is the start and the prior. With a
-        formula the rows themselves, a table or a file.
+        Moments of public rows with the same columns, or the rows themselves, a table or a file, which the schema
+        encodes; a fit to labelled ones (those with a column of y's name) is the start and the prior.
     schema : Schema, optional
         Bounds and levels. Bounds of y are looked up under the name of y (a Series' name, else "y").
     row_bound : float, optional

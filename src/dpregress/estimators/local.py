@@ -13,6 +13,7 @@ from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, Privac
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.estimators._fit import PrivateLinearModel, Training
+from dpregress.estimators._public import columns_behind, moments_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
 from dpregress.public import Numeric, PublicMoments, Schema
@@ -44,8 +45,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     epsilon, delta : float
         Of one user's message, for replacing their whole row by any other. Unit vectors spend no delta.
     public : PublicMoments, optional
-        Moments of public rows with the same columns; labelled ones are a prior. Without them the Gram matrix is
-        collected too, which takes far more users.
+        Moments of public rows with the same columns, or the rows themselves (a table or a file); labelled ones
+        are a prior. Without them the Gram matrix is collected too, which takes far more users.
     schema : Schema, optional
         Bounds and levels; bounds of y under the name of y (a Series' name, else "y").
     row_bound : float, optional
@@ -238,7 +239,10 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         return super()._checked_parameters()
 
     def _planned(self, features: tuple[str, ...], n: int, target: str) -> Facts:
-        public = None if self.public is None else self.public.select(features)
+        public = None
+        if self.public is not None:
+            columns = columns_behind(features, self.public, self.schema)
+            public = moments_of(self.public, columns, target, self.schema)[0].select(features)
         return self._facts(features, n, target, public, self.schema, self.fit_intercept)
 
     def _bounds(self, facts: Facts) -> tuple[float, float]:

@@ -26,8 +26,14 @@ class Distribution(ABC):
     """The variance function and deviance of an exponential dispersion model."""
 
     name: ClassVar[str]
+    #: Which responses it can have, in words.
+    support: ClassVar[str]
     #: Whether the dispersion is 1 by assumption (Binomial, Poisson) or estimated.
     fixed_dispersion: ClassVar[bool]
+
+    @abstractmethod
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        """Which finite responses it can have, elementwise."""
 
     @abstractmethod
     def variance(self, mean: Vector) -> Vector:
@@ -65,7 +71,11 @@ class GaussianDistribution(Distribution):
     """V = 1."""
 
     name: ClassVar[str] = "gaussian"
+    support: ClassVar[str] = "any number"
     fixed_dispersion: ClassVar[bool] = False
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(y))
 
     def variance(self, mean: Vector) -> Vector:
         return np.ones_like(mean)
@@ -79,7 +89,11 @@ class BinomialDistribution(Distribution):
     """V = m (1 - m), y in {0, 1}."""
 
     name: ClassVar[str] = "binomial"
+    support: ClassVar[str] = "0 <= y <= 1"
     fixed_dispersion: ClassVar[bool] = True
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray((y >= 0) & (y <= 1))
 
     def variance(self, mean: Vector) -> Vector:
         return np.asarray(mean * (1 - mean))
@@ -94,7 +108,11 @@ class PoissonDistribution(Distribution):
     """V = m, y >= 0."""
 
     name: ClassVar[str] = "poisson"
+    support: ClassVar[str] = "y >= 0"
     fixed_dispersion: ClassVar[bool] = True
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(y >= 0)
 
     def variance(self, mean: Vector) -> Vector:
         return mean
@@ -109,7 +127,11 @@ class GammaDistribution(Distribution):
     """V = m^2, y > 0."""
 
     name: ClassVar[str] = "gamma"
+    support: ClassVar[str] = "y > 0"
     fixed_dispersion: ClassVar[bool] = False
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(y > 0)
 
     def variance(self, mean: Vector) -> Vector:
         return np.asarray(mean**2)

@@ -9,8 +9,10 @@ value, and no cell has a say in how another is read.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from dpregress.rows.design import Design
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
 _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
 _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
+_QUIET = (int, float, Decimal, np.float64, np.int64)  # types that become a float without a warning
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Encoder(Design):
         if self.target is None:
             return None
         column = batch.column(self.target)
-        return to_codes(column, self.classes) if self.classes else to_numbers(column)
+        return to_classes(column, self.classes) if self.classes else to_numbers(column)
 
     def responses(self) -> Encoder:
         """The same response without design columns."""
@@ -119,17 +122,41 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
 
 def text_of(cell: Any) -> str | None:
     """A cell of an object column as Arrow writes its type in text, or None where it holds nothing to be read."""
-    if isinstance(cell, str):
-        return cell.encode("utf-8", "replace").decode()
-    if isinstance(cell, bool | np.bool_):
-        return str(bool(cell)).lower()
-    if cell is None or cell is np.ma.masked:
-        return None
     try:
-        number = float(cell)
+        if isinstance(cell, str):
+            return str.encode(cell, "utf-8", "replace").decode()  # not a method of the cell's own
+        if isinstance(cell, bool | np.bool_):
+            return str(bool(cell)).lower()
+        if cell is None or cell is np.ma.masked or isinstance(cell, complex | np.complexfloating):
+            return None
+        number = float(cell) if type(cell) in _QUIET else _unheard(cell)
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
     except Exception:  # an object may raise anything at all, and nothing of it may be seen
         return None
+
+
+def _unheard(cell: Any) -> float:
+    """An object as a number; its warnings would tell of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(cell)
+
+
+def to_classes(column: pa.Array | pa.ChunkedArray, classes: Sequence[str]) -> Vector:
+    """Positions of responses among the classes as float64; NaN for a missing one or another class.
+
+    A cell is the class of its spelling; else the one class that reads as the same number: ``1.0``, ``true`` and the
+    boolean are the class ``1``.
+    """
+    codes = to_codes(column, classes)
+    values = to_numbers(pa.array(classes, pa.large_string()))
+    if not np.isfinite(values).any():
+        return codes
+    numbers = to_numbers(column)
+    for position, value in enumerate(values):
+        if np.isfinite(value) and (values == value).sum() == 1:
+            codes = np.where(np.isnan(codes) & (numbers == value), float(position), codes)
+    return codes
 
 
 def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:

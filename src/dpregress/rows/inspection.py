@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.rows.encoding import is_text, readable, to_codes, to_numbers
+from dpregress.releases import Vector
+from dpregress.rows.encoding import is_text, readable, to_classes, to_codes, to_numbers
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class ColumnCheck:
     ----------
     name, kind : str
     missing, not_a_number, not_finite, undeclared, out_of_bounds : int
+    impossible : int
+        Responses that the family cannot have.
     """
 
     name: str
@@ -29,6 +34,7 @@ class ColumnCheck:
     not_finite: int = 0
     undeclared: int = 0
     out_of_bounds: int = 0
+    impossible: int = 0
 
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
@@ -42,6 +48,38 @@ def inspect(table: pa.Table, schema: Schema | None) -> list[ColumnCheck]:
         _inspect(name, column, schema.column(name) if schema else None)
         for name, column in zip(table.schema.names, table.columns, strict=True)
     ]
+
+
+def inspect_response(
+    table: pa.Table,
+    target: str,
+    schema: Schema | None,
+    classes: tuple[str, ...],
+    possible: Callable[[Vector], NDArray[np.bool_]],
+) -> ColumnCheck:
+    """Count the responses that cannot be used as they are: of a class those that are none.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    target : str
+    schema : Schema or None
+    classes : tuple of str
+        Empty for a response that is a number.
+    possible : callable
+        Which numbers the family can have.
+    """
+    column = table.column(target)
+    if classes and readable(column.type):
+        missing = int(column.null_count)
+        unknown = int(np.isnan(to_classes(column, classes)).sum())
+        return ColumnCheck(target, "class", missing, undeclared=unknown - missing)
+    found = _inspect(target, column, schema.column(target) if schema else None)
+    if found.kind == "not read":
+        return found
+    values = to_numbers(column)
+    outside = np.isfinite(values) & ~possible(values)
+    return replace(found, kind="response", impossible=int(outside.sum()))
 
 
 def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical | None) -> ColumnCheck:

@@ -9,6 +9,7 @@ proves what follows: changing all rows of one unit moves a query by at most k ti
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -180,14 +181,23 @@ def ids_of(unit: Any) -> pa.Array | pa.ChunkedArray:
 
 
 def _from_array(unit: Any) -> pa.Array:
-    array = np.asarray(unit, dtype=object if isinstance(unit, list | tuple) else None)
+    if isinstance(unit, list | tuple):
+        return _from_cells(unit)
+    array = np.asarray(unit)
     if array.ndim != 1:
         raise InvalidInput(f"unit= takes one id for each row, an array of shape (n,), not of shape {array.shape}")
     if array.dtype.kind in "biuf":
         return pa.array(array.astype(np.float64) if array.dtype.kind == "f" else array)
     if array.dtype.kind in "OUST":
-        return pa.array([_cell(cell) for cell in array.tolist()], pa.large_binary())
+        return _from_cells(array.tolist())
     raise InvalidInput(f"unit= is an array of type {array.dtype}: ids are numbers or text")
+
+
+def _from_cells(cells: Iterable[Any]) -> pa.Array:
+    """Objects one by one, so that none decides on a shape or type; their warnings would tell of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pa.array([_cell(cell) for cell in cells], pa.large_binary())
 
 
 def _cell(cell: Any) -> bytes | None:

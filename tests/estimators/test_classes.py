@@ -1,0 +1,110 @@
+"""Labels of a logistic model are its classes by their spelling or their number; nothing is lost in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from dpregress import (
+    GDP,
+    Categorical,
+    DPGLMRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    MemoryLedger,
+    PublicMoments,
+    Schema,
+)
+from dpregress.errors import InvalidInput, SeededNoiseWarning
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4_000, 2))
+Y = RNG.random(len(X)) < 1 / (1 + np.exp(-X[:, 0]))
+pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+
+
+def model(**more: Any) -> DPLogisticRegression:
+    return DPLogisticRegression(GDP(1.0), row_bound=4.0, random_state=0, **more)
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    """Coefficients of labels that are spelt as the classes are."""
+    with pytest.warns(SeededNoiseWarning):
+        return np.asarray(model().fit(X, Y.astype(int)).coef_)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        Y,
+        Y.tolist(),
+        pd.Series(Y),
+        pd.Series(Y, dtype="boolean"),
+        pl.Series(Y),
+        pa.array(Y),
+        Y.astype(object),
+        np.where(Y, "1.0", "0.0"),
+        pd.Series(np.where(Y, "1.0", "0")),
+        np.where(Y, "True", "false"),
+        Y.astype(np.int8),
+    ],
+    ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
+)
+def test_booleans_and_numbers_in_text_are_the_classes_0_and_1(y: Any, expected: np.ndarray) -> None:
+    np.testing.assert_array_equal(model().fit(X, y).coef_, expected)
+    np.testing.assert_array_equal(model(classes=("0", "1")).fit(X, y).coef_, expected)
+    np.testing.assert_array_equal(model(classes=(False, True)).fit(X, y).coef_, expected)
+
+
+@pytest.mark.parametrize("y", [Y, np.where(Y, "1.0", "0.0"), np.where(Y, 1.0, 0.0)], ids=["bool", "text", "number"])
+def test_a_column_of_a_table(y: Any, expected: np.ndarray, tmp_path: Path) -> None:
+    table = pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "y": y})
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    for source in (table, pl.from_pandas(table), pa.Table.from_pandas(table), tmp_path / "rows.csv"):
+        np.testing.assert_allclose(model().fit_table(source, "y").coef_, expected)
+
+
+@pytest.mark.parametrize("y", [Y + 1j, np.full(len(Y), "2020", "M8[Y]")], ids=["complex", "dates"])
+def test_labels_of_a_type_that_holds_none_are_refused(y: Any) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match=r"labels of type|Complex data"):
+        model(ledger=ledger).fit(X, y)
+    assert not ledger.charges
+
+
+def test_a_response_of_declared_levels_is_refused_where_numbers_are_fitted() -> None:
+    schema = Schema({"y": Categorical(("no", "yes"))})
+    table = pd.DataFrame({"x0": X[:, 0], "y": np.where(Y, "yes", "no")})
+    for kind in (DPLinearRegression, DPPoissonRegressor):
+        fit = kind(GDP(1.0), schema=schema, row_bound=1.0)
+        with pytest.raises(InvalidInput, match="'y' is categorical"):
+            fit.fit_table(table)
+        with pytest.raises(InvalidInput, match="'y' is categorical"):
+            fit.fit(table[["x0"]], table["y"])
+
+
+@pytest.mark.parametrize(("family", "label"), [("poisson", -1.0), ("gamma", 0.0), ("gamma", -2.0), ("binomial", 2.0)])
+def test_public_labels_outside_the_family_are_refused(family: str, label: float) -> None:
+    rows, ledger = RNG.normal(size=(60, 2)), MemoryLedger(GDP(1.0))
+    public = PublicMoments.from_rows(rows, np.r_[label, np.ones(59)])
+    with pytest.raises(InvalidInput, match=f"that {family} cannot have") as refused:
+        DPGLMRegressor(GDP(1.0), family=family, public=public, ledger=ledger).fit(X, Y)
+    assert "\n" not in str(refused.value)
+    assert not ledger.charges
+
+
+def test_a_text_that_raises_shows_nothing() -> None:
+    class Odd(str):
+        def encode(self, *_: object) -> bytes:
+            raise ValueError("a secret")
+
+    y = np.array([Odd("1"), "0", "1"], dtype=object)
+    DPPoissonRegressor(GDP(1.0), row_bound=1.0, random_state=0).fit(np.ones((3, 1)), y)
