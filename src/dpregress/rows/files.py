@@ -158,6 +158,10 @@ class FilesReader(Reader):
         more = len(self.paths) - 1
         return f"{self.paths[0]}" + (f" and {more} other file(s)" if more else "")
 
+    @property
+    def ordered(self) -> bool:
+        return True
+
     @cached_property
     def n(self) -> int:
         return sum(self._rows)
@@ -345,7 +349,7 @@ def _from_series(series: Any) -> pa.Array:
 
 
 def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.split(".", 1)[0] == "pandas" and type(data).__name__ == "DataFrame"
+    return any(kind.__module__.split(".", 1)[0] == "pandas" and kind.__name__ == "DataFrame" for kind in type(data).__mro__)
 
 
 def _is_parquet(path: Location) -> bool:

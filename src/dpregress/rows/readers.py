@@ -42,6 +42,14 @@ class Reader(ABC):
     def n(self) -> int:
         """Number of rows, public under replace-one neighbours; found once, by a pass where it is not written down."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether rows have an order of their own, whatever they hold and whichever columns are asked for.
+
+        A query has none: it is planned anew for other columns, by what an engine knows of the cells.
+        """
+        return False
+
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """These columns of every row, about so many rows at a time."""

@@ -161,9 +161,19 @@ class StreamSource(_Encoded):
         return self.reader.schema
 
     def column(self, name: str) -> Iterator[pa.Array | pa.ChunkedArray]:
-        """One column, in the order of the rows, by a pass of its own."""
-        for table in self._read((name,), 1 << 16):
-            yield table.column(name)
+        """One column, in the order of the rows, by a pass of its own.
+
+        Raises
+        ------
+        InvalidInput
+            When rows have no fixed order: in this pass it could be another than in those of the other columns.
+        """
+        if not self.reader.ordered:
+            raise InvalidInput(
+                f"{self.reader.name} gives its rows in no fixed order, and which rows of a unit count goes by their "
+                "order: write its result to Parquet and fit that"
+            )
+        return (table.column(name) for table in self._read((name,), 1 << 16))
 
     def responses(self) -> Self:
         return replace(self, encoder=self.encoder.responses())
