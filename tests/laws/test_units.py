@@ -25,9 +25,9 @@ from dpregress.estimators import DPRidge
 from dpregress.estimators._data import bounded_units, training_table
 from dpregress.mechanisms import Gaussian
 from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.public import Numeric, Schema
 from dpregress.queries import MixedRows, Query
 from dpregress.releases import Vector
-from dpregress.public import Numeric, Schema
 from dpregress.rows import ArraySource, CappedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
 from dpregress.rows.files import CSVReader, ParquetReader
 from dpregress.rows.readers import Reader
@@ -162,7 +162,7 @@ def test_no_pass_of_any_reader_counts_more_than_k_rows_of_a_unit(kind: str, tmp_
     table = pa.table({"id": ids, "x": ids + 0.5, "y": ids + 0.25})
     source, _ = training_table(KEPT[kind](table, tmp_path), "y", ["x"], None, (), "id")
     if kind not in ("pandas", "Polars", "Arrow", "Parquet", "CSV") and " files" not in kind and " at a URL" not in kind:
-        with pytest.raises(InvalidInput, match="in no fixed order.*: write its result to Parquet and fit that"):
+        with pytest.raises(InvalidInput, match=r"in no fixed order.*: write its result to Parquet and fit that"):
             bounded_units(source, "id", most)
         return
     bounded, _ = bounded_units(source, "id", most)

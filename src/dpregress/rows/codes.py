@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from dpregress.errors import InvalidInput
 from dpregress.releases import Attribute, Domain, Matrix, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.encoding import readable, to_codes, to_numbers
+from dpregress.rows.readers import Reader, chunks
 from dpregress.rows.sources import Source
 
 
@@ -94,19 +94,18 @@ class CodedSource(Source):
 
 @dataclass(frozen=True, eq=False)
 class CodedParquet(Source):
-    """A Parquet file of any size, read and coded batch by batch."""
+    """Parquet files of any size, read anew and coded chunk by chunk in every pass."""
 
-    file: Any
+    reader: Reader
     domain: Domain
 
     @property
     def n(self) -> int:
-        return int(self.file.metadata.num_rows)
+        return self.reader.n
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
         coder, first = Coder(self.domain), 0
-        names = list(self.domain.names)
-        for batch in self.file.iter_batches(batch_size=rows, columns=names):
+        for batch in chunks(self.reader, self.domain.names, rows):
             yield RawRows(coder.codes(batch), None, first)
             first += batch.num_rows
 

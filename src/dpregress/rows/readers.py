@@ -75,8 +75,15 @@ def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Tab
     Raises
     ------
     SourceError
-        When there are not ``reader.n`` rows, or types have changed.
+        When rows cannot be read, there are not ``reader.n`` of them, or types have changed.
     """
+    try:
+        yield from _chunks(reader, columns, rows)
+    except SourceError as error:
+        raise SourceError(f"{error}; a budget that was charged stays charged") from None
+
+
+def _chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
     wanted = reader.schema
     types = [wanted.field(name).type for name in columns]
     held: list[pa.RecordBatch] = []
