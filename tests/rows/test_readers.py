@@ -93,11 +93,14 @@ def write(path: Path, **columns: Any) -> Path:
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
     a = write(tmp_path / "a.parquet", x=[1.0], y=[1.0])
     b = write(tmp_path / "b.parquet", x=[1.0], z=[1.0])
-    with pytest.raises(InvalidInput, match=r"different columns: 'y' is in .*a.parquet only"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"a\.parquet, which has 2 columns, and .*b\.parquet, which has 2 columns, name them differently",
+    ):
         read_files([a, b])
     (tmp_path / "c.csv").write_text("x,y\n1,2\n")
     (tmp_path / "d.csv").write_text("x,y,z\n1,2,3\n")
-    with pytest.raises(InvalidInput, match=r"'z' is in .*d.csv only"):
+    with pytest.raises(InvalidInput, match=r"c\.csv, which has 2 columns, and .*d\.csv, which has 3 columns"):
         read_files(tmp_path / "*.csv")
     with pytest.raises(InvalidInput, match="of two kinds"):
         read_files([a, tmp_path / "c.csv"])
@@ -399,6 +402,30 @@ def test_a_query_to_sqlite_is_planned_before_rows_are_read(tmp_path: Path) -> No
         SQLQuery(f"sqlite:///{tmp_path / 'rows.db'}", "SELECT none FROM t").open()
     with pytest.raises(InvalidInput, match="the query cannot be planned"):
         SQLQuery(f"sqlite:///{tmp_path / 'rows.db'}", "DROP TABLE t").open()
+
+
+@pytest.mark.parametrize("ending", ["", ";", " -- all of them", "\n-- all of them\n", " /* all */ ;"])
+@pytest.mark.parametrize("kind", ["SQLite query", "DuckDB query"])
+def test_a_query_may_end_in_a_comment(tmp_path: Path, kind: str, ending: str) -> None:
+    query = KEPT[kind](TABLE, tmp_path)
+    source = stream(SQLQuery(query.url, query.query.rstrip(";") + ending))
+    assert source.n == sum(len(chunk.x) for chunk in source.chunks(300)) == N
+
+
+def test_a_query_that_reads_cells_to_be_planned_does_not_show_them(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'a31337' AS age, 0.5 AS y")
+    (tmp_path / "rows.csv").write_text("age,y\na31337,1\n")
+    read_csv = f"read_csv('{tmp_path / 'rows.csv'}', columns = {{'age': 'INT', 'y': 'INT'}})"
+    for query in (
+        "PIVOT (SELECT CAST(age AS INT) AS age, y FROM t) ON age USING first(y)",
+        f"PIVOT (SELECT age, y FROM {read_csv}) ON age USING first(y)",
+    ):
+        with pytest.raises(
+            InvalidInput, match="the query cannot be planned: it fails on what the tables hold"
+        ) as caught:
+            SQLQuery(f"duckdb:///{tmp_path / 'rows.duckdb'}", query).open()
+        assert "31337" not in everything_said(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from dpregress.errors import InvalidInput
 from dpregress.releases import Attribute, Domain, Matrix, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.encoding import readable, to_codes, to_numbers
-from dpregress.rows.readers import Reader, chunks
+from dpregress.rows.readers import Reader, chunks, has_columns
 from dpregress.rows.sources import Source
 
 
@@ -68,7 +68,7 @@ class Coder:
             found = schema.get_all_field_indices(name)
             if len(found) != 1:
                 problem = "no column" if not found else "several columns"
-                raise InvalidInput(f"{problem} {name!r} in the table; it has {', '.join(schema.names[:12])}")
+                raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
             if not readable(schema.field(found[0]).type):
                 raise InvalidInput(
                     f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"

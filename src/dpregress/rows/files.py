@@ -18,7 +18,7 @@ from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
 from dpregress.rows.encoding import text_of
 from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
-from dpregress.rows.readers import ArrowStream, Reader, counted, first_line, reading
+from dpregress.rows.readers import ArrowStream, Reader, counted, first_line, has_columns, reading
 
 _MAGIC = b"PAR1"
 _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
@@ -98,11 +98,9 @@ class FilesReader(Reader):
         for path in self.paths:
             names = self._names(path)
             if sorted(names) != sorted(first):
-                odd = min(set(names) ^ set(first), default=names[0])
-                where = path if odd in names else self.paths[0]
                 raise InvalidInput(
-                    f"{self.paths[0]} and {path} have different columns: {odd!r} is in {where} only; write all files "
-                    "with the same columns"
+                    f"{self.paths[0]}, {has_columns(first)}, and {path}, {has_columns(names)}, name them differently: "
+                    "write all files with the same columns"
                 )
 
     @property
@@ -335,7 +333,7 @@ def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     """The columns, all of which must be among the names."""
     absent = [name for name in columns if name not in names]
     if absent:
-        raise InvalidInput(f"no column {absent[0]!r} in the table; it has {', '.join(names[:12])}")
+        raise InvalidInput(f"no column {absent[0]!r} in the table, {has_columns(names)}: check its names")
     return list(columns)
 
 

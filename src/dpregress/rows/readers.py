@@ -124,6 +124,11 @@ def _changed(reader: Reader) -> SourceError:
     return SourceError(f"{reader.name} has changed since the fit began: it no longer has the rows or types it had")
 
 
+def has_columns(names: Sequence[str]) -> str:
+    """How many columns a table has, for messages: without a header its first record would be their names."""
+    return "which has 1 column" if len(names) == 1 else f"which has {len(names)} columns"
+
+
 def counted(batches: Iterable[pa.RecordBatch], name: str) -> int:
     """Number of rows, by one pass."""
     with reading(name):
