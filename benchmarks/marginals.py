@@ -37,6 +37,7 @@ from dpregress.queries import Binomial, Blocks
 from dpregress.releases import Domain, Matrix, Vector
 from dpregress.releases.marginals import design
 from dpregress.rows import CodedParquet, PrivateRows, ThreadedEngine
+from dpregress.rows.files import read_files
 
 CONSOLE = Console(width=150)
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0)
@@ -246,7 +247,7 @@ def counting(split: Split, copies: int = 100) -> None:
             for _ in range(copies):
                 writer.write_table(part)
         query = Blocks(split.domain.nominal, split.domain.pairs)
-        rows = PrivateRows(CodedParquet(pq.ParquetFile(path, pre_buffer=False), split.domain), ThreadedEngine(2))
+        rows = PrivateRows(CodedParquet(read_files(path), split.domain), ThreadedEngine(2))
 
         def value(chunk):  # type: ignore[no-untyped-def]
             return query.value(query.row_map(chunk))

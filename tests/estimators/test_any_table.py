@@ -142,7 +142,7 @@ def test_a_file_that_changes_between_passes_stays_charged(tmp_path: Path) -> Non
             path.write_text("age,y\n" + "30,2\n" * 49)
 
     model = DPGLMRegressor(GDP(1.0), family="poisson", schema=SCHEMA, ledger=ledger)
-    with pytest.raises(SourceError, match=r"has changed since the fit began.*stays charged"):
+    with pytest.raises(SourceError, match=r"has changed while it was read.*stays charged"):
         model.fit_table(path, "y", progress=shorten)
     assert len(ledger.charges) == 1
 

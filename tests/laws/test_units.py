@@ -7,26 +7,37 @@ all rows of the one table belong to one unit or to none, and all rows of the oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from unittest.mock import patch
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.spatial.distance import pdist
 
 from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation
+from dpregress.errors import InvalidInput
+from dpregress.estimators import DPRidge
+from dpregress.estimators._data import bounded_units, training_table
 from dpregress.mechanisms import Gaussian
 from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.public import Numeric, Schema
 from dpregress.queries import MixedRows, Query
 from dpregress.releases import Vector
-from dpregress.rows import ArraySource, CappedSource, PrivateRows, RawRows, ThreadedEngine
+from dpregress.rows import ArraySource, CappedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
+from dpregress.rows.files import CSVReader, ParquetReader
+from dpregress.rows.readers import Reader
 from dpregress.rows.units import counted
 from tests import registry
 from tests.laws.spies import watched
 from tests.laws.test_accounting import _assert_paid_first, table_of
 from tests.laws.test_sensitivity import some_rows
 from tests.registry import ESTIMATORS, FRAMES, QUERIES, EstimatorEntry, QueryEntry
+from tests.rows.tables import KEPT
 
 Ids = list[str | None]
 CLOSE = 1e-9
@@ -124,6 +135,66 @@ def check_rule(seed: int) -> None:
 def test_rule(seed: int) -> None:
     """Deterministic: no seed can break it."""
     check_rule(seed)
+
+
+# ---------------------------------------------------------------- readers
+
+
+def _concrete(kind: type[Reader]) -> Iterator[type[Reader]]:
+    for below in kind.__subclasses__():
+        yield from _concrete(below)
+        if not below.__abstractmethods__ and below.__module__.startswith("dpregress."):
+            yield below
+
+
+def test_only_files_claim_an_order() -> None:
+    """A reader that is added says that its rows have an order only where it is a law that they do."""
+    ordered = {kind for kind in _concrete(Reader) if kind.ordered.fget(object.__new__(kind))}  # type: ignore[attr-defined]
+    assert ordered == {CSVReader, ParquetReader}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_no_pass_of_any_reader_counts_more_than_k_rows_of_a_unit(kind: str, tmp_path: Path, seed: int) -> None:
+    """In every pass, by the ids that stand in the same rows; or it is refused before a charge. Any seed."""
+    rng = np.random.default_rng(seed)
+    n, most = 3_000, 2
+    ids = rng.permutation(np.where(np.arange(n) < n // 2, 0, rng.integers(n // 4, size=n)))
+    table = pa.table({"id": ids, "x": ids + 0.5, "y": ids + 0.25})
+    source, _ = training_table(KEPT[kind](table, tmp_path), "y", ["x"], None, (), "id")
+    if kind not in ("pandas", "Polars", "Arrow", "Parquet", "CSV") and " files" not in kind and " at a URL" not in kind:
+        with pytest.raises(InvalidInput, match=r"in no fixed order.*: write its result to Parquet and fit that"):
+            bounded_units(source, "id", most)
+        return
+    bounded, _ = bounded_units(source, "id", most)
+    expected = np.minimum(np.unique(ids, return_counts=True)[1], most)
+    for rows in (n, 256, 77):
+        found = np.concatenate([chunk.x[chunk.counts, 0] for chunk in bounded.chunks(rows)])
+        assert np.array_equal(np.unique(found, return_counts=True)[1], expected)
+        found = np.concatenate([chunk.y[chunk.counts] for chunk in bounded.responses().chunks(rows)])  # type: ignore[index]
+        assert np.array_equal(np.unique(found, return_counts=True)[1], expected)
+
+
+def test_a_query_that_an_index_reorders_is_refused_before_a_charge(tmp_path: Path) -> None:
+    """SQLite reads the ids alone from the index, in its order, and all columns from the table, in that of the table."""
+    with sqlite3.connect(tmp_path / "visits.db") as connection:
+        connection.execute("CREATE TABLE visits (id INTEGER, x REAL, y REAL)")
+        rows = [(999 if i < 500 else i - 500, i / 1000, i / 1000) for i in range(1000)]
+        connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", rows)
+        connection.execute("CREATE INDEX by_person ON visits (id)")
+    relation = duckdb.connect().sql("SELECT i // 2 AS id, 0.5 AS x, 0.5 AS y FROM range(1000) t(i)")
+    lazy = pl.LazyFrame({"id": [1, 1], "x": [0.5, 0.5], "y": [0.5, 0.5]})
+    query = SQLQuery(f"sqlite:///{tmp_path / 'visits.db'}", "SELECT id, x, y FROM visits")
+    schema = Schema({"x": Numeric(0, 1), "y": Numeric(0, 1)})
+    for source in (query, relation, lazy):
+        for named in ({"target": "y", "features": ["x"]}, {"formula": "y ~ x"}):
+            ledger = MemoryLedger(GDP(1.0), unit="id")
+            model = DPRidge(GDP(1.0), schema=schema, ledger=ledger, formula=named.pop("formula", None))
+            with pytest.raises(InvalidInput, match="write its result to Parquet") as caught:
+                model.fit_table(source, **named, unit="id", max_rows_per_unit=1)  # type: ignore[arg-type]
+            assert "\n" not in str(caught.value)
+            assert not ledger.charges
+    with pytest.raises(InvalidInput, match="may give its rows in any order"):
+        DPRidge(GDP(1.0), schema=schema).fit(relation, np.zeros(1000), unit=np.arange(1000), max_rows_per_unit=1)
 
 
 # ---------------------------------------------------------------- fits

@@ -104,6 +104,7 @@ READABLE: dict[str, tuple[pa.Array, list[float], list[int]]] = {
     "large text": (pa.array(["1", "x"], pa.large_string()), [1, nan], [1, 4]),
     "text view": (pa.array(["1", "x"], pa.string_view()), [1, nan], [1, 4]),
     "bytes": (pa.array([b"1", b"x", b"\xff"]), [1, nan, nan], [1, 4, 0]),
+    "bytes view": (pa.array([b"1", b"x", b"\xff"], pa.binary_view()), [1, nan, nan], [1, 4, 0]),
     "large bytes": (pa.array([b"1", b"x"], pa.large_binary()), [1, nan], [1, 4]),
     "dictionary of text": (pa.array(["1", "x", None, "1"]).dictionary_encode(), [1, nan, nan, 1], [1, 4, 0, 1]),
     "dictionary of numbers": (pa.array([1.0, 2.5]).dictionary_encode(), [1, 2.5], [1, 2]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpregress import GDP, DPRidge, MarginalsRegression, Numeric, Schema, SQLQuery
+from dpregress.cli.tables import choose_features, load_formula_public
 from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix
 from dpregress.rows import Encoder
@@ -84,7 +88,7 @@ def test_cells_keep_their_text_until_a_schema_reads_them(tmp_path: Path) -> None
 def test_only_the_columns_asked_for(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "a,b,c\n1,2,3\n")
     assert read(path, ["c", "a"]).to_pydict() == {"c": [b"3"], "a": [b"1"]}
-    with pytest.raises(InvalidInput, match="no column 'z' in the table; it has a, b, c"):
+    with pytest.raises(InvalidInput, match="no column 'z' in the table, which has 3 columns"):
         read(path, ["z"])
 
 
@@ -262,6 +266,33 @@ def test_columns_of_one_name_are_refused() -> None:
 
 def test_the_index_of_a_frame_is_no_column() -> None:
     assert to_table(FRAME.set_index(pd.Index([7, 8, 9], name="id"))).schema.names == ["a", "b"]
+
+
+def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
+    """Without a header, they are the first record."""
+    path = csv_file(tmp_path, "alice,hiv\nbob,flu\n")
+    schema = Schema({"age": Numeric(0, 100), "y": Numeric(0, 1)})
+    model = DPRidge(GDP(1.0), schema=schema)
+    fits: list[Callable[[], object]] = [
+        lambda: read(path, ["y"]),
+        lambda: model.fit_table(path, "y"),
+        lambda: model.fit_table(path, "y", ["age"]),
+        lambda: model.fit_table(
+            SQLQuery("duckdb://", f"SELECT * FROM read_csv('{path}', header = true)"), "y", ["age"]
+        ),
+        lambda: model.fit_table(pl.scan_csv(path), "y", ["age"]),
+        lambda: model.fit_table(pl.read_csv(path), "y", ["age"]),
+        lambda: DPRidge(GDP(1.0), schema=schema, formula="y ~ age").fit_table(path),
+        lambda: MarginalsRegression(schema).fit(path, target="y", features=["age"]),
+        lambda: read([path, csv_file(tmp_path, "age,y\n1,2\n", "other.csv")]),
+        lambda: read([csv_file(tmp_path, "age,y,z\n1,2,3\n", "other.csv"), path]),
+        lambda: choose_features([str(path)], "y", ["age"], None, schema),
+        lambda: load_formula_public("y ~ age", [str(path)], None, schema, (), labelled=True),
+    ]
+    for fit in fits:
+        with pytest.raises(InvalidInput, match="which has 2 columns") as caught:
+            fit()
+        assert not {"alice", "hiv", "bob", "flu"} & set(re.findall(r"\w+", everything_said(caught.value)))
 
 
 def test_a_file_without_names_is_refused_and_its_first_record_not_shown(tmp_path: Path) -> None:

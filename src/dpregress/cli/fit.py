@@ -145,7 +145,7 @@ def fit(
 def _source(data: tuple[str, ...], database: str | None, query: str | None, public: Path | None):  # type: ignore[no-untyped-def]
     """What ``fit_table`` takes: the files, or the query."""
     from dpregress import SQLQuery
-    from dpregress.rows.files import paths_of
+    from dpregress.rows.locations import paths_of
 
     if (database is None) != (query is None):
         raise InvalidInput("--sql and --query go together: the URL of a database and a SELECT statement")

@@ -12,6 +12,7 @@ from dpregress.estimators._public import public_columns
 from dpregress.public import PublicMoments, Schema
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.encoding import Encoder
+from dpregress.rows.readers import has_columns
 from dpregress.rows.sources import reader_of
 
 
@@ -61,10 +62,10 @@ def choose_features(
     for path, names in ((where, columns), *(((public, public_columns(public)),) if public is not None else ())):
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
-            raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
+            raise InvalidInput(f"{path} has several columns of the same name: rename them")
     for name in [target, *(features or []), *([unit] if unit is not None else [])]:
         if name not in columns:
-            raise InvalidInput(f"no column {name!r} in {where}; it has {', '.join(columns[:12])}")
+            raise InvalidInput(f"no column {name!r} in {where}, {has_columns(columns)}: check its names")
     chosen = list(features) if features is not None else [name for name in columns if name not in (target, unit)]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
@@ -98,7 +99,7 @@ def load_formula_public(
         absent = [name for name in columns if name not in reader.schema.names]
         if absent:
             raise InvalidInput(
-                f"no column {absent[0]!r} in {reader.name}; it has {', '.join(reader.schema.names[:12])}"
+                f"no column {absent[0]!r} in {reader.name}, {has_columns(reader.schema.names)}: check its names"
             )
     if public is None:
         return None, 0

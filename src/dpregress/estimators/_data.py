@@ -37,7 +37,7 @@ def training_source(
         raise InvalidInput("this estimator requires y to be passed, but the target y is None")
     response = numbers(y)
     if is_table(X):
-        table = to_table(X)
+        table = to_table(held(X))
         encoder = Encoder.of(table.schema.names, None, schema)
         encoder.check_types(table.schema)
         if table.num_rows != len(response):
@@ -56,6 +56,15 @@ def training_source(
     return source, features
 
 
+def held(X: Any) -> Any:
+    """The same, if it is no query that is run when it is read: responses and ids go by the order of the rows."""
+    if is_table(X) and not in_memory(X):
+        raise InvalidInput(
+            f"{type(X).__name__} may give its rows in any order, and y goes by it: use fit_table, or a table in memory"
+        )
+    return X
+
+
 def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
     """The source with bounded contributions, and whom that protects: records where there are no ids.
 
@@ -64,7 +73,7 @@ def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
     Raises
     ------
     InvalidInput
-        For ids without a bound or a bound without ids, or another number of ids than rows.
+        For ids without a bound or a bound without ids, another number of ids than rows, or rows in no fixed order.
     """
     if ids is None and most is None:
         return source, RECORD

@@ -211,7 +211,8 @@ class PrivateLinearModel(BaseEstimator):
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
         unit : str, optional
-            The column of private ids, as ``unit`` of :meth:`fit`; never a feature.
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Of files and tables in memory:
+            the rows of a query have no fixed order.
         max_rows_per_unit : int, optional
 
         Raises

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import check_unit, encoded, numbers
+from dpregress.estimators._data import check_unit, encoded, held, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.releases import Matrix
 from dpregress.rows import Design, Encoder, FormulaEncoder, Source, TableSource
@@ -32,7 +32,7 @@ def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None 
         return encoded(rows, encoder, unit)
     (target,) = encoder.response.columns
     response = numbers(y)
-    table = read_columns(rows, encoder.sources)
+    table = read_columns(held(rows), encoder.sources)
     encoder.right.check_types(table.schema)
     if table.num_rows != len(response):
         raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from dpregress.accounting import (
     GDP,
     ZCDP,
@@ -27,7 +24,7 @@ from dpregress.releases import Domain, Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.codes import Coder
 from dpregress.rows.engines import Progress
-from dpregress.rows.files import is_table, read, to_table
+from dpregress.rows.files import is_table, read, read_files, to_table
 from dpregress.solvers.aim import AIM
 from dpregress.solvers.noisy_blocks import NoisyBlocks
 from dpregress.solvers.one_shot_tables import OneShotTables
@@ -130,12 +127,9 @@ def coded_source(table: Any, domain: Domain) -> Source:
     if is_table(table):
         held = to_table(table, domain.names)
     elif str(table).lower().endswith((".parquet", ".pq")) and Path(table).is_file():
-        try:
-            file = pq.ParquetFile(table, pre_buffer=False)
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidInput(f"{table} is not a readable Parquet file") from error
-        Coder(domain).check_types(file.schema_arrow)
-        return CodedParquet(file, domain)
+        reader = read_files(table)
+        Coder(domain).check_types(reader.schema)
+        return CodedParquet(reader, domain)
     else:
         held = read(table, domain.names)
     Coder(domain).check_types(held.schema)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from dpregress.errors import InvalidInput
 from dpregress.releases import Attribute, Domain, Matrix, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.encoding import readable, to_codes, to_numbers
+from dpregress.rows.readers import Reader, chunks, has_columns
 from dpregress.rows.sources import Source
 
 
@@ -68,7 +68,7 @@ class Coder:
             found = schema.get_all_field_indices(name)
             if len(found) != 1:
                 problem = "no column" if not found else "several columns"
-                raise InvalidInput(f"{problem} {name!r} in the table; it has {', '.join(schema.names[:12])}")
+                raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
             if not readable(schema.field(found[0]).type):
                 raise InvalidInput(
                     f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
@@ -94,19 +94,18 @@ class CodedSource(Source):
 
 @dataclass(frozen=True, eq=False)
 class CodedParquet(Source):
-    """A Parquet file of any size, read and coded batch by batch."""
+    """Parquet files of any size, read anew and coded chunk by chunk in every pass."""
 
-    file: Any
+    reader: Reader
     domain: Domain
 
     @property
     def n(self) -> int:
-        return int(self.file.metadata.num_rows)
+        return self.reader.n
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
         coder, first = Coder(self.domain), 0
-        names = list(self.domain.names)
-        for batch in self.file.iter_batches(batch_size=rows, columns=names):
+        for batch in chunks(self.reader, self.domain.names, rows):
             yield RawRows(coder.codes(batch), None, first)
             first += batch.num_rows
 

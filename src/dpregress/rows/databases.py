@@ -81,11 +81,15 @@ def _duckdb(file: str, query: str) -> Reader:
         raise InvalidInput("DuckDB is not installed: pip install 'dpregress[sql]'") from error
     if file and not Path(file).is_file():
         raise InvalidInput(f"no file {file}: check the URL")
-    with public("the query cannot be planned"):
+    with public("the database cannot be opened"):
         connection = duckdb.connect(file, read_only=True) if file else duckdb.connect()
-        connection.execute("SET threads = 1")  # the threads are needed for the sums, and rows keep their order
+        connection.execute("SET threads = 1")  # the threads are needed for the sums
         connection.execute("SET enable_progress_bar = false")
-        return DuckDBReader(connection.sql(query))
+    with public("the query cannot be planned"):
+        try:
+            return DuckDBReader(connection.sql(query))
+        except (duckdb.DataError, duckdb.InvalidInputException):  # of a cell: PIVOT and CSV files are read for a plan
+            raise InvalidInput("it fails on what the tables hold") from None
 
 
 class _SQLiteReader(Reader):
@@ -183,4 +187,4 @@ def _storage(kind: pa.DataType) -> pa.DataType:
 
 
 def _subquery(query: str) -> str:
-    return f"({query.strip().rstrip(';')}) AS dpregress_rows"
+    return f"({query.strip().rstrip(';')}\n) AS dpregress_rows"  # a comment may end the query

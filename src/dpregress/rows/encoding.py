@@ -23,6 +23,7 @@ from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows.design import Design
+from dpregress.rows.readers import has_columns
 
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
 _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
@@ -97,7 +98,7 @@ class Encoder(Design):
             found = schema.get_all_field_indices(name)
             if len(found) != 1:
                 problem = "no column" if not found else "several columns"
-                raise InvalidInput(f"{problem} {name!r} in the table; it has {_listed(schema.names)}")
+                raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
             if not readable(schema.field(found[0]).type):
                 raise InvalidInput(
                     f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
@@ -226,6 +227,7 @@ def is_text(kind: pa.DataType) -> bool:
         or pa.types.is_string_view(kind)
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
     )
 
 
@@ -240,7 +242,3 @@ def readable(kind: pa.DataType) -> bool:
         or pa.types.is_decimal(kind)
         or pa.types.is_null(kind)
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (f", .. ({len(names)} in all)" if len(names) > 12 else "")

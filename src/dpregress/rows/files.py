@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,10 +17,9 @@ from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
 from dpregress.rows.encoding import text_of
-from dpregress.rows.readers import ArrowStream, Reader, counted, first_line
+from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
+from dpregress.rows.readers import ArrowStream, Reader, counted, first_line, has_columns, reading
 
-#: A file on this machine, or a URL for fsspec.
-Location = Path | str
 _MAGIC = b"PAR1"
 _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
 _BATCH = 1 << 15
@@ -41,13 +39,15 @@ def read(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
     ------
     InvalidInput
         For a file that is not there, is not readable as its kind, lacks a column, or holds no rows.
+    SourceError
+        For a file that changes while it is read.
     """
     reader = read_files(source)
     wanted = list(reader.schema.names) if columns is None else present(columns, reader.schema.names)
     reader.check(wanted)
     try:
         batches = list(reader.batches(wanted, _BATCH))
-    except (SourceError, pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{reader.name} is damaged: write it anew") from error
     if counted(batches, reader.name) == 0:
         raise InvalidInput(f"{reader.name} holds no rows")
@@ -74,56 +74,6 @@ def read_files(source: Any) -> FilesReader:
     return ParquetReader(paths) if kinds[0] else CSVReader(paths)
 
 
-def paths_of(source: Any) -> tuple[Location, ...]:
-    """The files that a path, a pattern, a URL or a list of these stands for; patterns in order of their names."""
-    if not isinstance(source, list | tuple):
-        return _matching(source)
-    found = tuple(path for each in source for path in _matching(each))
-    if not found:
-        raise InvalidInput("the list of files is empty: name one")
-    return found
-
-
-def _matching(source: Any) -> tuple[Location, ...]:
-    if not isinstance(source, str | Path):  # of an array only its type may be named, not its cells
-        raise InvalidInput(f"{type(source).__name__} is neither a path nor a table: give a file, or a data frame")
-    if "://" in str(source):
-        return _remote(str(source))
-    try:
-        if Path(source).is_file():
-            return (Path(source),)
-        found = tuple(Path(name) for name in sorted(glob.glob(str(source), recursive=True)) if Path(name).is_file())
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot read {source}: {error}") from error
-    if not found or not glob.has_magic(str(source)):
-        raise InvalidInput(f"no file {source}: check the path")
-    return found
-
-
-def _remote(url: str) -> tuple[str, ...]:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise InvalidInput("fsspec is not installed: pip install 'dpregress[remote]'") from error
-    try:
-        files, path = fsspec.core.url_to_fs(url)
-        found = sorted(files.glob(path)) if glob.has_magic(path) else [path] if files.isfile(path) else []
-        urls = tuple(files.unstrip_protocol(each) for each in found)
-    except Exception as error:  # of whatever storage this is; no row has been read
-        raise InvalidInput(f"cannot read {url}: {first_line(error)}") from error
-    if not urls:
-        raise InvalidInput(f"no file {url}: check the URL")
-    return urls
-
-
-def _opened(path: Location) -> BinaryIO:
-    if isinstance(path, Path):
-        return path.open("rb")
-    import fsspec
-
-    return cast(BinaryIO, fsspec.open(path, "rb").open())
-
-
 class FilesReader(Reader):
     """Files of one kind with the same columns, read one after another.
 
@@ -135,22 +85,22 @@ class FilesReader(Reader):
     Raises
     ------
     InvalidInput
-        When a file is not readable as its kind, has columns of the same name, or other columns than the first.
+        When a file is not readable as its kind, has columns of the same name, or other columns than the first; when
+        two paths lead to one file.
+    SourceError
+        Whenever a file is not the one it was when the reader was made.
     """
 
     def __init__(self, paths: Sequence[Location]) -> None:
         self.paths = tuple(paths)
-        if len(set(self.paths)) != len(self.paths):
-            raise InvalidInput("a file is named twice: its rows would count twice")
+        self._states = states_of(self.paths)
         first = self._names(self.paths[0])
         for path in self.paths:
             names = self._names(path)
             if sorted(names) != sorted(first):
-                odd = min(set(names) ^ set(first), default=names[0])
-                where = path if odd in names else self.paths[0]
                 raise InvalidInput(
-                    f"{self.paths[0]} and {path} have different columns: {odd!r} is in {where} only; write all files "
-                    "with the same columns"
+                    f"{self.paths[0]}, {has_columns(first)}, and {path}, {has_columns(names)}, name them differently: "
+                    "write all files with the same columns"
                 )
 
     @property
@@ -158,9 +108,35 @@ class FilesReader(Reader):
         more = len(self.paths) - 1
         return f"{self.paths[0]}" + (f" and {more} other file(s)" if more else "")
 
+    @property
+    def ordered(self) -> bool:
+        return True
+
     @cached_property
     def n(self) -> int:
-        return sum(self._rows)
+        with reading(self.name):
+            return sum(self._rows)
+
+    @contextmanager
+    def _unchanged(self, path: Location) -> Iterator[None]:
+        """Fail where the file is not the one it was at first, or becomes another one while it is read."""
+        self._compare(path)
+        try:
+            yield
+        except Exception:
+            self._compare(path)  # what went wrong is rather this
+            raise
+        self._compare(path)
+
+    def _compare(self, path: Location) -> None:
+        try:
+            same = FileState.of(path) == self._states[path]
+        except InvalidInput:
+            same = False
+        if not same:
+            raise SourceError(
+                f"{path} has changed while it was read; fit a copy of it that nobody writes to, once more"
+            ) from None
 
     @abstractmethod
     def _names(self, path: Location) -> Sequence[str]:
@@ -190,7 +166,7 @@ class ParquetReader(FilesReader):
     def _footers(self) -> dict[Location, tuple[pa.Schema, int]]:
         footers = {}
         for path in self.paths:
-            with _parquet(path) as file:
+            with self._unchanged(path), _parquet(path) as file:
                 footers[path] = (file.schema_arrow, int(file.metadata.num_rows))
         return footers
 
@@ -216,10 +192,8 @@ class ParquetReader(FilesReader):
                     )
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        for path, expected in zip(self.paths, self._rows, strict=True):
-            with _parquet(path) as file:
-                if file.metadata.num_rows != expected:
-                    raise SourceError(f"{path} has changed since the fit began")
+        for path in self.paths:
+            with self._unchanged(path), _parquet(path) as file:
                 for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
                     yield self._typed(batch.select(list(columns)))
 
@@ -264,15 +238,13 @@ class CSVReader(FilesReader):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
         for path in self.paths:
             with self._begun(path) as (file, header):
-                if header != self._headers[path]:
-                    raise SourceError(f"{path} has changed since the fit began")
                 for table in csv_text.tables(file, header, columns):
                     yield from table.to_batches()
 
     @contextmanager
     def _begun(self, path: Location) -> Iterator[tuple[BinaryIO, Header]]:
         """An open file after its header."""
-        with _opened(path) as file:
+        with self._unchanged(path), opened(path) as file:
             header = Header.read(file, str(path))
             if len(set(header.names)) != len(header.names):
                 raise InvalidInput(f"{path} has columns of the same name: rename them")
@@ -345,12 +317,13 @@ def _from_series(series: Any) -> pa.Array:
 
 
 def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.split(".", 1)[0] == "pandas" and type(data).__name__ == "DataFrame"
+    kinds = type(data).__mro__  # GeoPandas and others build on it
+    return any(kind.__module__.split(".", 1)[0] == "pandas" and kind.__name__ == "DataFrame" for kind in kinds)
 
 
 def _is_parquet(path: Location) -> bool:
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             return file.read(4) == _MAGIC or str(path).lower().endswith((".parquet", ".pq"))
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
@@ -360,19 +333,19 @@ def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     """The columns, all of which must be among the names."""
     absent = [name for name in columns if name not in names]
     if absent:
-        raise InvalidInput(f"no column {absent[0]!r} in the table; it has {', '.join(names[:12])}")
+        raise InvalidInput(f"no column {absent[0]!r} in the table, {has_columns(names)}: check its names")
     return list(columns)
 
 
 def _parquet(path: Location) -> pq.ParquetFile:
     try:
-        with _opened(path) as begun:
+        with opened(path) as begun:
             if begun.read(4) != _MAGIC:
                 raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
         if isinstance(path, Path):
             file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
         else:
-            file = pq.ParquetFile(_opened(path), pre_buffer=True)  # many small requests cost more than memory
+            file = pq.ParquetFile(opened(path), pre_buffer=True)  # many small requests cost more than memory
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{path} is not a readable Parquet file: {first_line(error)}") from error
     names = file.schema_arrow.names

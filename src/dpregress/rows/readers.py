@@ -42,6 +42,14 @@ class Reader(ABC):
     def n(self) -> int:
         """Number of rows, public under replace-one neighbours; found once, by a pass where it is not written down."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether rows have an order of their own, whatever they hold and whichever columns are asked for.
+
+        A query has none: it is planned anew for other columns, by what an engine knows of the cells.
+        """
+        return False
+
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """These columns of every row, about so many rows at a time."""
@@ -67,8 +75,15 @@ def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Tab
     Raises
     ------
     SourceError
-        When there are not ``reader.n`` rows, or types have changed.
+        When rows cannot be read, there are not ``reader.n`` of them, or types have changed.
     """
+    try:
+        yield from _chunks(reader, columns, rows)
+    except SourceError as error:
+        raise SourceError(f"{error}; a budget that was charged stays charged") from None
+
+
+def _chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
     wanted = reader.schema
     types = [wanted.field(name).type for name in columns]
     held: list[pa.RecordBatch] = []
@@ -107,6 +122,11 @@ def _guarded(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.Record
 
 def _changed(reader: Reader) -> SourceError:
     return SourceError(f"{reader.name} has changed since the fit began: it no longer has the rows or types it had")
+
+
+def has_columns(names: Sequence[str]) -> str:
+    """How many columns a table has, for messages: without a header its first record would be their names."""
+    return "which has 1 column" if len(names) == 1 else f"which has {len(names)} columns"
 
 
 def counted(batches: Iterable[pa.RecordBatch], name: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from dpregress.errors import InvalidInput, SourceError
+from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix, Vector
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.databases import SQLQuery
@@ -161,21 +161,25 @@ class StreamSource(_Encoded):
         return self.reader.schema
 
     def column(self, name: str) -> Iterator[pa.Array | pa.ChunkedArray]:
-        """One column, in the order of the rows, by a pass of its own."""
-        for table in self._read((name,), 1 << 16):
-            yield table.column(name)
+        """One column, in the order of the rows, by a pass of its own.
+
+        Raises
+        ------
+        InvalidInput
+            When rows have no fixed order: in this pass it could be another than in those of the other columns.
+        """
+        if not self.reader.ordered:
+            raise InvalidInput(
+                f"{self.reader.name} gives its rows in no fixed order, and which rows of a unit count goes by their "
+                "order: write its result to Parquet and fit that"
+            )
+        return (table.column(name) for table in chunks(self.reader, (name,), 1 << 16))
 
     def responses(self) -> Self:
         return replace(self, encoder=self.encoder.responses())
 
     def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
-        return self._read(self.encoder.needed, rows)
-
-    def _read(self, columns: tuple[str, ...], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
-        try:
-            yield from chunks(self.reader, columns, rows)
-        except SourceError as error:
-            raise SourceError(f"{error}; a budget that was charged stays charged") from None
+        return chunks(self.reader, self.encoder.needed, rows)
 
 
 def reader_of(source: Any) -> Reader:

@@ -1,0 +1,141 @@
+"""Where files are, on this machine or at a URL, and whether they are still what they were."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from dpregress.errors import InvalidInput
+from dpregress.rows.readers import first_line
+
+#: A file on this machine, or a URL for fsspec.
+Location = Path | str
+#: What storages call the properties of a file that change with what it holds, in small letters without - and _.
+_SUMS = ("checksum", "contentmd5", "crc32c", "digest", "etag", "generation", "md5hash", "versionid")
+_TIMES = ("created", "lastmodified", "modified", "mtime", "size", "updated")
+
+
+def paths_of(source: Any) -> tuple[Location, ...]:
+    """The files that a path, a pattern, a URL or a list of these stands for; patterns in order of their names."""
+    if not isinstance(source, list | tuple):
+        return _matching(source)
+    found = tuple(path for each in source for path in _matching(each))
+    if not found:
+        raise InvalidInput("the list of files is empty: name one")
+    return found
+
+
+def _matching(source: Any) -> tuple[Location, ...]:
+    if not isinstance(source, str | Path):  # of an array only its type may be named, not its cells
+        raise InvalidInput(f"{type(source).__name__} is neither a path nor a table: give a file, or a data frame")
+    if "://" in str(source):
+        return _remote(str(source))
+    try:
+        if Path(source).is_file():
+            return (Path(source),)
+        found = tuple(Path(name) for name in sorted(glob.glob(str(source), recursive=True)) if Path(name).is_file())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read {source}: {error}") from error
+    if not found or not glob.has_magic(str(source)):
+        raise InvalidInput(f"no file {source}: check the path")
+    return found
+
+
+def _remote(url: str) -> tuple[Location, ...]:
+    try:
+        import fsspec
+        from fsspec.implementations.local import LocalFileSystem
+    except ImportError as error:
+        raise InvalidInput("fsspec is not installed: pip install 'dpregress[remote]'") from error
+    try:
+        files, path = fsspec.core.url_to_fs(url)
+        found = sorted(files.glob(path)) if glob.has_magic(path) else [path] if files.isfile(path) else []
+        if isinstance(files, LocalFileSystem):
+            return tuple(part for each in found for part in _matching(Path(each))) or _matching(Path(path))
+        urls = tuple(files.unstrip_protocol(each) for each in found)
+    except InvalidInput:
+        raise
+    except Exception as error:  # of whatever storage this is; no row has been read
+        raise InvalidInput(f"cannot read {url}: {first_line(error)}") from error
+    if not urls:
+        raise InvalidInput(f"no file {url}: check the URL")
+    return urls
+
+
+def opened(path: Location) -> BinaryIO:
+    """A file to be read from its beginning."""
+    if isinstance(path, Path):
+        return path.open("rb")
+    import fsspec
+
+    return cast(BinaryIO, fsspec.open(path, "rb").open())
+
+
+@dataclass(frozen=True)
+class FileState:
+    """Which file there is at a place, and what tells whether it has been written anew.
+
+    Parameters
+    ----------
+    file : hashable
+        The same for all names of one file: device and number of a file on this machine, else its URL.
+    version : hashable
+        Size and time of the last change, or what a storage says of them.
+    """
+
+    file: Hashable
+    version: Hashable
+
+    @classmethod
+    def of(cls, path: Location) -> FileState:
+        """What is there now.
+
+        Raises
+        ------
+        InvalidInput
+            When there is no such file any more, or its storage cannot be asked.
+        """
+        try:
+            return cls._local(path) if isinstance(path, Path) else cls._remote(path)
+        except Exception as error:  # of whatever storage this is
+            raise InvalidInput(f"cannot read {path}: {first_line(error)}") from error
+
+    @classmethod
+    def _local(cls, path: Path) -> FileState:
+        found = path.stat()
+        # some file systems do not number their files
+        file = (found.st_dev, found.st_ino) if found.st_ino else os.path.realpath(path)
+        return cls(file, (found.st_size, found.st_mtime_ns))
+
+    @classmethod
+    def _remote(cls, url: str) -> FileState:
+        import fsspec
+
+        files, path = fsspec.core.url_to_fs(url)
+        files.invalidate_cache()  # it remembers what it was told before
+        told = {name.lower().replace("_", "").replace("-", ""): value for name, value in files.info(path).items()}
+        version = tuple((name, str(told[name])) for name in (*_SUMS, *_TIMES) if name in told)
+        return cls(files.unstrip_protocol(path), version)
+
+
+def states_of(paths: Sequence[Location]) -> dict[Location, FileState]:
+    """The state of each file.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is there twice, by whatever names: its rows would count twice.
+    """
+    states: dict[Location, FileState] = {}
+    seen: dict[Hashable, Location] = {}
+    for path in paths:
+        states[path] = FileState.of(path)
+        if states[path].file in seen:
+            other = seen[states[path].file]
+            raise InvalidInput(f"a file is named twice, as {other} and as {path}: its rows would count twice")
+        seen[states[path].file] = path
+    return states
