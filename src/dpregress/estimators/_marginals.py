@@ -137,6 +137,6 @@ def coded_source(table: Any, domain: Domain) -> Source:
         Coder(domain).check_types(file.schema_arrow)
         return CodedParquet(file, domain)
     else:
-        held = read(table, domain.names)
+        held = read(table, domain.names, empty=True)
     Coder(domain).check_types(held.schema)
     return CodedSource(held, domain)
