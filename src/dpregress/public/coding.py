@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
-from numbers import Integral
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int =
     InvalidInput
         For a column that is not declared, more than 1,024 levels, or more cells than fit in memory.
     """
-    if type(bins) is bool or not (isinstance(bins, Integral) and 2 <= bins <= LARGEST):
+    if type(bins) is bool or not (isinstance(bins, int | np.integer) and 2 <= bins <= LARGEST):
         raise InvalidInput(f"bins must be a whole number from 2 to {LARGEST}, not {bins!r}")
     names = list(schema.columns) if names is None else list(names)
     if len(names) < 2:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from dpregress.releases import Attribute, Domain, Matrix, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.encoding import readable, to_codes, to_numbers
 from dpregress.rows.sources import Piece, Source
+
+#: Cells of a column that are mapped at once: they stay in the cache.
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,18 @@ class LevelRows(RowMap):
 
     def _bound(self, rows: RawRows) -> BoundedRows:
         codes = np.empty(rows.x.shape, order="F")  # column by column, as they are counted
+        inside, unknown = np.empty((2, _BLOCK), dtype=bool)
         with np.errstate(invalid="ignore"):
             for place, attribute in enumerate(self.domain.attributes):
-                np.floor(rows.x[:, place], out=codes[:, place])
-                unknown = ~((codes[:, place] >= 0) & (codes[:, place] < attribute.size))
-                codes[unknown, place] = attribute.unknown
+                for first in range(0, len(codes), _BLOCK):
+                    part = codes[first : first + _BLOCK, place]
+                    at = slice(len(part))
+                    np.floor(rows.x[first : first + _BLOCK, place], out=part)
+                    np.greater_equal(part, 0, out=inside[at])
+                    np.less(part, attribute.size, out=unknown[at])
+                    np.logical_and(inside[at], unknown[at], out=inside[at])
+                    np.logical_not(inside[at], out=unknown[at])
+                    np.copyto(part, attribute.unknown, where=unknown[at])
         return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
 
 
@@ -60,7 +70,7 @@ class Coder:
         """Positions of levels, of shape (m, attributes)."""
         codes = np.empty((batch.num_rows, len(self.domain.attributes)), order="F")
         for place, attribute in enumerate(self.domain.attributes):
-            codes[:, place] = _codes(batch.column(attribute.name), attribute)
+            _place_codes(batch.column(attribute.name), attribute, codes[:, place])
         return codes
 
     def check_types(self, schema: pa.Schema) -> None:
@@ -123,6 +133,24 @@ class CodedParquet(Source):
 
 def _coded(coder: Coder, batch: pa.Table | pa.RecordBatch, first: int) -> RawRows:
     return RawRows(coder.codes(batch), None, first)
+
+
+def _place_codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: Vector) -> None:
+    """The codes of a column; integers that start at 0 and leave no gap are copied as they are."""
+    plain = pa.types.is_integer(column.type) and column.null_count == 0 and not attribute.edges
+    if not plain or declared(attribute) != _digits(len(declared(attribute))):
+        out[:] = _codes(column, attribute)
+        return
+    first = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        out[first : first + len(chunk)] = chunk.to_numpy(zero_copy_only=True)
+        first += len(chunk)
+
+
+@cache
+def _digits(count: int) -> tuple[str, ...]:
+    """``"0"``, ``"1"``, .."""
+    return tuple(map(str, range(count)))
 
 
 def _codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute) -> Vector:
