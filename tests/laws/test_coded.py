@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.special import softmax
 from scipy.stats import chi2
 
-from dpregress import GDP, ZCDP, ApproxDP, MarginalsRegression, MemoryLedger, Schema
+from dpregress import GDP, ZCDP, ApproxDP, Categorical, MarginalsRegression, MemoryLedger, Numeric, Schema
 from dpregress.accounting import Relation
-from dpregress.errors import BudgetExceeded, NotAnswered
+from dpregress.errors import BudgetExceeded, InvalidInput, NotAnswered
 from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource
 from dpregress.mechanisms.base import exact_answer, exact_total
+from dpregress.public.coding import domain_of
 from dpregress.queries.pair_tables import CodedQuery
-from dpregress.releases import Domain, Matrix, Vector
-from dpregress.rows import ArraySource, LevelRows, PrivateRows, RawRows, ThreadedEngine
+from dpregress.releases import Domain, Matrix, Scores, Vector
+from dpregress.rows import ArraySource, CodedSource, LevelRows, PrivateRows, RawRows, ThreadedEngine
+from dpregress.rows.codes import decoded
 from dpregress.trust import Central, Door, Local
 from tests import registry
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
@@ -47,10 +50,18 @@ def check_sensitivity(entry: CodedEntry, domain: Domain, seed: int) -> None:
     """
     rng = np.random.default_rng(seed)
     query = entry.make(domain, rng)
-    x = registry.coded_rows(rng, domain, ROWS).x
-    whole = exact_answer(query, private(x))
+    held = registry.coded_rows(rng, domain, ROWS).x
     tops = np.array(domain.sizes, dtype=np.float64) - 1
     arriving = np.vstack([registry.coded_rows(rng, domain, 40).x, 0 * tops, tops])
+    # among rows that are all alike one that is not moves independence, or anything else estimated from them, most
+    largest = max(_moves(query, x, arriving, rng) for x in (held, np.zeros_like(held)))
+    if entry.name not in ("pair distances", "model errors"):  # there the reference decides
+        assert largest >= 0.99 * query.sensitivity(Relation.ADD_REMOVE)
+
+
+def _moves(query: CodedQuery[Any], x: Matrix, arriving: Matrix, rng: np.random.Generator) -> float:
+    """The largest move that a row makes by coming, none of which is beyond the claim."""
+    whole = exact_answer(query, private(x))
     largest = 0.0
     for row in arriving:
         moved = size(query, exact_answer(query, private(np.vstack([x, row]))) - whole)
@@ -62,8 +73,7 @@ def check_sensitivity(entry: CodedEntry, domain: Domain, seed: int) -> None:
         other[rng.integers(ROWS)] = row
         moved = size(query, exact_answer(query, private(other)) - whole)
         assert moved <= query.sensitivity(Relation.REPLACE_ONE) * (1 + 1e-12)
-    if entry.name not in ("pair distances", "model errors"):  # there the reference decides
-        assert largest >= 0.99 * query.sensitivity(Relation.ADD_REMOVE)
+    return largest
 
 
 def check_exact(entry: CodedEntry, domain: Domain, seed: int) -> None:
@@ -87,17 +97,22 @@ def check_noise(entry: CodedEntry, domain: Domain, seed: int) -> None:
     if query.chooses:
         return
     rows = private(registry.coded_rows(rng, domain, ROWS).x)
-    exact = exact_answer(query, rows)
+    promise = GDP(0.8)
+
+    def released(source: NoiseSource, relation: Relation) -> Any:
+        reservation = MemoryLedger(promise, relation=relation).reserve(promise, relation=relation)
+        return Central().release(rows, query, promise, source=source, reservation=reservation)
+
     for relation in Relation:
-        sigma, found = query.sensitivity(relation) / 0.8, []
+        exact, found = released(Silent(), relation).total, []
         for _ in range(100):
-            promise = GDP(0.8)
-            reservation = MemoryLedger(promise, relation=relation).reserve(promise, relation=relation)
-            source = SeededSource(rng)
-            release = Central().release(rows, query, promise, source=source, reservation=reservation)
+            release = released(SeededSource(rng), relation)
             assert release.n == (ROWS if relation is Relation.REPLACE_ONE else 0)
-            found.append(release.total - exact)
-        check_squares(np.array(found) / sigma, FAILURE / 2)
+            assert math.isclose(release.noise.sigma, query.sensitivity(relation) / 0.8, rel_tol=1e-6)
+            # scores are read in other units than the noise was added in
+            scale = release.sigmas if isinstance(release, Scores) else release.noise.sigma
+            found.append((release.total - exact) / scale)
+        check_squares(np.array(found), FAILURE / 2)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -123,6 +138,61 @@ def test_level_rows(domain: str, seed: int) -> None:
     alone = np.vstack([row_map(RawRows(x[i : i + 1], None)).x for i in range(ROWS)])
     np.testing.assert_array_equal(bounded.x, alone)
     assert row_map.radius == math.sqrt(len(sizes))
+    np.testing.assert_array_equal(bounded.x, LevelRows(DOMAINS[domain].nominal)(RawRows(x, None)).x)
+
+
+RULES = Schema(
+    {
+        "own": Categorical(("1", "2", "3"), missing="level"),
+        "named": Categorical(("u", "v", "w"), missing="w"),
+        "first": Categorical(("-1", "7", "40000000000")),
+        "steps": Categorical(("0", "1", "2", "3"), missing="1", ordered=True),
+        "filled": Numeric(-1, 3, fill=3),
+        "middle": Numeric(0, 8, missing="indicator"),
+    }
+)
+
+
+def strange_table(rng: np.random.Generator, rows: int) -> pa.Table:
+    """Cells of all kinds, in columns of texts and of numbers."""
+    cells = ["1", "2", "3", "u", "w", "-1", "7", "40000000000", "0", "0.5", "1.0", None, "", "nan", "1e400", "missing"]
+    return pa.table({name: rng.choice(np.array(cells, dtype=object), rows) for name in RULES.columns})
+
+
+def test_cells_alone(seed: int) -> None:
+    """A cell's level does not depend on the other rows, whatever they hold."""
+    rng = np.random.default_rng(seed)
+    table = strange_table(rng, 200)
+    numbers = rng.choice([*range(-1, 9), 1e300, -np.inf, np.nan, 0.5], size=(200, len(RULES.columns)))
+    for held in (table, pa.table(dict(zip(table.column_names, numbers.T, strict=True)))):
+        domain = domain_of(RULES, bins=4)
+        source, levels = CodedSource(held, domain), LevelRows(domain)
+        whole = np.vstack([levels(chunk).x for chunk in source.chunks(200)])
+        np.testing.assert_array_equal(whole, np.vstack([levels(chunk).x for chunk in source.chunks(1)]))
+
+
+def test_cells_without_a_level() -> None:
+    """They count as what the schema names: in texts, in integers, and in floats that a gap made of them."""
+    domain = domain_of(RULES, bins=4)
+    expected = [3, 2, 0, 1, 3, 2]
+    gaps = pa.table({name: pa.array([None, None], pa.int64()) for name in RULES.columns})
+    for table in (
+        gaps,
+        gaps.cast(pa.schema([(name, pa.float64()) for name in gaps.column_names])),
+        gaps.cast(pa.schema([(name, pa.string()) for name in gaps.column_names])),
+        pa.table({name: ["?", "missing"] for name in RULES.columns}),
+    ):
+        for known in (domain, domain.nominal):
+            assert LevelRows(known)(next(CodedSource(table, known).chunks(9))).x.tolist() == [expected, expected]
+    for kind in (pa.int64(), pa.float64(), pa.string()):
+        table = pa.table({"own": [1, 3], "first": [-1, 40_000_000_000]}).cast(pa.schema({"own": kind, "first": kind}))
+        coded = next(CodedSource(table, domain.select(["own", "first"])).chunks(9))
+        assert coded.x.tolist() == [[0, 0], [2, 2]]
+    for codes in (np.array([[3, 2, 1, 0, 3, 2], [0, 0, 0, 0, 0, 0]]), np.full((1, 6), 2)):
+        again = next(CodedSource(decoded(domain, codes), domain).chunks(9))
+        np.testing.assert_array_equal(LevelRows(domain)(again).x, codes)
+    with pytest.raises(InvalidInput, match="no level of their own"):
+        domain_of(Schema({"a": Categorical(("0", "1"), missing="level", ordered=True), "b": Numeric(0, 1)}))
 
 
 @pytest.mark.parametrize("source", [SecureSource(), None], ids=["secure", "seeded"])
@@ -134,12 +204,13 @@ def test_choice(source: NoiseSource | None, seed: int) -> None:
     query = next(entry for entry in CODED_QUERIES if entry.name == "model errors").make(domain, rng)
     rows = private(registry.coded_rows(rng, domain, 5).x)
     qualities, delta, draws = exact_answer(query, rows), query.sensitivity(Relation.ADD_REMOVE), 4000
-    rho = ZCDP(0.5)
+    epsilon = 6 * delta / np.ptp(qualities)  # the likeliest is then e^3 times as likely as the least likely
+    rho = ZCDP(epsilon**2 / 8)
     counts = np.zeros(query.size)
     for _ in range(draws):
         reservation = MemoryLedger(rho, relation=Relation.ADD_REMOVE).reserve(rho, relation=Relation.ADD_REMOVE)
         counts[Central().release(rows, query, rho, source=source, reservation=reservation).chosen] += 1
-    chances = softmax(math.sqrt(8 * 0.5) * qualities / (2 * delta))
+    chances = softmax(epsilon * qualities / (2 * delta))
     expected = draws * chances
     kept = expected > 20
     observed, hoped = np.append(counts[kept], counts[~kept].sum()), np.append(expected[kept], expected[~kept].sum())
@@ -213,8 +284,6 @@ def table_of(rng: np.random.Generator, rows: int = 400) -> tuple[pd.DataFrame, S
     frame["w"] = rng.normal(size=rows)
     levels = {"a": range(3), "b": range(4), "c": range(5), "y": range(4)}
     columns = Schema.from_levels(levels, numeric=["b", "y"]).columns
-    from dpregress import Numeric
-
     return frame, Schema({**columns, "w": Numeric(-2, 2)})
 
 
@@ -241,6 +310,18 @@ def test_paid_first(mechanism: str, seed: int, tmp_path: Path) -> None:
         assert np.isfinite(model.predict(table)).all()
 
 
+@pytest.mark.parametrize("mechanism", ["one-shot", "aim", "residuals", "gaussian"])
+def test_nobody(mechanism: str, seed: int, tmp_path: Path) -> None:
+    """A table without rows is a neighbour of one with a single row: it is answered like any other."""
+    frame, schema = table_of(np.random.default_rng(seed))
+    frame[:0].to_parquet(tmp_path / "t.parquet")
+    frame[:0].to_csv(tmp_path / "t.csv", index=False)
+    for table in (frame[:0], tmp_path / "t.parquet", tmp_path / "t.csv"):
+        model = MarginalsRegression(schema=schema, mechanism=mechanism).fit(table, target="y")
+        assert np.isfinite(model.predict(frame)).all()
+        assert not len(model.predict(table))
+
+
 def test_refusals_are_free(seed: int) -> None:
     """A budget that is too small, or of other neighbours, refuses before anything is read."""
     frame, schema = table_of(np.random.default_rng(seed))
@@ -248,6 +329,11 @@ def test_refusals_are_free(seed: int) -> None:
     with watched() as steps, pytest.raises(BudgetExceeded):
         MarginalsRegression(schema=schema, ledger=ledger).fit(frame, target="y")
     assert not steps
+    for features, said in ((["a", "y"], "not on itself"), (["a", "a"], "each once"), ([], "at least one")):
+        ledger = MemoryLedger(ApproxDP(3.0, 1e-5), relation=Relation.ADD_REMOVE)
+        with pytest.raises(InvalidInput, match=said):
+            MarginalsRegression(schema=schema, ledger=ledger).fit(frame, target="y", features=features)
+        assert not ledger.charges
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial", "poisson"])

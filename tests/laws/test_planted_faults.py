@@ -14,24 +14,40 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpregress.accounting import GDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation, Unit
+from dpregress.accounting import GDP, ZCDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation, Unit
 from dpregress.accounting import reservation as reservation_module
-from dpregress.mechanisms import Gaussian, SeededSource
+from dpregress.mechanisms import Exponential, Gaussian, SeededSource
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Query, ResidualHistogram, SecondMoment
+from dpregress.queries.pair_tables import Blocks, CentredTables, CodedQuery, ModelErrors, PairDistances
 from dpregress.releases import Frame, Isotropic, svec
-from dpregress.rows import BoundedRows, CappedSource, RowMap, WhitenedRows, bounded
+from dpregress.rows import BoundedRows, CappedSource, LevelRows, RawRows, RowMap, WhitenedRows, bounded
+from dpregress.rows import codes as codes_module
 from dpregress.rows import units as units_module
+from dpregress.solvers.aim import AIM
 from dpregress.trust import Local, TrustModel
 from tests.audit.auditor import check_audit
 from tests.laws import test_accounting as accounting
+from tests.laws import test_coded as coded
 from tests.laws import test_limits as limits
 from tests.laws import test_noise as noise
 from tests.laws import test_row_map as row_map
 from tests.laws import test_sensitivity as sensitivity
 from tests.laws import test_units as units
-from tests.registry import ESTIMATORS, FRAMES, LEDGERS, MECHANISMS, QUERIES, SOLVERS, TRUST, QueryEntry
+from tests.registry import (
+    CODED_QUERIES,
+    DOMAINS,
+    ESTIMATORS,
+    FRAMES,
+    LEDGERS,
+    MECHANISMS,
+    QUERIES,
+    SOLVERS,
+    TABLE_SOLVERS,
+    TRUST,
+    QueryEntry,
+)
 
 Patch = pytest.MonkeyPatch
 Law = Callable[[int, Path], None]
@@ -128,6 +144,32 @@ def public_matrix(seed: int, _: Path) -> None:
 
 def audit(seed: int, _: Path) -> None:
     check_audit(TRUST[0], query("joint second moment"), seed)
+
+
+def coded_sensitivity_of(name: str, domain: str) -> Law:
+    entry = next(entry for entry in CODED_QUERIES if entry.name == name)
+    return lambda seed, _: coded.check_sensitivity(entry, DOMAINS[domain], seed)
+
+
+def coded_noise(seed: int, _: Path) -> None:
+    coded.check_noise(CODED_QUERIES[0], DOMAINS["mixed"], seed)
+
+
+def choice(seed: int, _: Path) -> None:
+    coded.test_choice(None, seed)
+
+
+def aim_draws(seed: int, _: Path) -> None:
+    entry = next(entry for entry in TABLE_SOLVERS if entry.kind is AIM)
+    coded.test_draws_are_the_promise(entry, "classes", seed)
+
+
+def level_rows(seed: int, _: Path) -> None:
+    coded.test_level_rows("mixed", seed)
+
+
+def cells_alone(seed: int, _: Path) -> None:
+    coded.test_cells_alone(seed)
 
 
 # ---------------------------------------------------------------- the faults
@@ -328,6 +370,81 @@ def draws_not_k_fold(patch: Patch) -> None:
     patch.setattr(reservation_module, "group", lambda event, rows: event)  # noqa: ARG005 - that is the fault
 
 
+def one_table_for_all(patch: Patch) -> None:
+    patch.setattr(Blocks, "contribution", lambda self: max(self.weights))
+
+
+def one_cell_for_two(patch: Patch) -> None:
+    patch.setattr(Blocks, "replacement", Blocks.contribution)
+
+
+def numbers_of_size_one(patch: Patch) -> None:
+    patch.setattr(CodedQuery, "unit", lambda self, clique: 1.0)  # noqa: ARG005 - that is the fault
+
+
+def residual_of_n_forgotten(patch: Patch) -> None:
+    whole = CentredTables.contribution
+    patch.setattr(CentredTables, "contribution", lambda self: math.sqrt(whole(self) ** 2 - self._count_weight**2))
+
+
+def independence_from_the_rows(patch: Patch) -> None:
+    def statistic(self: PairDistances, total: Any) -> Any:
+        blocks = self.blocks(total)
+        own = [np.outer(b.sum(axis=1), b.sum(axis=0)) / max(abs(b.sum()), 1.0) for b in blocks]
+        return self._scales * np.array([np.abs(b - e).sum() for b, e in zip(blocks, own, strict=True)])
+
+    patch.setattr(PairDistances, "statistic", statistic)
+
+
+def qualities_unweighted(patch: Patch) -> None:
+    patch.setattr(ModelErrors, "contribution", lambda self: 1.0)  # noqa: ARG005 - that is the fault
+
+
+def choice_of_twice_the_epsilon(patch: Patch) -> None:
+    whole = Exponential._scale
+    patch.setattr(Exponential, "_scale", lambda *arguments: whole(*arguments) / 2)
+
+
+def choice_uncharged(patch: Patch) -> None:
+    patch.setattr(Exponential, "event", lambda self: ZCDP(1e-12))  # noqa: ARG005 - that is the fault
+
+
+def choice_unpaid(patch: Patch) -> None:
+    draw = Reservation.draw
+    patch.setattr(Reservation, "draw", lambda self, event: isinstance(event, ZCDP) or draw(self, event))
+
+
+def count_told(patch: Patch) -> None:
+    patch.setattr(gaussian_module, "public_count", lambda rows, _: rows.n)
+
+
+def mean_for_unknown(patch: Patch) -> None:
+    def bound(self: LevelRows, rows: RawRows) -> BoundedRows:
+        codes = np.floor(rows.x)
+        for place, top in enumerate(self.domain.sizes):
+            known = (codes[:, place] >= 0) & (codes[:, place] < top)
+            codes[~known, place] = np.floor(codes[known, place].mean()) if known.any() else 0
+        return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
+
+    patch.setattr(LevelRows, "_bound", bound)
+
+
+def bins_of_the_rows(patch: Patch) -> None:
+    def binned(cells: Any, attribute: Any) -> Any:
+        inside = np.clip(np.nan_to_num(cells), *attribute.edges)
+        edges = np.quantile(inside, np.linspace(0, 1, attribute.size + 1)[1:-1])
+        return np.searchsorted(edges, inside, side="right").astype(np.float64)
+
+    patch.setattr(codes_module, "_binned", binned)
+
+
+def levels_of_the_rows(patch: Patch) -> None:
+    def codes(column: Any, attribute: Any) -> Any:
+        return np.unique(np.array([str(cell) for cell in column]), return_inverse=True)[1] % float(attribute.size)
+
+    patch.setattr(codes_module, "_codes", codes)
+
+
 #: Fault, and the law that must catch it.
 FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "the radius where the joint radius is needed": (radius_for_joint_radius, sensitivity_of("joint second moment")),
@@ -369,6 +486,22 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "rows without a unit count": (rows_without_a_unit_count, unit_rule),
     "a unit charged like a row": (a_unit_draws_like_a_row, unit_promise),
     "draws of a unit not k-fold": (draws_not_k_fold, unit_promise),
+    "one table's sensitivity for all tables": (one_table_for_all, coded_sensitivity_of("one-way tables", "classes")),
+    "one cell where two change": (one_cell_for_two, coded_sensitivity_of("weighted blocks", "classes")),
+    "products of numbers of size one": (numbers_of_size_one, coded_sensitivity_of("weighted blocks", "numbers")),
+    "n beside the residuals forgotten": (residual_of_n_forgotten, coded_sensitivity_of("centred tables", "mixed")),
+    "independence of the rows themselves": (
+        independence_from_the_rows,
+        coded_sensitivity_of("pair distances", "classes"),
+    ),
+    "qualities without their weight": (qualities_unweighted, coded_sensitivity_of("model errors", "classes")),
+    "a choice of twice the epsilon": (choice_of_twice_the_epsilon, choice),
+    "AIM's choices at no price": (choice_uncharged, aim_draws),
+    "AIM's choices not drawn": (choice_unpaid, aim_draws),
+    "a private n told": (count_told, coded_noise),
+    "the mean level for an unknown one": (mean_for_unknown, level_rows),
+    "bins at the rows' quantiles": (bins_of_the_rows, cells_alone),
+    "levels from the rows": (levels_of_the_rows, cells_alone),
 }
 
 

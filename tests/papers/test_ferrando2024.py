@@ -108,6 +108,19 @@ def test_unknown_estimator() -> None:
                      rng=np.random.default_rng(0), estimator="tree")  # type: ignore[arg-type]  # fmt: skip
 
 
+def test_targets_are_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is read or paid for: a class of several levels, a number where two classes are asked."""
+    monkeypatch.setattr("dpregress.papers.ferrando2024._aim", None)
+    rng = np.random.default_rng(0)
+    for fit, target, said in (
+        (ddssp_linear, "b", "more than two levels"),
+        (ddssp_logistic, "y", "a logistic target has two"),
+        (ddssp_linear, "z", "no column"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            fit(table_of(rng), target, schema=SCHEMA, epsilon=1.0, delta=1e-5, rng=rng)
+
+
 def test_private_pgm(seed: int) -> None:
     """The published estimator, where it is installed; one clear line where not."""
     rng = np.random.default_rng(seed)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +108,20 @@ def test_files(mechanism: str, seed: int, tmp_path: Path) -> None:
     )
     assert back.domain == domain
     assert privacy.describe() == released.privacy.describe()
+    record = json.loads(path.read_text())
+    broken: list[tuple[str, Any]] = [
+        ("count", 0), ("count", math.inf), ("count", 10**400), ("chances", ""), ("domain", []),
+        ("chances", base64.b64encode(np.full(domain.levels, -1.0).tobytes()).decode()),
+        ("domain", [record["domain"][0] | {"stand_in": 99}, *record["domain"][1:]]),
+        ("domain", [record["domain"][0] | {"values": [1.0]}, *record["domain"][1:]]),
+        ("noise", {"law": "residuals", "sigmas": [[[0], 1.0]], "kept": []}),
+        ("noise", {"law": "residuals", "sigmas": [], "kept": list(range(domain.width))}),
+    ]  # fmt: skip
+    for name, value in broken:
+        (tmp_path / "broken.json").write_text(json.dumps(record | {name: value}), encoding="utf-8")
+        with pytest.raises(InvalidInput, match="not a file of marginals") as refused:
+            load_marginals(tmp_path / "broken.json")
+        assert "\n" not in str(refused.value)
     for text in ("{}", "[]", '{"format": "dpregress.marginals/9"}', path.read_text().replace('"count"', '"cnt"')):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidInput, match="not a file of marginals"):

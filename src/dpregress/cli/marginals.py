@@ -62,8 +62,9 @@ def release(
     """Release the pair tables of DATA (CSV or Parquet) to a file; all that is made of it later is free.
 
     Every column needs public levels (ordered = true where they are steps of a number) or bounds. A cell that
-    is missing or undeclared counts as the first level of a class and as the middle of a number; one beyond the
-    bounds as the nearest bin. None is ever reported. The guarantee is for a record that is there or not.
+    is missing or undeclared counts as the schema says (missing, fill), else as the first level of a class and as
+    the middle of a number; one beyond the bounds as the nearest bin. None is ever reported. The guarantee is for
+    a record that is there or not.
 
     \b
     Example:

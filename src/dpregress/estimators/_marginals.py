@@ -131,6 +131,6 @@ def coded_source(table: Any, domain: Domain) -> Source:
         Coder(domain).check_types(reader.schema)
         return CodedParquet(reader, domain)
     else:
-        held = read(table, domain.names)
+        held = read(table, domain.names, empty=True)
     Coder(domain).check_types(held.schema)
     return CodedSource(held, domain)

@@ -21,6 +21,17 @@ _POINTS = 20_000
 _LARGEST_PREDICTOR = 30.0
 
 
+def check_columns(target: str, features: Sequence[str]) -> None:
+    """Refuse features that are none, named twice, or the target.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not features or target in features or len(set(features)) != len(features):
+        raise InvalidInput(f"regress {target!r} on at least one other column, each once, and not on itself")
+
+
 def check_family(domain: Domain, target: str, features: Sequence[str], family: str) -> None:
     """Refuse a target that the family cannot explain; public facts decide.
 
@@ -30,8 +41,7 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
     """
     if family not in FAMILIES:
         raise InvalidInput(f"family must be one of {', '.join(FAMILIES)}, not {family!r}")
-    if not features or target in features or len(set(features)) != len(features):
-        raise InvalidInput(f"regress {target!r} on at least one other column, each once, and not on itself")
+    check_columns(target, features)
     attribute = domain.attributes[domain.index(target)]
     for name in features:
         domain.index(name)

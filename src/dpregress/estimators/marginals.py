@@ -14,7 +14,7 @@ from dpregress.accounting import Ledger
 from dpregress.errors import InvalidInput
 from dpregress.estimators._marginals import coded_source, release_marginals
 from dpregress.estimators._summary import summary_of
-from dpregress.estimators._table_fit import check_family, fit_marginals
+from dpregress.estimators._table_fit import check_columns, check_family, fit_marginals
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
 from dpregress.releases import Matrix
@@ -139,6 +139,7 @@ class MarginalsRegression(BaseEstimator):
         held = to_table(table).schema.names if is_table(table) else names_of(table)
         if features is None:
             features = [name for name in self.schema.columns if name in held and name != target]
+        check_columns(target, features)
         domain = domain_of(self.schema, [*features, target], bins=self.bins)
         check_family(domain, target, tuple(features), self.family)
         released = release_marginals(

@@ -68,6 +68,7 @@ def ddssp_linear(
     coef : ndarray of shape (d,)
         Of the columns in the schema's order; minimum norm where it is not unique.
     """
+    _check_target(domain_of(schema), target, most=None)
     gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator), target)
     return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
 
@@ -90,6 +91,7 @@ def ddssp_logistic(
     coef : ndarray of shape (d,)
         ``-b1 / (2 b2) (X'X)^{-1} X'y``.
     """
+    _check_target(domain_of(schema), target, most=2)
     _, linear, quadratic = chebyshev_coefficients(2, _RADIUS)
     gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator), target)
     return np.asarray(-linear / (2 * quadratic) * np.linalg.lstsq(gram, cross, rcond=None)[0])
@@ -227,6 +229,15 @@ def _aim(
     return AIM(domain, promise, made).estimate(door)
 
 
+def _check_target(domain: Domain, target: str, most: int | None) -> None:
+    """Refuse, before anything is asked, a class of several levels, and any column of more than ``most``."""
+    attribute = domain.attributes[domain.index(target)]
+    if attribute.size != 2 and not attribute.numeric:
+        raise InvalidInput(f"{target!r} has more than two levels: list it in numeric=")
+    if most is not None and attribute.size > most:
+        raise InvalidInput(f"{target!r} has {attribute.size} levels, a logistic target has two")
+
+
 def _statistics(marginals: Marginals, target: str) -> tuple[Matrix, Vector]:
     """``X'X`` and ``X'y`` in the paper's design."""
     domain = marginals.domain
@@ -241,8 +252,6 @@ def _response(marginals: Marginals, domain: Domain, place: int) -> Vector:
     own = domain.columns_of(place)
     if domain.attributes[place].numeric:
         return np.asarray(marginals.gram[:, own.start])
-    if domain.attributes[place].size != 2:
-        raise InvalidInput(f"{domain.attributes[place].name!r} has more than two levels: list it in numeric=")
     return np.asarray(marginals.gram[:, own.start + 1] - marginals.gram[:, own.start])
 
 

@@ -36,7 +36,7 @@ def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int =
     InvalidInput
         For a column that is not declared, more than 1,024 levels, or more cells than fit in memory.
     """
-    if not (isinstance(bins, int) and 2 <= bins <= LARGEST):
+    if type(bins) is bool or not (isinstance(bins, int | np.integer) and 2 <= bins <= LARGEST):
         raise InvalidInput(f"bins must be a whole number from 2 to {LARGEST}, not {bins!r}")
     names = list(schema.columns) if names is None else list(names)
     if len(names) < 2:
@@ -63,13 +63,21 @@ def _attribute(name: str, schema: Schema, bins: int) -> Attribute:
         middles = tuple(float(value) for value in (edges[:-1] + edges[1:]) / 2)
         texts = tuple(f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges))
         levels = texts if len(set(texts)) == bins else tuple(f"bin {i + 1}" for i in range(bins))
-        return Attribute(name, levels, middles, (float(edges[0]), float(edges[-1])))
+        lower, upper = float(edges[0]), float(edges[-1])
+        stand_in = None if column.fill is None else min(int((column.fill - lower) / (upper - lower) * bins), bins - 1)
+        return Attribute(name, levels, middles, (lower, upper), stand_in)
     if len(column.levels) > LARGEST:
         raise InvalidInput(
             f"column {name!r} has {len(column.levels):,} levels, more than {LARGEST:,}: merge rare ones, "
             "declare it a number with bounds, or leave the column out"
         )
-    return Attribute(name, column.levels, _values(column) if column.ordered else ())
+    if column.ordered and len(column.all_levels) > len(column.levels):
+        raise InvalidInput(
+            f"column {name!r} is a number, in which missing cells have no level of their own: "
+            f'name one, such as missing = "{column.levels[0]}", or leave ordered out'
+        )
+    stand_in = None if column.missing is None else column.stand_in
+    return Attribute(name, column.all_levels, _values(column) if column.ordered else (), stand_in=stand_in)
 
 
 def _values(column: Categorical) -> tuple[float, ...]:

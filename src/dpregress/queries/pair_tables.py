@@ -82,15 +82,23 @@ def count_tables(
 ) -> dict[Clique, NDArray[np.int64]]:
     """Exact counts of cliques, by the joint tables of a plan."""
     found = {}
+    cells = np.empty(len(codes), dtype=np.int64)  # one for all tables: new memory costs more than the products
     for joint, served in plan:
         place = codes[:, joint[0]]
         for j in joint[1:]:
-            place = place * sizes[j] + codes[:, j]
+            place = np.multiply(place, sizes[j], out=cells)
+            place += codes[:, j]
         shape = tuple(sizes[j] for j in joint)
         table = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
         for clique in served:
             found[clique] = table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique))
     return found
+
+
+def _on_grid(reference: Matrix) -> Matrix:
+    """On the grid, and so small that all entries together stay below 2^42: sums of distances are then exact."""
+    limit = 2.0**42 / reference.size
+    return np.asarray(np.round(reference.clip(-limit, limit) / _GRID) * _GRID)
 
 
 class CodedQuery(Query[R]):
@@ -236,7 +244,7 @@ class PairDistances(CodedQuery[Scores]):
         self._units = np.array(units)
         with np.errstate(over="ignore", invalid="ignore"):
             self._references = [
-                np.round(np.nan_to_num(unit * references[clique]).clip(-(2.0**42), 2.0**42) / _GRID) * _GRID
+                _on_grid(np.nan_to_num(unit * references[clique]))
                 for unit, clique in zip(units, self.cliques, strict=True)
             ]
 
@@ -292,7 +300,7 @@ class ModelErrors(CodedQuery[Selection]):
         super().__init__(domain.nominal, tuple(models))
         self._weights = np.array([dyadic(weight) for weight in weights])
         self._penalties = np.round(np.asarray(penalties) / _GRID) * _GRID
-        self._models = [np.round(models[clique].clip(-(2.0**42), 2.0**42) / _GRID) * _GRID for clique in self.cliques]
+        self._models = [_on_grid(models[clique]) for clique in self.cliques]
 
     @property
     def size(self) -> int:

@@ -14,6 +14,9 @@ from dpregress.errors import InvalidInput
 from dpregress.releases.frame import Coordinates
 from dpregress.releases.svec import Matrix, Vector
 
+#: The largest value of a level that can be computed with.
+_LARGEST = 1e150
+
 
 @dataclass(frozen=True)
 class Attribute:
@@ -28,12 +31,32 @@ class Attribute:
         A number enters regressions as its level's position scaled to [-1, 1], a class by indicators.
     edges : tuple of float
         ``(lower, upper)`` of a continuous column that was cut into equal bins, else empty.
+    stand_in : int, optional
+        The level that a cell counts as which is missing or holds none. Default: the first of a class, the middle
+        one of a number.
     """
 
     name: str
     levels: tuple[str, ...]
     values: tuple[float, ...] = ()
     edges: tuple[float, ...] = ()
+    stand_in: int | None = None
+
+    @property
+    def consistent(self) -> bool:
+        """Whether there are levels, and values, bounds and stand-in belong to them."""
+        ends, steps = np.array(self.edges), np.diff([value / _LARGEST for value in self.values])
+        spaced = len(self.values) == self.size and bool((steps > 0).all()) and max(map(abs, self.values)) <= _LARGEST
+        bounded = ends.shape == (2,) and bool(np.isfinite(ends).all()) and bool(ends[0] < ends[1])
+        known = self.stand_in is None or 0 <= self.stand_in < self.size
+        return self.size >= 2 and (spaced or not self.values) and (bounded or not self.edges) and known
+
+    @property
+    def unknown(self) -> int:
+        """What a cell without a level counts as."""
+        if self.stand_in is not None:
+            return self.stand_in
+        return self.size // 2 if self.numeric else 0
 
     @property
     def size(self) -> int:
@@ -92,6 +115,8 @@ class Domain(Coordinates):
     attributes: tuple[Attribute, ...]
 
     def __post_init__(self) -> None:
+        if not all(attribute.consistent for attribute in self.attributes):
+            raise InvalidInput("a column needs two levels or more, finite values that increase, one for each level")
         if len({attribute.name for attribute in self.attributes}) != len(self.attributes):
             raise InvalidInput("columns of the same name: rename them")
 
@@ -145,7 +170,7 @@ class Domain(Coordinates):
     @property
     def nominal(self) -> Domain:
         """The same levels with every attribute taken as a class."""
-        return Domain(tuple(replace(attribute, values=()) for attribute in self.attributes))
+        return Domain(tuple(replace(a, values=(), stand_in=a.unknown) for a in self.attributes))
 
     def select(self, names: Sequence[str]) -> Domain:
         """Only these attributes, in this order."""
@@ -158,7 +183,13 @@ class Domain(Coordinates):
     def encode(self) -> list[dict[str, Any]]:
         """Plain values, for files."""
         return [
-            {"name": a.name, "levels": list(a.levels), "values": list(a.values), "edges": list(a.edges)}
+            {
+                "name": a.name,
+                "levels": list(a.levels),
+                "values": list(a.values),
+                "edges": list(a.edges),
+                "stand_in": a.stand_in,
+            }
             for a in self.attributes
         ]
 
@@ -172,6 +203,7 @@ class Domain(Coordinates):
                     tuple(str(level) for level in record["levels"]),
                     tuple(float(value) for value in record["values"]),
                     tuple(float(edge) for edge in record["edges"]),
+                    None if record.get("stand_in") is None else int(record["stand_in"]),
                 )
                 for record in records
             )

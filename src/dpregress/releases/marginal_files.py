@@ -18,6 +18,8 @@ from dpregress.releases.noise import Entrywise, NoiseLaw
 from dpregress.releases.residual_noise import ResidualNoise
 from dpregress.releases.svec import Matrix
 
+#: The largest count or scale of noise that can be computed with.
+_LARGEST = 1e100
 _FORMAT = "dpregress.marginals/1"
 
 
@@ -53,16 +55,31 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
         privacy = _statement(record["privacy"])
         marginals = Marginals(
             domain,
-            float(record["count"]),
+            _positive(record["count"]),
             _unpacked(record["gram"], (domain.width, domain.width)),
             _decoded_noise(record["noise"], domain),
-            Mixture(domain, _unpacked(record["chances"], (-1, domain.levels))),
+            _mixture(domain, _unpacked(record["chances"], (-1, domain.levels))),
             privacy.events.parts,
             _unpacked(record["level_error"], (domain.levels,)),
         )
-    except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{path} is not a file of marginals: {error}") from error
+    except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise InvalidInput(f"{path} is not a file of marginals: {problem}") from error
     return marginals, privacy
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not 0 < number <= _LARGEST:
+        raise InvalidInput("its numbers of records and scales of noise must be positive and finite")
+    return number
+
+
+def _mixture(domain: Domain, chances: Matrix) -> Mixture:
+    sums = [chances[:, domain.levels_of(j)].sum(axis=1) for j in range(len(domain.attributes))]
+    if not len(chances) or (chances < 0).any() or not np.allclose(sums, 1.0):
+        raise InvalidInput("its mixture is none: chances are not negative and sum to 1")
+    return Mixture(domain, chances)
 
 
 def _packed(values: Matrix) -> str:
@@ -87,8 +104,12 @@ def _encoded_noise(noise: NoiseLaw) -> dict[str, Any]:
 
 def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
     if record["law"] == "residuals":
-        sigmas = {tuple(int(j) for j in clique): float(sigma) for clique, sigma in record["sigmas"]}
-        return ResidualNoise(domain, sigmas, tuple(int(place) for place in record["kept"]))
+        sigmas = {tuple(int(j) for j in clique): _positive(sigma) for clique, sigma in record["sigmas"]}
+        kept = tuple(int(place) for place in record["kept"])
+        every = {(), *((j,) for j in range(len(domain.attributes))), *domain.pairs}
+        if set(sigmas) != every or kept != tuple(range(domain.width)):
+            raise InvalidInput("its noise is not that of its columns")
+        return ResidualNoise(domain, sigmas, kept)
     if record["law"] == "entrywise":
         return Entrywise(_unpacked(record["variance"], (domain.width, domain.width)))
     raise InvalidInput(f"no noise law {record['law']!r}")

@@ -1,26 +1,30 @@
 """Coded rows: every cell a level of its attribute, by public knowledge alone.
 
-A cell that is missing, or holds no declared level, counts as the first level of a class and as the middle one of
-a number; a number beyond the public bounds of a binned column counts as the nearest bin. Nothing here raises
-because of a cell's value.
+A cell that is missing, or holds no declared level, counts as what the schema names for it, else as the first level
+of a class and as the middle one of a number; a number beyond the public bounds of a binned column counts as the
+nearest bin. Nothing here raises because of a cell's value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
+from dpregress.public.schema import MISSING
 from dpregress.releases import Attribute, Domain, Matrix, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.encoding import readable, to_codes, to_numbers
 from dpregress.rows.readers import Reader, chunks, has_columns
-from dpregress.rows.sources import Source
+from dpregress.rows.sources import Piece, Source
+
+#: Cells of a column that are mapped at once: they stay in the cache.
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,18 @@ class LevelRows(RowMap):
 
     def _bound(self, rows: RawRows) -> BoundedRows:
         codes = np.empty(rows.x.shape, order="F")  # column by column, as they are counted
+        inside, unknown = np.empty((2, _BLOCK), dtype=bool)
         with np.errstate(invalid="ignore"):
             for place, attribute in enumerate(self.domain.attributes):
-                np.floor(rows.x[:, place], out=codes[:, place])
-                unknown = ~((codes[:, place] >= 0) & (codes[:, place] < attribute.size))
-                codes[unknown, place] = attribute.size // 2 if attribute.numeric else 0
+                for first in range(0, len(codes), _BLOCK):
+                    part = codes[first : first + _BLOCK, place]
+                    at = slice(len(part))
+                    np.floor(rows.x[first : first + _BLOCK, place], out=part)
+                    np.greater_equal(part, 0, out=inside[at])
+                    np.less(part, attribute.size, out=unknown[at])
+                    np.logical_and(inside[at], unknown[at], out=inside[at])
+                    np.logical_not(inside[at], out=unknown[at])
+                    np.copyto(part, attribute.unknown, where=unknown[at])
         return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
 
 
@@ -59,7 +70,7 @@ class Coder:
         """Positions of levels, of shape (m, attributes)."""
         codes = np.empty((batch.num_rows, len(self.domain.attributes)), order="F")
         for place, attribute in enumerate(self.domain.attributes):
-            codes[:, place] = _codes(batch.column(attribute.name), attribute)
+            _place_codes(batch.column(attribute.name), attribute, codes[:, place])
         return codes
 
     def check_types(self, schema: pa.Schema) -> None:
@@ -87,9 +98,12 @@ class CodedSource(Source):
         return int(self.table.num_rows)
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
-        coder = Coder(self.domain)
-        for first in range(0, self.n, rows):
-            yield RawRows(coder.codes(self.table.slice(first, rows)), None, first)
+        for piece in self.pieces(rows):
+            yield piece()
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
+        for first in range(0, max(self.n, 1), rows):  # without rows one empty chunk: that there are none is private
+            yield partial(_coded, Coder(self.domain), self.table.slice(first, rows), first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,25 +118,62 @@ class CodedParquet(Source):
         return self.reader.n
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
+        for piece in self.pieces(rows):
+            yield piece()
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
         coder, first = Coder(self.domain), 0
         for batch in chunks(self.reader, self.domain.names, rows):
-            yield RawRows(coder.codes(batch), None, first)
+            yield partial(_coded, coder, batch, first)
             first += batch.num_rows
+        if first == 0:
+            yield partial(_coded, coder, self.reader.schema.empty_table(), 0)
+
+
+def _coded(coder: Coder, batch: pa.Table | pa.RecordBatch, first: int) -> RawRows:
+    return RawRows(coder.codes(batch), None, first)
+
+
+def _place_codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: Vector) -> None:
+    """The codes of a column; integers that start at 0 and leave no gap are copied as they are."""
+    plain = pa.types.is_integer(column.type) and column.null_count == 0 and not attribute.edges
+    if not plain or declared(attribute) != _digits(len(declared(attribute))):
+        out[:] = _codes(column, attribute)
+        return
+    first = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        out[first : first + len(chunk)] = chunk.to_numpy(zero_copy_only=True)
+        first += len(chunk)
+
+
+@cache
+def _digits(count: int) -> tuple[str, ...]:
+    """``"0"``, ``"1"``, .."""
+    return tuple(map(str, range(count)))
 
 
 def _codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute) -> Vector:
     if attribute.edges:
         return _binned(to_numbers(column), attribute)
-    whole = _whole_numbers(attribute.levels)
-    if whole is not None and pa.types.is_integer(column.type):
-        # an unsigned cell beyond int64 becomes one that no level is
-        cells = np.asarray(pc.fill_null(pc.cast(column, pa.int64(), safe=False), int(whole.min()) - 1))
+    whole = _whole_numbers(declared(attribute))
+    if whole is not None and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        # a gap in a column of integers makes it one of floats elsewhere: neither may read the other cells otherwise
+        cells = to_numbers(column)
         if np.array_equal(whole, np.arange(whole[0], whole[0] + len(whole))):
-            return np.asarray(cells - float(whole[0]))
+            place = cells - whole[0]
+            with np.errstate(invalid="ignore"):
+                return place if pa.types.is_integer(column.type) else np.where(np.floor(place) == place, place, np.nan)
         order = np.argsort(whole)
-        place = np.minimum(np.searchsorted(whole[order], cells), len(whole) - 1)
-        return np.where(whole[order][place] == cells, order[place], np.nan)
-    return to_codes(column, attribute.levels)
+        near = np.minimum(np.searchsorted(whole[order], cells), len(whole) - 1)
+        return np.where(whole[order][near] == cells, order[near], np.nan)
+    return to_codes(column, declared(attribute))
+
+
+def declared(attribute: Attribute) -> tuple[str, ...]:
+    """Its levels without that of missing cells, where it is one of its own."""
+    last = attribute.size - 1
+    own = attribute.stand_in == last and attribute.levels[last] == MISSING
+    return attribute.levels[:last] if own else attribute.levels
 
 
 def _binned(cells: Vector, attribute: Attribute) -> Vector:
@@ -138,20 +189,20 @@ def _whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
         numbers = [int(level) for level in levels]
     except ValueError:
         return None
-    if [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) > 2**53:
+    if [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= 2**53:
         return None
     return np.array(numbers, dtype=np.int64)
 
 
 def decoded(domain: Domain, codes: NDArray[np.int64]) -> pa.Table:
-    """Codes as a table: whole-number levels as integers, bins as their middles, other levels as text."""
+    """Codes as a table: whole-number levels as integers (missing ones as gaps), bins as middles, others as text."""
     columns = {}
     for place, attribute in enumerate(domain.attributes):
-        whole = _whole_numbers(attribute.levels)
+        whole = _whole_numbers(declared(attribute))
         if attribute.edges:
             values = pa.array(attribute.values, pa.float64())
         elif whole is not None:
-            values = pa.array(whole, pa.int64())
+            values = pa.array([*whole.tolist(), None][: attribute.size], pa.int64())
         else:
             values = pa.array(attribute.levels, pa.large_string())
         columns[attribute.name] = values.take(pa.array(codes[:, place]))

@@ -30,10 +30,11 @@ def names_of(source: Any) -> list[str]:
     return list(read_files(source).schema.names)
 
 
-def read(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
+def read(source: Any, columns: Sequence[str] | None = None, *, empty: bool = False) -> pa.Table:
     """Read CSV or Parquet files into memory; CSV cells stay text until a schema gives them a type.
 
-    A CSV line with too few or too many cells counts as a row in which every cell is missing.
+    A CSV line with too few or too many cells counts as a row in which every cell is missing. Files without rows
+    are read where ``empty``: for add-or-remove neighbours, of whom nobody may learn that there are none.
 
     Raises
     ------
@@ -50,6 +51,8 @@ def read(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{reader.name} is damaged: write it anew") from error
     if counted(batches, reader.name) == 0:
+        if empty:
+            return pa.schema([reader.schema.field(name) for name in wanted]).empty_table()
         raise InvalidInput(f"{reader.name} holds no rows")
     return pa.Table.from_batches(batches)
 

@@ -91,7 +91,7 @@ class AIM(TableSolver):
     estimator : TableEstimator, optional
         Default: the built-in mixture.
     size_limit : float
-        Of the model, in MB; a round may use the part of it that the spent budget is of the whole.
+        Of the model, in MB; a round may use the part of it that the budget spent by its end is of the whole.
 
     References
     ----------
@@ -128,7 +128,8 @@ class AIM(TableSolver):
             if left < 2 * (0.5 / sigma**2 + epsilon**2 / 8):
                 last = True
                 sigma, epsilon = math.sqrt(0.5 / (_MEASURE_SHARE * left)), math.sqrt(8 * (1 - _MEASURE_SHARE) * left)
-            chosen = self._choose(ask, sigma, epsilon, (rho - left) / rho if not last else 1.0)
+            price = 0.5 / sigma**2 + epsilon**2 / 8
+            chosen = self._choose(ask, sigma, epsilon, (spent + price) / rho)
             before = self.estimator.table(chosen)
             spent += epsilon**2 / 8 + self._measure(ask, [chosen], sigma)
             self.estimator.fit(self._tables, self._sigmas, last=last)
