@@ -183,13 +183,13 @@ def histogram(counts: list[float], sigma: float) -> Histogram:
 
 
 def test_sizes_that_drown_leave_the_reach() -> None:
-    sizes = Sizes.of_histogram(histogram([3.0, -2.0, 1.0, 2.0], 400.0))
+    sizes = Sizes.of_histogram(histogram([3.0, -2.0, 1.0, 2.0], 400.0), 8.0)
     assert sizes.blind
     assert sizes.levels.root_mean_square == 8.0
 
 
 def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
-    sizes = Sizes.of_histogram(histogram([400.0, 400.0, 200.0, 0.0, 0.0, 0.0], 1.0))
+    sizes = Sizes.of_histogram(histogram([400.0, 400.0, 200.0, 0.0, 0.0, 0.0], 1.0), 32.0)
     assert not sizes.blind
     assert sizes.clip(1e-9, 1e-9) >= 8
     assert sizes.clip(10.0, 1e-9) <= 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,13 +16,22 @@ from dpregress.solvers.repair import floored
 
 #: What a step misses by curvature, as a share of the squared length it moved: measured best of .03 to 1.
 _CURVATURE = 0.3
+#: Labels that differ by less are taken for one.
+_ALIKE = 1e-90
+#: Standard deviations of a chi-square beyond which a prior is taken to be of another population.
+_SURPRISE = 3.0
 #: Share of a covariance's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
 
 def has_prior(facts: Facts) -> bool:
-    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns."""
+    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns.
+
+    Labels that are all alike say nothing of slopes, and too much of how sure one may be.
+    """
     if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
+        return False
+    if float(np.ptp(facts.trusted_labels)) <= _ALIKE:
         return False
     return facts.public.n >= 2 * facts.start.frame.order
 
@@ -47,6 +57,23 @@ def missed(length: float, left: Vector, gram: Matrix) -> Matrix:
     """What a step may have missed: by the change of information along its squared length, and by being shortened."""
     bent = _CURVATURE * length * min(length, 1.0)
     return np.asarray(bent / len(gram) * np.linalg.inv(gram) + np.outer(left, left))
+
+
+def doubted(known: Matrix, system: Matrix, noise: float, step: Vector) -> Matrix:
+    """What is known before a step, widened where the step lies further away than that allows for.
+
+    A prior from public rows of another population would else be believed for ever. The step is released, so
+    this is post-processing.
+    """
+    expected = known + sandwich(system, noise * np.eye(len(system)))
+    length = float(step @ _inverse(expected) @ step)
+    most = len(step) + _SURPRISE * math.sqrt(2 * len(step))
+    return np.asarray(known * max(1.0, length / most))
+
+
+def solvable(system: Matrix) -> Matrix:
+    """The system with its eigenvalues kept apart from rounding: by now the budget is spent, and it must be solved."""
+    return symmetric_power(system, 1.0, smallest=_DIGITS * 100 * float(np.trace(system)))
 
 
 @dataclass(frozen=True, eq=False)
