@@ -16,7 +16,7 @@ _JITTER = 1e-15
 #: A step may leave this squared share of its length to rounding.
 _ROUNDING = 1e-14
 #: Standard deviations of a chi-square beyond which two steps differ by more than their noises.
-_SURPRISE = 3.0
+_SURPRISE = 4.0
 #: A step that leaves more of its way than this is no better than one that leaves this much.
 _MOST_LEFT = 0.95
 
@@ -91,5 +91,6 @@ class Belief:
         p = len(beyond)
         if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= p + _SURPRISE * math.sqrt(2 * p):
             return 0.0
-        share = min(math.sqrt(float(beyond @ beyond) / max(float(moved @ moved), 1e-300)), _MOST_LEFT)
+        left = max(float(beyond @ beyond) - float(np.trace(noise)), 0.0)
+        share = min(math.sqrt(left / max(float(moved @ moved), 1e-300)), _MOST_LEFT)
         return (share / (1 - share)) ** 2

@@ -179,7 +179,7 @@ class Residual(Solver):
                 look, spend = split(spend, (_LOOK, 1 - _LOOK))
                 sizes = self._sizes(ask, frame, belief.coef, reach, look)
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
-                clip = sizes.clip(self._noise(frame, 1.0, spend), frame.order / self.facts.n)
+                clip = sizes.clip(math.sqrt(frame.order) * self._noise(frame, 1.0, spend), frame.order / self.facts.n)
                 slack += sizes.above(clip) ** 2 / frame.order
             step = self._measured(ask, frame, system, belief.coef, clip, spend)
             wider = belief.doubting(step, bias=plan.bias)
@@ -211,13 +211,10 @@ class Residual(Solver):
         for turn, spend in enumerate(steps):
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, frame, coef, reach, self._spend[f"levels {turn}"])
-            clip = sizes.clip(self._noise(frame, 1.0, spend), frame.order / n)
+            clip = sizes.clip(math.sqrt(frame.order) * self._noise(frame, 1.0, spend), frame.order / n)
             step = self._measured(ask, frame, system, coef, clip, spend)
             if belief is None:
-                size = sizes.levels.root_mean_square
-                if size > reach:  # bounds that do not hold: the mean response was cut off at them
-                    reach, doubt = size, size**2
-                variance = (reach / 3) ** 2 if sizes.blind else size**2
+                variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
                 belief = Belief(coef, np.zeros_like(gram), self._shrunk(frame, gram, step, variance, doubt))
             # the Gram matrix is noisy and the clipped correlation is less steep than the system says
             slack = entry + sizes.above(clip) ** 2 / frame.order
