@@ -66,8 +66,10 @@ _VARIANCE = 0.04
 _DOWN, _ABOVE = 20, 10
 #: Share of the first step for another Gram matrix, where private rows are far from the public ones.
 _AGAIN = 0.5
-#: Share of a step for a histogram of residuals, where public labels do not tell them.
+#: Share of a step for a histogram of residuals: of the last one, and of all where public labels do not tell them.
 _LOOK = 0.1
+#: Times by which the sizes of private residuals may differ from those of public ones.
+_UNLIKE = 2.0
 
 
 class Residual(Solver):
@@ -103,7 +105,15 @@ class Residual(Solver):
 
     @property
     def rounds(self) -> int:
-        return len(self._spend) + len(self._steps)
+        """At most: with another Gram matrix, and labels that are not trusted."""
+        return len(self._spend) + len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether a Gram matrix far from the public rows' may be followed by another."""
+        public = self.facts.public
+        seen = public is not None and public.rows is not None and not self.facts.start.refine
+        return seen and len(self._steps) > len(STEPS_FEW)
 
     def solve(self, ask: Ask) -> Solution:
         frame = self.facts.start.frame
@@ -172,12 +182,16 @@ class Residual(Solver):
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         belief = Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
         system = self._system(frame, gram)
-        reach = float(levels.size.max())
-        for spend in steps:
+        reach, usual = float(levels.size.max()), levels.root_mean_square
+        for turn, spend in enumerate(steps):
             slack = entry
-            if not trusted:
+            if not trusted or turn == len(steps) - 1:
                 look, spend = split(spend, (_LOOK, 1 - _LOOK))
                 sizes = self._sizes(ask, frame, belief.coef, reach, look)
+                trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.root_mean_square / usual < _UNLIKE)
+                if not sizes.blind:
+                    dispersion = self._dispersion(sizes.levels, frame)
+            if not trusted:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
                 clip = sizes.clip(math.sqrt(frame.order) * self._noise(frame, 1.0, spend), frame.order / self.facts.n)
                 slack += sizes.above(clip) ** 2 / frame.order
@@ -185,8 +199,6 @@ class Residual(Solver):
             wider = belief.doubting(step, bias=plan.bias)
             trusted = trusted and wider is belief
             belief = wider.after(step, bias=plan.bias * len(steps), slack=slack)
-        if not trusted:
-            dispersion = self._dispersion(levels, frame)
         return self._finished(ask, frame, system, gram, belief, levels, clip, dispersion)
 
     def _prior(self, frame: Frame, rows: Matrix, labels: Vector) -> Prior:
@@ -278,10 +290,9 @@ class Residual(Solver):
         """
         moments = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
         public = self.facts.public
-        if public is None or public.rows is None or self.facts.start.refine:
-            return frame, *mixed_gram(moments, None), self._steps
-        rows = frame.whiten(public.rows)
-        if len(self._steps) == len(STEPS_FEW) or not far_apart(moments, rows):
+        known = None if public is None or self.facts.start.refine else public.rows
+        rows = None if known is None else frame.whiten(known)
+        if rows is None or not self._may_repeat or not far_apart(moments, rows):
             return frame, *mixed_gram(moments, rows), self._steps
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(frame, moments)
