@@ -36,6 +36,7 @@ from dpregress.solvers.levels import EDGES, Levels
 from dpregress.solvers.merging import has_prior, solvable
 from dpregress.solvers.one_shot import scale_share
 from dpregress.solvers.refine import refined, rewhitened
+from dpregress.solvers.repair import ridge_penalty
 from dpregress.solvers.residual_plan import (
     Prior,
     Sizes,
@@ -66,8 +67,9 @@ _VARIANCE = 0.04
 _DOWN, _ABOVE = 20, 10
 #: Share of the first step for another Gram matrix, where private rows are far from the public ones.
 _AGAIN = 0.5
-#: Share of a step for a histogram of residuals: of the last one, and of all where public labels do not tell them.
-_LOOK = 0.1
+#: n mu of a histogram of residuals that tells their size, and its share of a step: of the last, where that is enough,
+#: and of all where public labels do not tell.
+_CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
 #: Times by which the sizes of private residuals may differ from those of public ones.
 _UNLIKE = 2.0
 
@@ -185,8 +187,10 @@ class Residual(Solver):
         reach, usual = float(levels.size.max()), levels.root_mean_square
         for turn, spend in enumerate(steps):
             slack = entry
-            if not trusted or turn == len(steps) - 1:
-                look, spend = split(spend, (_LOOK, 1 - _LOOK))
+            share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
+            if not trusted or (turn == len(steps) - 1 and share <= _LOOK):
+                share = min(max(share, _LEAST_LOOK), _LOOK)
+                look, spend = split(spend, (share, 1 - share))
                 sizes = self._sizes(ask, frame, belief.coef, reach, look)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.root_mean_square / usual < _UNLIKE)
                 if not sizes.blind:
@@ -278,7 +282,7 @@ class Residual(Solver):
         return better.with_response(ResponseScale(self.facts.target, centre))
 
     def _penalty(self, frame: Frame) -> Matrix:
-        return np.asarray(self.alpha / self.facts.n * frame.slopes @ frame.slopes.T)
+        return ridge_penalty(frame, self.alpha, self.facts.n)
 
     def _system(self, frame: Frame, gram: Matrix) -> Matrix:
         return solvable(gram + self._penalty(frame))
