@@ -35,7 +35,7 @@ def gram_floor(moments: Moments) -> float:
 
 
 def ridge_penalty(frame: Frame, alpha: float, n: int) -> Matrix:
-    """``(alpha / n) Wx Wx'``, the penalty ``alpha ||b||^2`` in whitened coordinates, no larger than can be solved with."""
+    """``(alpha / n) Wx Wx'``, the penalty ``alpha ||b||^2`` whitened; no larger than can be solved with."""
     slopes = frame.slopes
     shape = slopes @ slopes.T
     return np.asarray(min(alpha / n, _ENDLESS / max(float(np.trace(shape)), 1e-300)) * shape)

@@ -63,8 +63,8 @@ _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
 _USEFUL = 50.0
 #: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
 _VARIANCE = 0.04
-#: Residual histograms reach twenty octaves down from the largest residual, and ten above it: bounds may be wrong.
-_DOWN, _ABOVE = 20, 10
+#: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
+_DOWN, _ABOVE = 20, 40
 #: Share of the first step for another Gram matrix, where private rows are far from the public ones.
 _AGAIN = 0.5
 #: n mu of a histogram of residuals that tells their size, and its share of a step: of the last, where that is enough,
