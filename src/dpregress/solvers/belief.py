@@ -9,14 +9,15 @@ import numpy as np
 
 from dpregress.releases import Matrix, Vector
 from dpregress.releases.matrices import symmetric_power
-from dpregress.solvers.merging import doubted
 
 #: Share of the trace below which a precision is rounding.
 _JITTER = 1e-15
 #: A step may leave this squared share of its length to rounding.
 _ROUNDING = 1e-14
-#: Standard deviations of a chi-square beyond which two steps differ by more than their noises.
+#: Standard deviations of a chi-square beyond which a step is longer than noise and what is known before make it.
 _SURPRISE = 4.0
+#: To which a factor is found, as a share of it.
+_CLOSE = 1e-3
 #: A step that leaves more of its way than this is no better than one that leaves this much.
 _MOST_LEFT = 0.95
 
@@ -53,10 +54,8 @@ class Belief:
 
     def doubting(self, step: Step, *, bias: float = 0.0) -> Belief:
         """The same, widened where a step is longer than it allows for: public rows may be of another population."""
-        known = self.known + bias * np.eye(len(self.coef))
-        wider = doubted(known, step.system, step.variance, step.value)
-        factor = float(np.trace(known) / np.trace(wider))
-        return replace(self, precision=self.precision * factor) if factor < 1 else self
+        factor = widening(self.known + bias * np.eye(len(self.coef)), step)
+        return self if factor == 1 else replace(self, precision=self.precision / factor)
 
     def after(self, step: Step, *, bias: float = 0.0, slack: float = 0.0) -> Belief:
         """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move."""
@@ -88,9 +87,31 @@ class Belief:
         noise = step.covariance + before.covariance
         beyond = step.value - before.value + moved
         smallest = max(_JITTER * float(np.trace(noise)), 1e-300)
-        p = len(beyond)
-        if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= p + _SURPRISE * math.sqrt(2 * p):
+        if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= _longest(len(beyond)):
             return 0.0
         left = max(float(beyond @ beyond) - float(np.trace(noise)), 0.0)
         share = min(math.sqrt(left / max(float(moved @ moved), 1e-300)), _MOST_LEFT)
         return (share / (1 - share)) ** 2
+
+
+def widening(known: Matrix, step: Step) -> float:
+    """The least factor of what is known, from 1, by which a step is no longer than a chi-square allows.
+
+    Found by bisection on ``step' (factor known + noise)^{-1} step``. The step is released: this is post-processing.
+    """
+    root = symmetric_power(known, -0.5, smallest=max(_JITTER * float(np.trace(known)), 1e-300))
+    noise, vectors = np.linalg.eigh(root @ step.covariance @ root)
+    squares, most = (vectors.T @ root @ step.value) ** 2, _longest(len(step.value))
+    low, high = 0.0, math.log(max(float(squares.sum()) / most, 1.0))
+    if float(np.sum(squares / (1 + np.maximum(noise, 0)))) <= most:
+        return 1.0
+    while high - low > _CLOSE:
+        middle = (low + high) / 2
+        longer = float(np.sum(squares / (math.exp(middle) + np.maximum(noise, 0)))) > most
+        low, high = (middle, high) if longer else (low, middle)
+    return math.exp(high)
+
+
+def _longest(p: int) -> float:
+    """What a chi-square with p degrees of freedom exceeds once in a thousand times or less often."""
+    return p + _SURPRISE * math.sqrt(2 * p)
