@@ -270,8 +270,7 @@ def far_apart(moments: Moments, public: Matrix) -> bool:
     rows = public * moments.frame.weights(public)[:, None]
     gram = rows.T @ rows / len(rows)
     values, vectors = np.linalg.eigh(gram)
-    seen = values > _UNSEEN * values[-1]
-    root = vectors[:, seen] / np.sqrt(values[seen])
+    root = vectors / np.sqrt(np.where(values > _UNSEEN * values[-1], values, 1.0))  # a schema scales what is unseen
     private = moments.gram + noise_norm(moments) * np.eye(len(gram))
     return bool(np.linalg.eigvalsh(root.T @ private @ root)[0] < _FAR)
 
