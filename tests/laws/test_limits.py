@@ -121,14 +121,14 @@ def check_small_noise(intercept: bool, seed: int) -> None:
 
 
 def check_budget_of_solver(entry: SolverEntry, seed: int) -> None:
-    """A solver draws all of its budget in the number of rounds it announces."""
+    """A solver draws all of its budget in no more rounds than it announces."""
     rng = np.random.default_rng(seed)
     x, y = data(rng)
     public = public_rows(x, rng)
     solver = entry.make(public, wide(from_public(public, intercept=True)), ROWS, HUGE, 1.0)
     ask = door(x, y)
     solver.solve(ask)
-    assert len(ask.reservation.drawn.parts) == solver.rounds
+    assert len(ask.reservation.drawn.parts) <= solver.rounds  # some questions hang on earlier answers
     assert math.isclose(ask.reservation.drawn.mu, HUGE.mu, rel_tol=1e-9)
 
 

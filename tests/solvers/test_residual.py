@@ -20,6 +20,7 @@ from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
 from dpregress.solvers.residual_plan import (
     Sizes,
+    far_apart,
     mixed_gram,
     plan_labelled,
     plan_unlabelled,
@@ -73,8 +74,8 @@ def run(
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
 UNLABELLED = [M, S, R, C, R, C, R, C, C, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
-    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, C, M]),
-    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, C]),
+    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, R, C, M]),
+    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, R, C]),
     "unlabelled": (lambda x, _y: facts(N, PublicMoments.from_rows(x)), [H, *UNLABELLED]),
     "a bounded response": (
         lambda x, _y: facts(N, PublicMoments.from_rows(x), Schema({"y": Numeric(-40, 40), **BOUNDS})),
@@ -93,7 +94,7 @@ def test_rounds_and_budget(setting: str, seed: int) -> None:
     solver = Residual(make(x[N:], y[N:]), budget, 0.0)
     _, questions = run(solver, x[:N], y[:N], 2.0, seed)
     assert [type(query) for query, _ in questions] == queries
-    assert solver.rounds == len(queries)
+    assert solver.rounds >= len(queries)
     spends = [spend for _, spend in questions]
     assert budget.covers(Composed.of(spends))
     assert Composed.of(spends).mu == pytest.approx(2.0)
@@ -176,6 +177,19 @@ def test_the_public_gram_matrix_counts_as_far_as_its_entries_are_known(seed: int
         np.testing.assert_allclose(mixed_gram(moments, x)[0], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("scale", "shift", "far"), [(1, 0, False), (2, 0, False), (0.5, 0, False), (10, 0, True)])
+def test_private_rows_that_hardly_vary_where_public_ones_do_are_far(
+    scale: float, shift: float, far: bool, seed: int
+) -> None:
+    x = np.random.default_rng(seed).normal(size=(2_000, 3))
+    frame = Frame(NAMES, np.eye(3) / scale, 10.0, np.zeros(3))
+    private = frame.whiten(x)
+    moments = Moments(private.T @ private, len(x), Isotropic(1e-3), (), frame)
+    assert far_apart(moments, frame.whiten(scale * x[:500] + shift)) is far
+    drowned = Moments(private.T @ private, len(x), Isotropic(1e4), (), frame)
+    assert not far_apart(drowned, frame.whiten(scale * x[:500] + shift))
+
+
 def histogram(counts: list[float], sigma: float) -> Histogram:
     edges = 2.0 ** np.arange(len(counts) + 1)
     frame = Frame(("a",), np.eye(1), 1.0, np.zeros(1))
@@ -183,13 +197,13 @@ def histogram(counts: list[float], sigma: float) -> Histogram:
 
 
 def test_sizes_that_drown_leave_the_reach() -> None:
-    sizes = Sizes.of_histogram(histogram([3.0, -2.0, 1.0, 2.0], 400.0))
+    sizes = Sizes.of_histogram(histogram([3.0, -2.0, 1.0, 2.0], 400.0), 8.0)
     assert sizes.blind
     assert sizes.levels.root_mean_square == 8.0
 
 
 def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
-    sizes = Sizes.of_histogram(histogram([400.0, 400.0, 200.0, 0.0, 0.0, 0.0], 1.0))
+    sizes = Sizes.of_histogram(histogram([400.0, 400.0, 200.0, 0.0, 0.0, 0.0], 1.0), 32.0)
     assert not sizes.blind
     assert sizes.clip(1e-9, 1e-9) >= 8
     assert sizes.clip(10.0, 1e-9) <= 6
@@ -220,3 +234,78 @@ def test_standard_errors_are_of_the_size_of_the_errors(setting: str, seed: int) 
         slopes = solution.frame.slopes
         scores.append((coef - COEF) ** 2 / np.diag(slopes.T @ solution.uncertainty.total @ slopes))
     assert 1 / 3 < np.mean(scores) < 3
+
+
+def _elsewhere(x: Matrix, _y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x + 6))
+
+
+def _other_units(x: Matrix, _y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(10 * x))
+
+
+def _shifted(x: Matrix, y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x, y - 100))
+
+
+def _opposite(x: Matrix, y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x, -y))
+
+
+def _millionths(x: Matrix, y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x, 1e-6 * y))
+
+
+def _surer(x: Matrix, y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x, x @ COEF + 0.1 * (y - x @ COEF)))
+
+
+def _unseen(x: Matrix, _y: Vector) -> Facts:
+    rows = x * [1, 1, 0]
+    schema = Schema({"y": Numeric(-40, 40), "x2": Numeric(-5, 5)})
+    return facts(20_000, PublicMoments.from_rows(rows, rows @ COEF + 0.01 * x[:, 2]), schema)
+
+
+def _narrow(x: Matrix, _y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x), Schema({"y": Numeric(-0.01, 0.01)}))
+
+
+def _off(x: Matrix, _y: Vector) -> Facts:
+    return facts(20_000, PublicMoments.from_rows(x), Schema({"y": Numeric(100, 110)}))
+
+
+MISLEADING = [_elsewhere, _other_units, _shifted, _opposite, _millionths, _surer, _unseen, _narrow, _off]
+
+
+@pytest.mark.parametrize("make", MISLEADING)
+def test_misleading_public_facts_are_overcome_or_admitted(make: Any, seed: int) -> None:
+    """Every slope within 9 standard errors, which are below 0.5; normal z-scores pass but for 1e-18 a slope.
+
+    The mean squared z-score in 40 other runs was between 0.2 and 1.4.
+    """
+    x, y = data(seed, 20_200)
+    solver = Residual(make(x[20_000:], y[20_000:]), GDP(1.0), 0.0)
+    solution, questions = run(solver, x[:20_000], y[:20_000], 1.0, seed)
+    assert len(questions) <= solver.rounds
+    assert Composed.of([spend for _, spend in questions]).mu == pytest.approx(1.0)
+    coef, _ = solution.frame.pull_back(solution.whitened)
+    assert solution.uncertainty is not None
+    slopes = solution.frame.slopes
+    error = np.sqrt(np.diag(slopes.T @ solution.uncertainty.total @ slopes))
+    assert (np.abs(coef - COEF) < 9 * error).all()
+    assert (error < 0.5).all()
+
+
+@pytest.mark.parametrize("labels", [np.zeros(60), np.full(60, 7.0), 1e-160 * np.arange(60)])
+def test_labels_that_do_not_vary_count_as_none(labels: Vector, seed: int) -> None:
+    x, _ = data(seed, 60)
+    assert not Residual(facts(N, PublicMoments.from_rows(x, labels)), GDP(1.0), 0.0).labelled
+
+
+def test_an_endless_penalty_leaves_the_mean(seed: int) -> None:
+    x, y = data(seed, N + 60)
+    for alpha in (1e16, 1e30, 1e100):
+        solver = Residual(facts(N, PublicMoments.from_rows(x[N:], y[N:])), GDP(1.0), alpha)
+        solution, _ = run(solver, x[:N], y[:N], 1.0, seed)
+        coef, _ = solution.frame.pull_back(solution.whitened)
+        assert np.abs(coef).max() < 1e-2  # least squares: 1, 2, 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpregress.releases import Matrix, Moments, Vector
-from dpregress.solvers.repair import floored, gram_floor
+from dpregress.solvers.repair import floored, gram_floor, ridge_penalty
 
 
 def solve_moments(moments: Moments, *, alpha: float) -> tuple[Vector, Matrix]:
@@ -26,6 +26,5 @@ def solve_moments(moments: Moments, *, alpha: float) -> tuple[Vector, Matrix]:
     coef : ndarray of shape (p,)
     system : ndarray of shape (p, p)
     """
-    slopes = moments.frame.slopes
-    system = floored(moments.gram, gram_floor(moments)) + alpha / moments.n * (slopes @ slopes.T)
+    system = floored(moments.gram, gram_floor(moments)) + ridge_penalty(moments.frame, alpha, moments.n)
     return np.asarray(np.linalg.solve(system, moments.cross)), system

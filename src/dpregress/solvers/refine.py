@@ -9,14 +9,18 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.public.whitening import chi_radius
 from dpregress.queries import Ask, SecondMoment
-from dpregress.releases import Frame
+from dpregress.releases import Frame, Moments
 from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.repair import gram_floor
 
 
 def refined(ask: Ask, frame: Frame, spend: GDP) -> Frame:
     """``W <- A^{-1/2} W`` with A a private second moment in the first frame; the radius is a chi-square median."""
-    second = ask(SecondMoment(frame.with_response(None)), spend)
+    return rewhitened(frame, ask(SecondMoment(frame.with_response(None)), spend))
+
+
+def rewhitened(frame: Frame, second: Moments) -> Frame:
+    """The same of a second moment that was released."""
     root = symmetric_power(second.gram, -0.5, smallest=gram_floor(second))
     better = frame.rewhitened(root, 1.0)
     # directions too weak to be whitened in this noise make rows shorter than normal ones

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dpregress.releases import Matrix, Moments
+import numpy as np
+
+from dpregress.releases import Frame, Matrix, Moments
 from dpregress.releases.matrices import symmetric_power
 
 #: A whitened Gram matrix has eigenvalues near 1; below this share only the noise makes them.
 _SMALLEST = 0.2
 #: An eigenvalue of this many noises is believed: the floor then vanishes with the noise.
 _NOISES = 8.0
+#: Beside a whitened Gram matrix a penalty of this trace leaves no slope worth a digit; more would drown the intercept.
+_ENDLESS = 1e10
 
 
 def noise_norm(moments: Moments) -> float:
@@ -28,3 +32,10 @@ def gram_floor(moments: Moments) -> float:
     """
     noise = noise_norm(moments)
     return max(noise, min(_SMALLEST, _NOISES * noise))
+
+
+def ridge_penalty(frame: Frame, alpha: float, n: int) -> Matrix:
+    """``(alpha / n) Wx Wx'``, the penalty ``alpha ||b||^2`` whitened; no larger than can be solved with."""
+    slopes = frame.slopes
+    shape = slopes @ slopes.T
+    return np.asarray(min(alpha / n, _ENDLESS / max(float(np.trace(shape)), 1e-300)) * shape)

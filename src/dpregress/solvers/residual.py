@@ -14,7 +14,6 @@ Every choice is a function of public facts or of what was released before (docs/
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,14 +30,17 @@ from dpregress.queries import (
     SecondMoment,
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
-from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.base import Solution, Solver, Uncertainty
+from dpregress.solvers.belief import Belief, Step
 from dpregress.solvers.levels import EDGES, Levels
-from dpregress.solvers.merging import has_prior
+from dpregress.solvers.merging import has_prior, solvable
 from dpregress.solvers.one_shot import scale_share
-from dpregress.solvers.refine import refined
+from dpregress.solvers.refine import refined, rewhitened
+from dpregress.solvers.repair import ridge_penalty
 from dpregress.solvers.residual_plan import (
+    Prior,
     Sizes,
+    far_apart,
     mixed_gram,
     plan_labelled,
     plan_unlabelled,
@@ -61,51 +63,15 @@ _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
 _USEFUL = 50.0
 #: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
 _VARIANCE = 0.04
-#: Share of the trace below which a precision is rounding.
-_JITTER = 1e-15
-#: A step may leave this squared share of its length to rounding.
-_ROUNDING = 1e-14
-#: Residual histograms reach twenty octaves down from the largest residual.
-_OCTAVES = 20
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """A Newton step ``A^{-1} g`` with noise of one variance on every entry of g."""
-
-    value: Vector
-    system: Matrix
-    variance: float
-
-    @property
-    def covariance(self) -> Matrix:
-        return self.variance * symmetric_power(self.system, -2.0, smallest=_JITTER * float(np.trace(self.system)))
-
-    def precision(self, bias: float) -> Matrix:
-        """``(v A^{-2} + bias I)^{-1}``, without inverting what may be all but singular."""
-        values, vectors = np.linalg.eigh(self.system)
-        return np.asarray((vectors * (values**2 / (self.variance + bias * values**2))) @ vectors.T)
-
-
-@dataclass(frozen=True, eq=False)
-class _Belief:
-    """Coefficients, the covariance of the noise in them, and how precisely the private rows' answer is known."""
-
-    coef: Vector
-    privacy: Matrix
-    precision: Matrix
-
-    def after(self, step: _Step, *, bias: float = 0.0, slack: float = 0.0) -> _Belief:
-        """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move."""
-        identity = np.eye(len(self.coef))
-        precision = self.precision + step.precision(bias)
-        precision += _JITTER * float(np.trace(precision)) * identity  # never singular: the budget is spent by now
-        kept = np.linalg.solve(precision, self.precision)
-        gain = identity - kept
-        move = gain @ step.value
-        privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
-        covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
-        return _Belief(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)))
+#: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
+_DOWN, _ABOVE = 20, 40
+#: Share of the first step for another Gram matrix, where private rows are far from the public ones.
+_AGAIN = 0.5
+#: n mu of a histogram of residuals that tells their size, and its share of a step: of the last, where that is enough,
+#: and of all where public labels do not tell.
+_CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
+#: Times by which the sizes of private residuals may differ from those of public ones.
+_UNLIKE = 2.0
 
 
 class Residual(Solver):
@@ -141,7 +107,15 @@ class Residual(Solver):
 
     @property
     def rounds(self) -> int:
-        return len(self._spend) + len(self._steps)
+        """At most: with another Gram matrix, and labels that are not trusted."""
+        return len(self._spend) + len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether a Gram matrix far from the public rows' may be followed by another."""
+        public = self.facts.public
+        seen = public is not None and public.rows is not None and not self.facts.start.refine
+        return seen and len(self._steps) > len(STEPS_FEW)
 
     def solve(self, ask: Ask) -> Solution:
         frame = self.facts.start.frame
@@ -197,23 +171,43 @@ class Residual(Solver):
         assert public.rows is not None
         assert labels is not None
         centre = float(np.mean(labels)) if frame.intercept else 0.0
-        x = frame.whiten(public.rows)
-        prior = ridge_prior(x, labels - centre, frame.constant if frame.intercept else None, self._penalty(frame))
+        prior = self._prior(frame, public.rows, labels - centre)
         mu = math.hypot(*(spend.mu for spend in self._steps))
         plan = plan_labelled(
-            x, prior, frame.radius,
+            frame.whiten(public.rows), prior, frame.radius,
             n=self.facts.n, mu=mu, gram_mu=self._spend["gram"].mu, steps=len(self._steps),
         )  # fmt: skip
-        frame = self._framed(frame, plan.radius, centre)
-        gram, entry = self._gram(ask, frame)
-        sampling = np.asarray(prior.dispersion / self.facts.n * np.linalg.inv(gram))
-        belief = _Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
-        system = gram + self._penalty(frame)
-        for spend in self._steps:
-            step = self._measured(ask, frame, system, belief.coef, plan.clip, spend)
-            belief = belief.after(step, bias=plan.bias * len(self._steps), slack=entry)
-        levels = Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / len(x))
-        return self._finished(ask, frame, system, gram, belief, levels, plan.clip, sampling)
+        frame, gram, entry, steps = self._gram(ask, self._framed(frame, plan.radius, centre))
+        prior = self._prior(frame, public.rows, labels - centre)
+        clip, levels = plan.clip, Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / public.n)
+        dispersion, trusted = prior.dispersion, not prior.unseen
+        sampling = dispersion / self.facts.n * np.linalg.inv(gram)
+        belief = Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
+        system = self._system(frame, gram)
+        reach, usual = float(levels.size.max()), levels.root_mean_square
+        for turn, spend in enumerate(steps):
+            slack = entry
+            share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
+            if not trusted or (turn == len(steps) - 1 and share <= _LOOK):
+                share = min(max(share, _LEAST_LOOK), _LOOK)
+                look, spend = split(spend, (share, 1 - share))
+                sizes = self._sizes(ask, frame, belief.coef, reach, look)
+                trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.root_mean_square / usual < _UNLIKE)
+                if not sizes.blind:
+                    dispersion = self._dispersion(sizes.levels, frame)
+            if not trusted:
+                levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
+                clip = sizes.clip(math.sqrt(frame.order) * self._noise(frame, 1.0, spend), frame.order / self.facts.n)
+                slack += sizes.above(clip) ** 2 / frame.order
+            step = self._measured(ask, frame, system, belief.coef, clip, spend)
+            wider = belief.doubting(step, bias=plan.bias)
+            trusted = trusted and wider is belief
+            belief = wider.after(step, bias=plan.bias * len(steps), slack=slack)
+        return self._finished(ask, frame, system, gram, belief, levels, clip, dispersion)
+
+    def _prior(self, frame: Frame, rows: Matrix, labels: Vector) -> Prior:
+        constant = frame.constant if frame.intercept else None
+        return ridge_prior(frame.whiten(rows), labels, constant, self._penalty(frame))
 
     # ------------------------------------------------------------------ without
 
@@ -225,29 +219,26 @@ class Residual(Solver):
             self.norms, frame.radius, frame.order, n=n, mu=mu, gram_mu=self._spend["gram"].mu
         )  # fmt: skip
         frame = self._framed(frame, plan.radius, centre)
-        coef, doubt = self._mean_response(ask, frame, reach)
-        gram, entry = self._gram(ask, frame)
-        system = gram + self._penalty(frame)
-        edges = 2 * reach * 2.0 ** (np.arange(-2 * _OCTAVES, 1) / 2)
-        belief: _Belief | None = None
-        for turn, spend in enumerate(self._steps):
+        mean, doubt = self._mean_response(ask, frame, reach)
+        frame, gram, entry, steps = self._gram(ask, frame)
+        coef = mean * frame.constant if frame.intercept else np.zeros(frame.order)
+        system = self._system(frame, gram)
+        belief: Belief | None = None
+        for turn, spend in enumerate(steps):
             if f"levels {turn}" in self._spend:
-                asked = ResidualHistogram(frame, Gaussian, coef, edges)
-                sizes = Sizes.of_histogram(ask(asked, self._spend[f"levels {turn}"]))
-            per_unit = 2 * frame.radius * math.sqrt(frame.order) / (spend.mu * n)
-            clip = sizes.clip(per_unit, frame.order / n)
+                sizes = self._sizes(ask, frame, coef, reach, self._spend[f"levels {turn}"])
+            clip = sizes.clip(math.sqrt(frame.order) * self._noise(frame, 1.0, spend), frame.order / n)
             step = self._measured(ask, frame, system, coef, clip, spend)
             if belief is None:
-                variance = (reach / 3) ** 2 if sizes.blind else min(sizes.levels.root_mean_square, reach) ** 2
-                belief = _Belief(coef, np.zeros_like(gram), self._shrunk(frame, gram, step, variance, doubt))
+                variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
+                belief = Belief(coef, np.zeros_like(gram), self._shrunk(frame, gram, step, variance, doubt))
             # the Gram matrix is noisy and the clipped correlation is less steep than the system says
-            belief = belief.after(step, slack=entry + sizes.above(clip) ** 2 / frame.order)
+            slack = entry + sizes.above(clip) ** 2 / frame.order
+            belief = belief.doubting(step).after(step, slack=slack)
             coef = belief.coef
         assert belief is not None
-        weight = np.minimum(1.0, frame.radius / self.norms)
-        dispersion = sizes.levels.root_mean_square**2 / float(np.mean(weight**2))
-        sampling = np.asarray(dispersion / n * np.linalg.inv(gram))
-        return self._finished(ask, frame, system, gram, belief, sizes.levels, clip, sampling)
+        dispersion = self._dispersion(sizes.levels, frame)
+        return self._finished(ask, frame, system, gram, belief, sizes.levels, clip, dispersion)
 
     def _reach(self, ask: Ask, frame: Frame) -> tuple[float, float]:
         """Centre of the response and a bound on its distance from there: declared, or twice the largest size seen."""
@@ -257,19 +248,18 @@ class Residual(Solver):
         seen = Levels.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self._spend["scale"]))
         return 0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max())
 
-    def _mean_response(self, ask: Ask, frame: Frame, reach: float) -> tuple[Vector, float]:
-        """The coefficients that predict the mean for everybody, and the variance of that mean."""
-        coef = np.zeros(frame.order)
+    def _mean_response(self, ask: Ask, frame: Frame, reach: float) -> tuple[float, float]:
+        """The mean response, shrunk to the centre, and its variance."""
         if "start" not in self._spend:
-            return coef, 0.0
+            return 0.0, 0.0
         spend = self._spend["start"]
-        found = ask(MeanResidual(frame, Gaussian, coef, -reach, reach), spend)
+        found = ask(MeanResidual(frame, Gaussian, np.zeros(frame.order), -reach, reach), spend)
         noise = (2 * reach / (spend.mu * self.facts.n)) ** 2
         gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
-        return gain * float(found.mean[0]) * frame.constant, gain * noise
+        return gain * float(found.mean[0]), gain * noise
 
     @staticmethod
-    def _shrunk(frame: Frame, gram: Matrix, step: _Step, variance: float, doubt: float) -> Matrix:
+    def _shrunk(frame: Frame, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:
         """What is known before the first step: how large slopes may be, and the prediction at the mean row.
 
         The mean row is the private rows' (from the Gram matrix): public rows may have another.
@@ -292,28 +282,55 @@ class Residual(Solver):
         return better.with_response(ResponseScale(self.facts.target, centre))
 
     def _penalty(self, frame: Frame) -> Matrix:
-        return np.asarray(self.alpha / self.facts.n * frame.slopes @ frame.slopes.T)
+        return ridge_penalty(frame, self.alpha, self.facts.n)
 
-    def _gram(self, ask: Ask, frame: Frame) -> tuple[Matrix, float]:
+    def _system(self, frame: Frame, gram: Matrix) -> Matrix:
+        return solvable(gram + self._penalty(frame))
+
+    def _gram(self, ask: Ask, frame: Frame) -> tuple[Frame, Matrix, float, tuple[GDP, ...]]:
+        """The Gram matrix, its frame, an entry's variance, and the steps; where public rows mislead, a second one.
+
+        That is paid from the first step, in coordinates whitened by the first matrix.
+        """
+        moments = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
         public = self.facts.public
         known = None if public is None or self.facts.start.refine else public.rows
         rows = None if known is None else frame.whiten(known)
-        return mixed_gram(ask(SecondMoment(frame.with_response(None)), self._spend["gram"]), rows)
+        if rows is None or not self._may_repeat or not far_apart(moments, rows):
+            return frame, *mixed_gram(moments, rows), self._steps
+        again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
+        better = rewhitened(frame, moments)
+        frame = better.rewhitened(np.eye(frame.order), better.radius * frame.radius / self.facts.start.frame.radius)
+        moments = ask(SecondMoment(frame.with_response(None)), again)
+        return frame, *mixed_gram(moments, None), (first, *self._steps[1:])
 
-    def _measured(self, ask: Ask, frame: Frame, system: Matrix, coef: Vector, clip: float, spend: GDP) -> _Step:
+    def _noise(self, frame: Frame, clip: float, spend: GDP) -> float:
+        """Of each entry of a score."""
+        return 2 * frame.radius * clip / (spend.mu * self.facts.n)
+
+    def _sizes(self, ask: Ask, frame: Frame, coef: Vector, reach: float, spend: GDP) -> Sizes:
+        """Released sizes of residuals, which should not exceed twice the reach."""
+        edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
+        return Sizes.of_histogram(ask(ResidualHistogram(frame, Gaussian, coef, edges), spend), reach)
+
+    def _measured(self, ask: Ask, frame: Frame, system: Matrix, coef: Vector, clip: float, spend: GDP) -> Step:
         """A released Newton step."""
         score = ask(ClippedScore(frame, Gaussian, coef, clip), spend)
-        # least squares: a huge penalty can leave the system singular to rounding, and the budget is spent by now
-        step = np.linalg.lstsq(system, score.mean - self._penalty(frame) @ coef, rcond=None)[0]
-        noise = (2 * frame.radius * clip / (spend.mu * self.facts.n)) ** 2
-        return _Step(np.asarray(step), system, noise)
+        step = np.linalg.solve(system, score.mean - self._penalty(frame) @ coef)
+        return Step(np.asarray(step), system, self._noise(frame, clip, spend) ** 2)
+
+    def _dispersion(self, levels: Levels, frame: Frame) -> float:
+        """Of residuals, from the sizes of weighted ones."""
+        weight = np.minimum(1.0, frame.radius / self.norms)
+        return levels.root_mean_square**2 / float(np.mean(weight**2))
 
     def _finished(
-        self, ask: Ask, frame: Frame, system: Matrix, gram: Matrix, belief: _Belief, levels: Levels, clip: float,
-        sampling: Matrix,
+        self, ask: Ask, frame: Frame, system: Matrix, gram: Matrix, belief: Belief, levels: Levels, clip: float,
+        dispersion: float,
     ) -> Solution:  # fmt: skip
         """Move the intercept by the mean residual, as far as it is known better than before."""
-        coef, covariance = belief.coef, np.linalg.inv(belief.precision)
+        coef, covariance = belief.coef, belief.known
+        sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         if "mean" in self._spend:
             spend = self._spend["mean"]
             per_unit = 2 / (spend.mu * self.facts.n)

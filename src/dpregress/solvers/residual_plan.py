@@ -18,8 +18,8 @@ from scipy.stats import chi2
 from dpregress.public import PublicMoments
 from dpregress.releases import Frame, Histogram, Isotropic, Matrix, Moments, Vector
 from dpregress.releases.matrices import symmetric_power
-from dpregress.solvers.levels import Levels
-from dpregress.solvers.repair import floored, gram_floor
+from dpregress.solvers.levels import Levels, visible_count
+from dpregress.solvers.repair import floored, gram_floor, noise_norm
 
 _NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
@@ -37,6 +37,12 @@ _FALSE_BIN = 0.01
 _HIDDEN_NOISES = 2.0
 #: Explained and residual variance assumed where nothing is known of the response, in units of the latter.
 _SIGNAL, _CLIP = 2.0, 2.0
+#: Eigenvalues of private rows below this share of the public rows' are not a matter of sampling.
+_FAR = 0.2
+#: Times their variance by which entries of both matrices may differ before the rows are no samples of one population.
+_ALIKE = 3.0
+#: Share of the largest eigenvalue below which public rows do not vary in a direction.
+_UNSEEN = 1e-9
 #: Least relative size of residuals: a perfect public fit does not make the private residuals 0.
 _SMALLEST = 1e-4
 
@@ -58,16 +64,21 @@ class Prior:
         Residual variance.
     residuals : ndarray of shape (m,)
         Leave-one-out residuals.
+    unseen : bool
+        Whether there are directions in which the rows do not vary.
     """
 
     coef: Vector
     covariance: Matrix
     dispersion: float
     residuals: Vector
+    unseen: bool = False
 
 
 def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) -> Prior:
     r"""Ridge regression of public labels, its penalty the empirical Bayes one, ``lambda = d s^2 / signal``.
+
+    In directions in which the rows do not vary a slope may be large enough to explain all of the response's variance.
 
     Parameters
     ----------
@@ -90,17 +101,20 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     plain = np.linalg.lstsq(x, y, rcond=None)[0]
     least = (_SMALLEST * (float(np.std(y)) or abs(float(np.mean(y))) or 1.0)) ** 2
     variance = max(float(np.sum((y - x @ plain) ** 2)) / max(m - p, 1), least)
-    signal = max(float(np.mean(centred**2)) - variance, d * variance / m)
+    signal = max(float(np.mean(centred**2)) - variance, max(d, 1) * variance / m)
     second = x.T @ x
+    values, vectors = np.linalg.eigh(second)
+    unseen = vectors[:, values <= _UNSEEN * values[-1]]
     system = second + d * variance / signal * slopes + m * penalty
     inverse = symmetric_power(system, -1.0, smallest=1e-15 * float(np.trace(system)))
     coef = np.linalg.lstsq(system, x.T @ y, rcond=None)[0]
     leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
     dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    covariance = np.asarray(m / max(m - p, 1) * dispersion * inverse)
+    covariance = m / max(m - p, 1) * dispersion * inverse + (signal + variance) * unseen @ unseen.T
     small = np.abs(residuals) < math.sqrt(least)
-    return Prior(coef, covariance, dispersion, np.where(small, math.sqrt(least), residuals))
+    residuals = np.where(small, math.sqrt(least), residuals)
+    return Prior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
 
 
 def public_norms(public: PublicMoments | None, frame: Frame, *, refined: bool) -> Vector:
@@ -234,8 +248,31 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> tuple[Matrix, float]:
     gram = rows.T @ rows / len(rows)
     fourth = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** 2))
     sampled = max((fourth - float(np.sum(gram**2))) / len(rows[0]) ** 2, 1e-300) / len(rows)
+    apart = float(np.mean((moments.gram - gram) ** 2))
+    if apart > _ALIKE * (private + sampled):
+        sampled = apart - private
     share = private / (private + sampled)
     return floored((1 - share) * moments.gram + share * gram, min(floor, 0.2)), sampled * share
+
+
+def far_apart(moments: Moments, public: Matrix) -> bool:
+    """Whether private rows vary next to nothing, whatever the noise, in a direction in which public ones do.
+
+    Their coordinates are then no good: eigenvalues are floored and the noise is not spread as the rows are.
+
+    Parameters
+    ----------
+    moments : Moments
+        Without a response.
+    public : ndarray of shape (m, p)
+        Whitened public rows.
+    """
+    rows = public * moments.frame.weights(public)[:, None]
+    gram = rows.T @ rows / len(rows)
+    values, vectors = np.linalg.eigh(gram)
+    root = vectors / np.sqrt(np.where(values > _UNSEEN * values[-1], values, 1.0))  # a schema scales what is unseen
+    private = moments.gram + noise_norm(moments) * np.eye(len(gram))
+    return bool(np.linalg.eigvalsh(root.T @ private @ root)[0] < _FAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,17 +283,23 @@ class Sizes:
     blind: bool
 
     @classmethod
-    def of_histogram(cls, histogram: Histogram) -> Sizes:
-        """Bins that stand out, and above them what may hide in the noise; the reach itself when none does."""
+    def of_histogram(cls, histogram: Histogram, reach: float) -> Sizes:
+        """Bins that stand out, and above them what may hide in the noise; the reach itself when none does.
+
+        Sizes beyond twice the reach should not be: there a bin counts only when no noise makes it.
+        """
         assert isinstance(histogram.noise, Isotropic)
         noise, edges = histogram.noise.sigma, histogram.edges
-        seen = histogram.total > -noise * float(ndtri(_FALSE_BIN / len(histogram.total)))
+        expected = edges[1:] <= 2 * reach * (1 + 1e-9)
+        threshold = -noise * float(ndtri(_FALSE_BIN / max(int(expected.sum()), 1)))
+        seen = histogram.total > np.where(expected, threshold, visible_count(histogram))
         size = np.sqrt(edges[:-1] * edges[1:])
         if not seen.any():
-            return cls(Levels(np.array([edges[-1] / 2]), np.ones(1)), blind=True)
+            return cls(Levels(np.array([reach]), np.ones(1)), blind=True)
         counts = np.where(seen, histogram.total, 0.0)
         levels = Levels(size, counts / counts.sum()).with_hidden_tail(_HIDDEN_NOISES * noise / histogram.n)
-        return cls(Levels(np.minimum(levels.size, edges[-1]), levels.share), blind=False)
+        most = max(2 * reach, float(edges[1:][seen].max()))
+        return cls(Levels(np.minimum(levels.size, most), levels.share), blind=False)
 
     def clip(self, per_unit: float, inefficiency: float) -> float:
         """The bound with the least squared noise, bias proxy and loss of efficiency.
