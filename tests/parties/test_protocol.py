@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from dpregress import ApproxDP, SQLiteLedger
-from dpregress.parties import load_joint
+from dpregress.errors import InvalidInput
+from dpregress.parties import Alignment, load_joint
+from dpregress.parties.align import row_order
 from dpregress.parties.documents import signed
 from dpregress.parties.keys import open_identity
 from dpregress.releases.files import load_model, load_moments
@@ -280,6 +282,41 @@ def test_alignment_refusals(tmp_path: Path, capsys: Capture, seed: int) -> None:
     plan = tmp_path / "shared/plan.json"
     plan.write_text(plan.read_text().replace('"n": 400', '"n": 401'))
     assert "signs another plan" in refused(capsys, *step(tmp_path, "align", "clinic"))
+
+
+@pytest.mark.parametrize("again", ["spaces", "upper case", "same", "order", "number", "text", "none", "share"])
+def test_a_pseudonym_has_one_spelling(again: str, tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """One person under 40 names would stand in 40 rows of the honest parties' mixtures, for one charge."""
+    write_study(tmp_path, np.random.default_rng(seed), people="any", missing=39)
+    agree(capsys, tmp_path)
+    for party in PARTIES:
+        step_said = ok(capsys, *step(tmp_path, "align", party))
+    assert "agree on 439 people" in step_said
+    listed = tmp_path / "exchange/lab.pseudonyms.json"
+    names = json.loads(listed.read_text())["pseudonyms"]
+    victim = next(name for name in names if any(letter in "abcdef" for letter in name[2:]))
+    forged: Any = {
+        "spaces": [victim[:2] + " " * i + victim[2:] for i in range(40)],
+        "upper case": sorted([*names, victim.upper()]),
+        "same": sorted([*names, victim]),
+        "order": names[::-1],
+        "number": [*names, 7],
+        "text": "".join(names),
+        "none": None,
+        "share": names,
+    }[again]
+    change = {"pseudonyms": forged, **({"seed_share": 7} if again == "share" else {})}
+    resigned(tmp_path, "lab", listed, lambda record: record.update(change))
+    open_ledgers(tmp_path)
+    assert "lab.pseudonyms.json" in refused(capsys, *release(tmp_path, "clinic"))
+    assert not SQLiteLedger(tmp_path / "clinic.db", "clinic").charges
+
+
+def test_no_row_stands_in_two_places() -> None:
+    people = Alignment((b"a", b"b", b"a"), b"", "", mock=False)
+    assert row_order(people, [b"b"]).tolist() == [-1, 0, -1]
+    with pytest.raises(InvalidInput, match="twice"):
+        row_order(people, [b"b", b"a"])
 
 
 def _after_plan(capsys: Capture, folder: Path) -> str:

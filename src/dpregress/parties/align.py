@@ -7,9 +7,11 @@ hold: that, and only that, is what alignment tells the parties of each other.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from dpregress.rows.encoding import text_of
 
 _FORMAT = "dpregress.vertical/1.pseudonyms"
 _LENGTH = 16  # bytes of a pseudonym: a clash among 1e9 people has probability 1e-21
+_PSEUDONYM = re.compile(f"[0-9a-f]{{{2 * _LENGTH}}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +142,22 @@ def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Ali
 
 
 def row_order(alignment: Alignment, pseudonyms: Sequence[bytes | None]) -> NDArray[np.intp]:
-    """For each person the first row about them, -1 where there is none."""
+    """For each person the first row about them, -1 where there is none.
+
+    Raises
+    ------
+    InvalidInput
+        When a row would stand in two places: the budget counts each row once.
+    """
     first: dict[bytes, int] = {}
     for row, one in enumerate(pseudonyms):
         if one is not None:
             first.setdefault(one, row)
-    return np.array([first.get(one, -1) for one in alignment.pseudonyms], dtype=np.intp)
+    order = np.array([first.get(one, -1) for one in alignment.pseudonyms], dtype=np.intp)
+    present = order[order >= 0]
+    if len(np.unique(present)) != len(present):
+        raise InvalidInput("the aligned people name one person twice: align again")
+    return order
 
 
 def in_order(x: Matrix, order: NDArray[np.intp]) -> Matrix:
@@ -169,8 +182,22 @@ def order_check(alignment: Alignment, key: bytes, pseudonyms: Sequence[bytes | N
 def _record(agreed: Agreement, party: str, path: str | Path) -> dict[str, Any]:
     record = load(path, _FORMAT)
     check_signature(record, agreed.public_keys[party], str(path))
-    if record["agreement"] != agreed.digest or record["party"] != party:
+    if record.get("agreement") != agreed.digest or record.get("party") != party:
         raise InvalidInput(f"{path} belongs to another agreement or party: ask {party} to align again")
-    if committed(bytes.fromhex(record["seed_share"])) != agreed.commitments[party]:
+    try:
+        share = bytes.fromhex(record["seed_share"])
+        mock, found = record["mock"], record["pseudonyms"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{path} does not hold what a list of pseudonyms holds: {error}") from error
+    if committed(share) != agreed.commitments[party]:
         raise InvalidInput(f"{path} reveals another seed share than {party} committed to: refused")
+    if not isinstance(mock, bool) or not isinstance(found, list) or not all(map(_is_pseudonym, found)):
+        raise InvalidInput(f"{path} holds something else than pseudonyms, each {2 * _LENGTH} digits of 0-9a-f: refused")
+    if any(one >= other for one, other in pairwise(found)):
+        raise InvalidInput(f"the pseudonyms in {path} do not ascend, or one is there twice: refused")
     return record
+
+
+def _is_pseudonym(value: object) -> bool:
+    """Whether it is in the one spelling that a pseudonym has: another would count as another person."""
+    return isinstance(value, str) and _PSEUDONYM.fullmatch(value) is not None
