@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 from dpregress import ApproxDP, SQLiteLedger
+from dpregress.cli import main
 from dpregress.errors import InvalidInput
 from dpregress.parties import Alignment, load_joint
 from dpregress.parties.align import row_order
@@ -151,6 +154,33 @@ def test_release_is_made_once(study: tuple[Path, list[Path]], capsys: Capture) -
     kept.unlink()
     assert "charged before" in refused(capsys, *release(folder, "clinic"))
     assert len(SQLiteLedger(folder / "clinic.db", "clinic").charges) == 1
+
+
+def test_two_at_once_release_once(tmp_path: Path, capsys: Capture, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both stand before the ledger when neither is charged: two different noisy copies would cost as one."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    open_ledgers(tmp_path)
+    for party in PARTIES:
+        ok(capsys, *step(tmp_path, "align", party))
+    together, reserve = threading.Barrier(2), SQLiteLedger.reserve
+
+    def wait(self: SQLiteLedger, *arguments: Any, **options: Any) -> Any:
+        together.wait(60)
+        return reserve(self, *arguments, **options)
+
+    def attempt(_: int) -> int:
+        try:
+            main(["vertical", *map(str, release(tmp_path, "clinic"))])
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        return 0
+
+    monkeypatch.setattr(SQLiteLedger, "reserve", wait)
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(attempt, range(2))) == [0, 2]
+    assert "charged before" in capsys.readouterr().err
+    assert len(SQLiteLedger(tmp_path / "clinic.db", "clinic").charges) == 1
 
 
 def test_inspect(study: tuple[Path, list[Path]], capsys: Capture) -> None:

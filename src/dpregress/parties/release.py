@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import Composed, Ledger, MemoryLedger, PrivacyStatement, Relation, decode
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
 from dpregress.mechanisms import SecureSource
 from dpregress.mechanisms.mixing import derived_key, keystream, mixing_of
 from dpregress.parties.align import Alignment
@@ -62,20 +62,6 @@ def ledger_note(agreed: Agreement) -> str:
     return f"vertical release for {agreed.plan.study}, agreement {agreed.digest[:16]}"
 
 
-def check_unpaid(ledger: Ledger, agreed: Agreement) -> None:
-    """Refuse to release again what was charged before: its noise must be the same, and the file is gone.
-
-    Raises
-    ------
-    LedgerError
-    """
-    if any(charge.note == ledger_note(agreed) for charge in ledger.charges):
-        raise LedgerError(
-            "this release was charged before and its file is not in --keys: restore the file, "
-            "or agree on a new plan and pay again"
-        )
-
-
 def make_release(
     agreed: Agreement,
     party: str,
@@ -115,9 +101,14 @@ def make_release(
     ledger = ledger if ledger is not None and not alignment.mock else MemoryLedger(terms.promise)
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
-    check_unpaid(ledger, agreed)
     mixing = mixing_of(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
-    reservation = ledger.reserve(terms.promise, note=ledger_note(agreed))
+    try:  # once: to release again would be other noise on the same rows, for one charge
+        reservation = ledger.reserve(terms.promise, note=ledger_note(agreed), once=True)
+    except ChargedBefore as error:
+        raise LedgerError(
+            "this release was charged before and its file is not in --keys: restore the file, "
+            "or agree on a new plan and pay again"
+        ) from error
     door = Door(Vertical(), PrivateRows(ArraySource(rows)), SecureSource(), reservation)
     release = release_party(door, first_frame(terms), terms.promise, mixing)
     return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
