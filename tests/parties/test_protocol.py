@@ -410,3 +410,50 @@ def test_keys_are_for_their_owner(tmp_path: Path, capsys: Capture, seed: int) ->
     before = [path.read_bytes() for path in secrets]
     ok(capsys, "sign", tmp_path / "shared/plan.json", "--party", "lab", "--keys", tmp_path / "lab-keys")
     assert [path.read_bytes() for path in secrets] == before
+
+
+def test_pseudonyms_are_for_their_owner(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """The folder that is made for them too; one that is there keeps its mode."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    ok(capsys, *step(tmp_path, "align", "clinic"))
+    exchange = tmp_path / "exchange"
+    assert exchange.stat().st_mode & 0o777 == 0o700
+    assert (exchange / "clinic.pseudonyms.json").stat().st_mode & 0o777 == 0o600
+    exchange.chmod(0o750)
+    ok(capsys, *step(tmp_path, "align", "clinic"))
+    assert exchange.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_signature_is_not_replaced_by_anothers(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """Whoever can write to the folder would otherwise take a party's place; a new plan is signed anew."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    plan, signature = tmp_path / "shared/plan.json", tmp_path / "shared/lab.signature.json"
+    before = signature.read_bytes()
+    mine, others = (("sign", plan, "--party", "lab", "--keys", tmp_path / keys) for keys in ("lab-keys", "clinic-keys"))
+    assert "with other keys" in refused(capsys, *others)
+    assert signature.read_bytes() == before
+    assert "with other keys" in refused(capsys, *others[:-1], tmp_path / "new-keys")
+    assert not (tmp_path / "new-keys").exists()
+    ok(capsys, *mine)
+    signature.write_text("{")
+    ok(capsys, *others)
+    plan.write_text(plan.read_text().replace('"n": 400', '"n": 401'))
+    ok(capsys, *mine)
+    assert "with other keys" in refused(capsys, *others)
+
+
+@pytest.mark.parametrize("lost", ["plan", "party", "public_key", "seed_commitment", "signature"])
+def test_a_signature_that_lacks_something(lost: str, tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """One line, also where the party signed the lack itself."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    path = tmp_path / "shared/lab.signature.json"
+    record = json.loads(path.read_text())
+    if lost == "signature":
+        del record[lost]
+        path.write_text(json.dumps(record))
+    else:
+        resigned(tmp_path, "lab", path, lambda record: record.pop(lost))
+    assert "lab.signature.json" in refused(capsys, *step(tmp_path, "align", "clinic"))

@@ -85,6 +85,8 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
 def sign(plan_file: Path, party: str, keys: Path) -> None:
     """Sign PLAN as a party, beside it, committing to a share of the mixing seed.
 
+    A signature of the same plan with other keys is not replaced.
+
     \b
     Example:
       dpregress vertical sign shared/plan.json --party clinic --keys clinic-keys
@@ -92,11 +94,14 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
     from dpregress.cli.output import write_all
     from dpregress.parties import load_plan, new_identity, open_identity, signature_text
     from dpregress.parties.keys import has_identity
+    from dpregress.parties.plan import check_unsigned
 
     made = load_plan(plan_file)
     made.party(party)
-    identity = open_identity(keys) if has_identity(keys) else new_identity(keys)
     name = _SIGNATURE.format(party)
+    known = open_identity(keys) if has_identity(keys) else None
+    check_unsigned(made, party, known, plan_file.parent / name)
+    identity = known or new_identity(keys)
     write_all(plan_file.parent, {name: signature_text(made, party, identity)})
     signed = [terms.name for terms in made.parties if (plan_file.parent / _SIGNATURE.format(terms.name)).exists()]
     click.echo(f"{party} has signed: {name}. Signed by {', '.join(signed)} of {len(made.parties)} parties.")
@@ -115,8 +120,9 @@ def align(
 ) -> None:
     """Write the keyed pseudonyms of the people in DATA, for the other parties, and check theirs once all are there.
 
-    Tells the other parties which pseudonyms this one holds, and reveals its share of the mixing seed. Run it again
-    when the others have: it then says whether all agree on the same people.
+    Tells the other parties which pseudonyms this one holds, and so whether it holds anybody whose identifiers they
+    can guess, and reveals its share of the mixing seed. Run it again when the others have: it then says whether all
+    agree on the same people. The file is readable by its owner alone: pass it on to parties only.
 
     \b
     Example:
@@ -135,7 +141,8 @@ def align(
     check_key(agreed, key)
     identity = open_identity(keys)
     pseudonyms = _pseudonyms(agreed, party, data, key, mock)
-    write_all(exchange, {_PSEUDONYMS.format(party): pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)})
+    text = pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)
+    write_all(exchange, {_PSEUDONYMS.format(party): text}, private=True)
     files = {terms.name: exchange / _PSEUDONYMS.format(terms.name) for terms in agreed.plan.parties}
     waiting = [name for name, path in files.items() if not path.exists()]
     if waiting:
@@ -209,7 +216,7 @@ def release(
     rows = in_order(mock_rows(agreed, party) if mock else _design(terms, data), order)
     check = order_check(people, key, pseudonyms, order)
     text = make_release(agreed, party, identity, people, rows, check, ledger)
-    write_all(keys, {kept.name: text})
+    write_all(keys, {kept.name: text}, private=True)
     write_all(out, {name: text})
     spent = (
         "Invented rows: nothing charged." if mock else f"Charged epsilon = {terms.budget.epsilon0:g} to {ledger_file}."

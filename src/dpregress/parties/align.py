@@ -1,8 +1,9 @@
 """Agreeing on the people: keyed pseudonyms, one order for all, and a commitment to it.
 
 A pseudonym is HMAC-SHA-256 of the normalised identifiers under a key that parties share and the analyst
-never has. Parties exchange sorted lists of pseudonyms, so that each party learns which of its people the others
-hold: that, and only that, is what alignment tells the parties of each other.
+never has. Parties exchange sorted lists of pseudonyms. Each party learns which of its people the others hold, how many
+they hold, and, since it has the key, whether they hold anybody whose identifiers it can guess: identifiers of few
+possible values, such as names or insurance numbers, can all be tried.
 """
 
 from __future__ import annotations

@@ -215,6 +215,26 @@ def signature_text(plan: Plan, party: str, identity: Identity) -> str:
     return signed(record, identity.private_key)
 
 
+def check_unsigned(plan: Plan, party: str, identity: Identity | None, path: Path) -> None:
+    """Refuse to replace a signature of this plan that was made with other keys: it may be another institution's.
+
+    None are keys that have yet to be made.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not path.exists():
+        return
+    try:
+        found = _signature(path)
+    except InvalidInput:
+        return  # a damaged one binds nobody
+    own = None if identity is None else (identity.public_key, identity.commitment)
+    if found["plan"] == digest(plan.encode()) and (found["public_key"], found["seed_commitment"]) != own:
+        raise InvalidInput(f"{path} signs this plan for {party} with other keys: use those, or remove it first")
+
+
 def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     """Check that every party has signed this plan.
 
@@ -230,8 +250,7 @@ def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     """
     records = {}
     for path in signatures:
-        record = load(path, _SIGNATURE)
-        check_signature(record, str(record.get("public_key")), str(path))
+        record = _signature(path)
         if record["plan"] != digest(plan.encode()):
             raise InvalidInput(f"{path} signs another plan than this one: ask {record['party']} to sign again")
         if record["party"] in records:
@@ -244,6 +263,15 @@ def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     commitments = {name: str(records[name]["seed_commitment"]) for name in records}
     whole = {"plan": plan.encode(), "keys": keys, "commitments": commitments}
     return Agreement(plan, keys, commitments, digest(whole))
+
+
+def _signature(path: str | Path) -> dict[str, Any]:
+    """A signature that verifies under the key in it, with all that it must hold."""
+    record = load(path, _SIGNATURE)
+    check_signature(record, str(record.get("public_key")), str(path))
+    if not all(isinstance(record.get(name), str) for name in ("plan", "party", "public_key", "seed_commitment")):
+        raise InvalidInput(f"{path} does not hold what a signature holds: refused")
+    return record
 
 
 def _plan(record: Mapping[str, Any], where: str) -> Plan:
