@@ -313,7 +313,7 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     from dpregress import __version__
     from dpregress.cli.output import check_out, number, print_table, write_all
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.vertical import joint_coefficients, logistic
+    from dpregress.estimators.vertical import joint_coefficients
     from dpregress.parties import load_joint
     from dpregress.releases.files import ResponseModel, model_text, privacy_text
 
@@ -321,12 +321,9 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     check_out(out, names, overwrite=overwrite)
     joined = load_joint(joint_file)
     others = [name for name in joined.joint.moments.frame.features if name != target]
-    found, moments = joint_coefficients(joined.joint, target, split_names(features) or others)
-    response = ResponseModel()
-    if levels is not None:
-        lower, upper = _levels(levels)
-        found = logistic(found, lower, upper)
-        response = ResponseModel("binomial", "logit", (f"{lower:g}", f"{upper:g}"))
+    ends = None if levels is None else _levels(levels)
+    found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
+    response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()
     software = f"dpregress {__version__}"
     texts = (model_text(found, joined.person, moments, software=software, response=response),)
     write_all(out, dict(zip(names, (*texts, privacy_text(joined.person, software=software)), strict=True)))
