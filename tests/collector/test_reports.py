@@ -15,11 +15,19 @@ from scipy.stats import chi2
 from dpregress import LocalGLM, PublicMoments, SQLiteLedger
 from dpregress.accounting import GDP, Composed, MemoryLedger, PureDP
 from dpregress.collector import Report, Study, client, device_report
-from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, SeededNoiseWarning
+from dpregress.errors import (
+    BudgetExceeded,
+    ChargedBefore,
+    DPRegressError,
+    InvalidInput,
+    LedgerError,
+    SeededNoiseWarning,
+)
 from dpregress.mechanisms import SeededSource
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.trust import Door, Local
+from tests.support import spoilt
 
 NAMES = ("age", "dose")
 MESSAGES = ("unit-vector", "gaussian", "joint")
@@ -99,6 +107,19 @@ def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match="cannot be read"):
         Study.load(tmp_path / "f")
+
+
+@every_message
+def test_hostile_studies(message: str, seed: int) -> None:
+    """Every place of a study spoilt in every way: refused in one line, or a study that devices can answer."""
+    source = SeededSource(np.random.default_rng(seed))
+    for record in spoilt(json.loads(study_of(message, seed).text())):
+        try:
+            found = Study.read(json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n")
+        except DPRegressError as refusal:
+            assert "\n" not in str(refusal), record
+        else:
+            assert found.admits(found.answer(np.array([50.0, 2.5]), 1.0, source)), record
 
 
 # ------------------------------------------------------------------ reports

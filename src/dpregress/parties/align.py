@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms.mixing import derived_key
-from dpregress.parties.documents import check_signature, keyed, load, signed
+from dpregress.parties.documents import MALFORMED, check_signature, keyed, load, signed
 from dpregress.parties.keys import Identity, committed
 from dpregress.parties.plan import Agreement
 from dpregress.releases import Matrix
@@ -188,7 +188,7 @@ def _record(agreed: Agreement, party: str, path: str | Path) -> dict[str, Any]:
     try:
         share = bytes.fromhex(record["seed_share"])
         mock, found = record["mock"], record["pseudonyms"]
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise InvalidInput(f"{path} does not hold what a list of pseudonyms holds: {error}") from error
     if committed(share) != agreed.commitments[party]:
         raise InvalidInput(f"{path} reveals another seed share than {party} committed to: refused")
