@@ -457,3 +457,15 @@ def test_a_signature_that_lacks_something(lost: str, tmp_path: Path, capsys: Cap
     else:
         resigned(tmp_path, "lab", path, lambda record: record.pop(lost))
     assert "lab.signature.json" in refused(capsys, *step(tmp_path, "align", "clinic"))
+
+
+def test_invented_people_do_not_replace_real_ones(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """The other way round is how a rehearsal becomes a study."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    ok(capsys, *step(tmp_path, "align", "lab", "--mock"))
+    ok(capsys, *step(tmp_path, "align", "lab", "--mock"))
+    ok(capsys, *step(tmp_path, "align", "lab"))
+    before = (tmp_path / "exchange/lab.pseudonyms.json").read_bytes()
+    assert "holds real people" in refused(capsys, *step(tmp_path, "align", "lab", "--mock"))
+    assert (tmp_path / "exchange/lab.pseudonyms.json").read_bytes() == before

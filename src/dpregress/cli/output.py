@@ -72,7 +72,7 @@ def write_all(folder: Path, texts: Mapping[str, str], *, private: bool = False) 
                 (Path(staging) / name).replace(folder / name)
     except (OSError, ValueError) as error:
         raise OutputError(
-            f"cannot write to {folder}: {_reason(error)}; a budget that was charged stays charged"
+            f"cannot write to {folder}: {_reason(error)}; if a budget was charged, it stays charged"
         ) from error
 
 

@@ -122,7 +122,8 @@ def align(
 
     Tells the other parties which pseudonyms this one holds, and so whether it holds anybody whose identifiers they
     can guess, and reveals its share of the mixing seed. Run it again when the others have: it then says whether all
-    agree on the same people. The file is readable by its owner alone: pass it on to parties only.
+    agree on the same people. The file is readable by its owner alone: pass it on to parties only. Invented people
+    never replace real ones.
 
     \b
     Example:
@@ -132,7 +133,7 @@ def align(
     from dpregress.cli.output import write_all
     from dpregress.parties import align as aligned
     from dpregress.parties import open_identity, pseudonym_file
-    from dpregress.parties.align import check_key
+    from dpregress.parties.align import check_key, check_not_real
     from dpregress.parties.keys import read_secret
 
     agreed = _agreement(plan_file)
@@ -141,6 +142,8 @@ def align(
     check_key(agreed, key)
     identity = open_identity(keys)
     pseudonyms = _pseudonyms(agreed, party, data, key, mock)
+    if mock:
+        check_not_real(exchange / _PSEUDONYMS.format(party))
     text = pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)
     write_all(exchange, {_PSEUDONYMS.format(party): text}, private=True)
     files = {terms.name: exchange / _PSEUDONYMS.format(terms.name) for terms in agreed.plan.parties}
@@ -305,6 +308,9 @@ def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
 def fit(joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool) -> None:
     """Regress a column of JOINT on others: free, as often as you like.
+
+    To predict for tables in which columns have levels, give `dpregress predict` a --schema of these columns: a joint
+    release knows indicators such as smoker=yes alone.
 
     \b
     Example:

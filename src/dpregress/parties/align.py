@@ -106,6 +106,17 @@ def pseudonym_file(
     return signed(record, identity.private_key)
 
 
+def check_not_real(path: Path) -> None:
+    """Refuse to replace a list of real people by invented ones."""
+    if path.exists():
+        try:
+            real = load(path, _FORMAT).get("mock") is not True
+        except InvalidInput:
+            return  # a damaged one is nobody's list
+        if real:
+            raise InvalidInput(f"{path} holds real people: give invented ones another --exchange")
+
+
 def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Alignment:
     """Put the parties' lists together by the plan's rule.
 
