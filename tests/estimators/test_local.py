@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from dpregress import Categorical, LocalGLM, Numeric, PublicMoments, Schema
-from dpregress.accounting import GDP, ApproxDP, PureDP, Relation
+from dpregress.accounting import ApproxDP, PureDP, Relation
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.queries.responses import LINKS, LOSSES, MeanResponse

@@ -377,4 +377,4 @@ def _check_terms(plan: Plan) -> None:
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     known_in(value, ("epsilon", "delta", "columns"), where)
-    return value
+    return dict(value)
