@@ -218,7 +218,6 @@ def test_a_ledger_pays_for_one_report(message: str, seed: int, tmp_path: Path) -
 
 def test_every_cell_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers, text, gaps and what cannot be read go through the same functions, and numbers stay what they are."""
-    seen: list[list[str]] = []
     study = study_of("gaussian", seed)
 
     def traced(row: list[Any]) -> list[str]:
@@ -235,11 +234,11 @@ def test_every_cell_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPa
             sys.setprofile(None)
         return calls
 
-    for row in ([1.0, 2.0, 1.0], [1.5, None, 1], ["x", "2", True], [10**400, math.nan, math.inf]):
-        seen.append(traced(row))
+    rows: list[list[Any]] = [[1.0, 2.0, 1.0], [1.5, None, 1], ["x", "2", True], [10**400, math.nan, math.inf]]
+    seen = [traced(row) for row in rows]
     assert all(one == seen[0] for one in seen)
     caught: list[Vector] = []
-    monkeypatch.setattr(Study, "answer", lambda self, x, y, source: caught.append([*x, y]) or np.zeros(3, np.int32))
+    monkeypatch.setattr(Study, "answer", lambda _, x, y, __: caught.append([*x, y]) or np.zeros(3, np.int32))
     rng = np.random.default_rng(seed)
     cells = [*rng.normal(size=200) * 10.0 ** rng.integers(-300, 300, 200), 5e-324, 2.0**53 + 2, -0.0, 1e308]
     for cell in cells:
