@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -65,3 +66,34 @@ def write_csv(path: Path, columns: Sequence[str], *values: np.ndarray) -> Path:
     lines += [",".join(repr(float(cell)) for cell in row) for row in zip(*values, strict=True)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+HUGE = 10**400
+#: What no term of any document is.
+WILD: tuple[Any, ...] = (HUGE, -HUGE, 1e999, True, None, "", "x", "\ud800", "\x1b[2J", [], [[]], {}, [HUGE], -1, 0, 1.5)
+
+
+def places(record: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document, outermost first; of a list the first item stands for all."""
+    if isinstance(record, dict):
+        inner = [(key, value) for key, value in record.items()]
+    else:
+        inner = list(enumerate(record[:1])) if isinstance(record, list) else []
+    return [*([path] if path else []), *(each for key, value in inner for each in places(value, (*path, key)))]
+
+
+def spoilt(record: Any) -> list[Any]:
+    """The document with each of its places taken away, and set to each wild value."""
+    found = []
+    for path in places(record):
+        for value in (..., *WILD):
+            made = copy.deepcopy(record)
+            at = made
+            for key in path[:-1]:
+                at = at[key]
+            if value is ...:
+                del at[path[-1]]
+            else:
+                at[path[-1]] = value
+            found.append(made)
+    return found

@@ -13,6 +13,7 @@
     ├── SourceError                   private rows could not be read to their end; what was charged stays charged
     ├── OutputError                   results could not be written; what was charged stays charged
     └── LedgerError                   no such ledger or budget, or a file that is not one
+        └── ChargedBefore             what is released once was charged before
 
 None of them ever depends on the value of a private cell: an error is an output too.
 """
@@ -60,6 +61,10 @@ class OutputError(DPRegressError):
 
 class LedgerError(DPRegressError):
     """A ledger or a budget that does not exist, exists already, or a file that is not a ledger."""
+
+
+class ChargedBefore(LedgerError):
+    """A release that is made once was charged before; nothing was charged again."""
 
 
 class SeededNoiseWarning(UserWarning):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Event, Ledger, MemoryLedger, PureDP, Relation, SQLiteLedger
-from dpregress.errors import BudgetExceeded, LedgerError
+from dpregress.errors import BudgetExceeded, ChargedBefore, LedgerError
 
 Open = Callable[[Event], Ledger]
 
@@ -33,6 +34,26 @@ def test_charges_are_kept_in_order(opened: Open) -> None:
     assert [(charge.event, charge.note) for charge in ledger.charges] == [(GDP(0.6), "first"), (GDP(0.8), "second")]
     assert all(datetime.fromisoformat(charge.charged).tzinfo is not None for charge in ledger.charges)
     assert ledger.spent.mu == pytest.approx(1.0)
+
+
+def test_a_note_is_charged_once(opened: Open) -> None:
+    """Equal notes are refused where once is asked for, and only there, among any number of threads."""
+    ledger = opened(GDP(100.0))
+    start = threading.Barrier(8)
+
+    def attempt(_: int) -> bool:
+        start.wait()
+        try:
+            ledger.reserve(GDP(1.0), note="a release", once=True)
+        except ChargedBefore:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(8))) == 1
+    ledger.reserve(GDP(1.0), note="another", once=True)
+    ledger.reserve(GDP(1.0), note="a release")
+    assert [charge.note for charge in ledger.charges] == ["a release", "another", "a release"]
 
 
 def test_a_refused_charge_leaves_no_trace(opened: Open) -> None:

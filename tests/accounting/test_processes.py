@@ -26,6 +26,22 @@ for _ in range(25):
 print(granted)
 """
 
+ONCE = """
+import sys
+from dpregress.accounting import GDP, SQLiteLedger
+from dpregress.errors import ChargedBefore
+
+ledger = SQLiteLedger(sys.argv[1], "people")
+granted = 0
+for release in range(25):
+    try:
+        ledger.reserve(GDP(1.0), note=str(release), once=True)
+    except ChargedBefore:
+        continue
+    granted += 1
+print(granted)
+"""
+
 CHARGES = """
 import sys, time
 from dpregress.accounting import GDP, SQLiteLedger
@@ -89,3 +105,12 @@ def test_a_process_killed_while_charging_loses_nothing_it_acknowledged(tmp_path:
     assert kept[: len(acknowledged)] == acknowledged
     assert len(kept) <= len(acknowledged) + 1  # the one that was written but not yet acknowledged
     SQLiteLedger(path, "people").reserve(GDP(1.0))
+
+
+def test_processes_charge_a_note_once_between_them(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = SQLiteLedger.create(path, "people", GDP(100.0))
+    processes = [run(ONCE, path) for _ in range(3)]
+    outputs = [process.communicate(timeout=100)[0] for process in processes]
+    assert sum(map(int, outputs)) == 25
+    assert sorted(int(charge.note) for charge in ledger.charges) == list(range(25))

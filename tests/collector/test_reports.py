@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,22 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpregress import LocalGLM, PublicMoments
-from dpregress.accounting import GDP, MemoryLedger, PureDP
-from dpregress.collector import Report, Study, device_report
-from dpregress.errors import InvalidInput, SeededNoiseWarning
+from dpregress import LocalGLM, PublicMoments, SQLiteLedger
+from dpregress.accounting import GDP, Composed, MemoryLedger, PureDP
+from dpregress.collector import Report, Study, client, device_report
+from dpregress.errors import (
+    BudgetExceeded,
+    ChargedBefore,
+    DPRegressError,
+    InvalidInput,
+    LedgerError,
+    SeededNoiseWarning,
+)
 from dpregress.mechanisms import SeededSource
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.trust import Door, Local
+from tests.support import spoilt
 
 NAMES = ("age", "dose")
 MESSAGES = ("unit-vector", "gaussian", "joint")
@@ -100,6 +109,20 @@ def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
         Study.load(tmp_path / "f")
 
 
+@every_message
+def test_hostile_studies(message: str, seed: int) -> None:
+    """Every place of a study spoilt in every way: refused in one line, or a study that devices can answer."""
+    source = SeededSource(np.random.default_rng(seed))
+    for record in spoilt(json.loads(study_of(message, seed).text())):
+        said, found = "", None
+        try:
+            found = Study.read(json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n")
+        except DPRegressError as refusal:
+            said = str(refusal)
+        assert "\n" not in said, record
+        assert found is None or found.admits(found.answer(np.array([50.0, 2.5]), 1.0, source)), record
+
+
 # ------------------------------------------------------------------ reports
 
 
@@ -156,6 +179,71 @@ def test_a_row_has_the_studys_columns(seed: int) -> None:
     for row in ({"dose": 1.0, "y": 0}, {"dose": 1.0, "y": 0, "age": 40, "name": 1}, [1.0, 2.0], [1.0, 2.0, 3.0, 4.0]):
         with pytest.raises(InvalidInput, match="this study asks for"):
             device_report(row, study)
+
+
+class Counted:
+    """A cell that says how often it was read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def __float__(self) -> float:
+        self.reads += 1
+        return 1.0
+
+
+@every_message
+def test_a_ledger_pays_for_one_report(message: str, seed: int, tmp_path: Path) -> None:
+    """Charged once for a study, before the row is looked at; another study is charged beside it."""
+    study, other = study_of(message, seed), study_of(message, seed + 1)
+    SQLiteLedger.create(tmp_path / "device.db", "mine", Composed.of([study.spend, other.spend]), unit="user")
+    ledger = SQLiteLedger(tmp_path / "device.db", "mine")
+    for wrong in ({"row": [1.0, 2.0]}, {"row": [1.0, 2.0, 1.0], "token": b"short"}):
+        with pytest.raises(InvalidInput):
+            device_report(study=study, ledger=ledger, **wrong)
+    assert ledger.charges == ()
+    device_report([50.0, 2.5, 1.0], study, ledger=ledger)
+    assert [charge.event for charge in ledger.charges] == [study.spend]
+    cell = Counted()
+    with pytest.raises(ChargedBefore):
+        device_report([50.0, 2.5, cell], study, ledger=SQLiteLedger(tmp_path / "device.db", "mine"))
+    assert cell.reads == 0
+    device_report([50.0, 2.5, cell], other, ledger=ledger)
+    assert cell.reads == 1
+    with pytest.raises(BudgetExceeded):
+        device_report([50.0, 2.5, 1.0], study_of(message, seed + 2), ledger=ledger)
+    with pytest.raises(LedgerError, match="one user"):
+        device_report([1.0, 2.0, 1.0], study, ledger=MemoryLedger(study.spend, unit="hospital"))
+
+
+def test_every_cell_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers, text, gaps and what cannot be read go through the same functions, and numbers stay what they are."""
+    study = study_of("gaussian", seed)
+
+    def traced(row: list[Any]) -> list[str]:
+        calls: list[str] = []
+
+        def call(frame: Any, event: str, _: Any) -> None:
+            if event == "call" and frame.f_code.co_filename == client.__file__:
+                calls.append(f"{frame.f_code.co_name}:{frame.f_lineno}")
+
+        sys.setprofile(call)
+        try:
+            device_report(row, study)
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    rows: list[list[Any]] = [[1.0, 2.0, 1.0], [1.5, None, 1], ["x", "2", True], [10**400, math.nan, math.inf]]
+    seen = [traced(row) for row in rows]
+    assert all(one == seen[0] for one in seen)
+    caught: list[Vector] = []
+    monkeypatch.setattr(Study, "answer", lambda _, x, y, __: caught.append([*x, y]) or np.zeros(3, np.int32))
+    rng = np.random.default_rng(seed)
+    cells = [*rng.normal(size=200) * 10.0 ** rng.integers(-300, 300, 200), 5e-324, 2.0**53 + 2, -0.0, 1e308]
+    for cell in cells:
+        device_report([cell, 3, np.float64(cell)], study)
+    np.testing.assert_array_equal(np.array(caught), [[cell, 3, cell] for cell in cells])
 
 
 # ------------------------------------------------------------------ one law

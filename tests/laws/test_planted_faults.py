@@ -291,9 +291,9 @@ def everything_covered(patch: Patch) -> None:
 def charge_kept_after_refusal(patch: Patch) -> None:
     append = MemoryLedger._append
 
-    def append_first(self: MemoryLedger, event: Any, note: str) -> None:
+    def append_first(self: MemoryLedger, event: Any, note: str, *, once: bool = False) -> None:
         try:
-            append(self, event, note)
+            append(self, event, note, once=once)
         except Exception:
             self._charges.append(Charge(event, note, ""))
             raise

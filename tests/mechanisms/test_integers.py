@@ -10,11 +10,12 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import chi2
 
-from dpregress.accounting import GDP
+from dpregress.accounting import GDP, ApproxDP, integer_gaussian_promise
+from dpregress.accounting.calibrate import SMALLEST_INTEGER_SCALE, integer_slack
 from dpregress.errors import UnsafeNoise
 from dpregress.mechanisms import IntegerGaussian, NoiseSource, SecureSource, SeededSource
 from dpregress.mechanisms.base import row_map_of
-from dpregress.mechanisms.integers import SMALLEST_SCALE, sensitivity
+from dpregress.mechanisms.integers import sensitivity
 from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
 from tests import registry
 from tests.registry import FRAMES
@@ -45,7 +46,7 @@ def test_neighbours_on_the_grid(make: Any, name: str, mu: float, seed: int) -> N
     rng = np.random.default_rng(seed)
     query = make(FRAMES[name](rng))
     device = IntegerGaussian.for_query(query, GDP(mu))
-    assert device.scale >= SMALLEST_SCALE
+    assert device.scale >= SMALLEST_INTEGER_SCALE
     assert sensitivity(query, device.bits) <= mu * device.scale
     assert device.scale * mu <= 1.01 * math.ldexp(query.replacement(), device.bits)
     rows = [registry.extremal_rows(query), registry.tame_rows(rng, query.frame, 60), registry.wild_rows(rng, 60)]
@@ -76,3 +77,17 @@ def test_coarse_noise_is_refused(seed: int) -> None:
         IntegerGaussian.for_query(query, GDP(1e5))
     with pytest.raises(UnsafeNoise, match="finer grid"):
         SecureSource().add_integer_gaussian(np.zeros(3, dtype=np.int64), 0)
+
+
+@pytest.mark.parametrize("size", [3, 231])
+@pytest.mark.parametrize("delta", [1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 14.0, 16.5, 20.0, 1000.0])
+def test_delta_covers_the_integers(epsilon: float, delta: float, size: int) -> None:
+    """The stated delta holds with the slack of integer noise in it, or there is no promise."""
+    spend = integer_gaussian_promise(ApproxDP(epsilon, delta), size)
+    slack = integer_slack(epsilon, size)
+    if spend is None:
+        assert slack > delta / 2
+    else:
+        assert spend.delta(epsilon) + slack <= delta * (1 + 1e-9)
+        assert spend.mu > 0.9 * ApproxDP(epsilon, delta).gaussian_mu

@@ -11,7 +11,7 @@ from scipy.stats import beta, chi2, ks_2samp
 from dpregress.accounting import PureDP, Relation
 from dpregress.errors import NotAnswered, UnsafeNoise
 from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource, UnitVector
-from dpregress.mechanisms.unit_vector import UNIT_BITS
+from dpregress.mechanisms.unit_vector import UNIT_BITS, _directions
 from dpregress.queries import ClippedScore, Gaussian
 from dpregress.releases import Frame, Matrix, ResponseScale, UnitMessages, Vector
 from dpregress.rows import RawRows
@@ -94,6 +94,25 @@ def test_an_attacker_learns_epsilon_and_no_more(epsilon: float, order: int, seed
     assert math.log(power / level) <= epsilon
     if cap.gamma == 0 or order <= 3:  # the far cap then lies off the near one
         assert math.log(hits[0] / hits[1]) >= 0.6 * epsilon
+
+
+@pytest.mark.parametrize("order", [1, 2, 7, 300])
+@pytest.mark.parametrize("scaled_bound", [False, True])
+def test_directions_have_length_one_at_every_scale(order: int, scaled_bound: bool, seed: int) -> None:
+    """Epsilon rests on it: entries near 1e-162 square to next to nothing, and their norm with them."""
+    rng = np.random.default_rng(seed)
+    for power in (*range(-323, 101), -161.5, -162.5):
+        values = 10.0**power * rng.normal(size=(20, order)) * 10.0 ** rng.uniform(-3, 0, size=(20, order))
+        values[0], values[1, 0], values[2, 0] = 0.0, np.nan, np.inf
+        bound = 10.0**power if scaled_bound and power > -300 else 1.0
+        for uniform in (np.full(20, 1e-9), np.full(20, 1 - 1e-9)):
+            directions = _directions(values, bound, uniform)
+            assert np.abs(np.linalg.norm(directions, axis=1) - 1).max() < 1e-12
+    unit = np.eye(1, order)
+    for uniform, sign in ((0.4, 1.0), (0.6, -1.0)):
+        np.testing.assert_array_equal(_directions(0 * unit, 1.0, np.array([uniform])), sign * unit)
+        np.testing.assert_array_equal(_directions(1e-3 * unit, 1.0, np.array([uniform])), sign * unit)
+        np.testing.assert_array_equal(_directions(unit, 1.0, np.array([uniform])), unit)
 
 
 def test_the_stated_second_moment(seed: int) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,10 @@ import numpy as np
 import pytest
 
 from dpregress import ApproxDP, SQLiteLedger
-from dpregress.parties import load_joint
+from dpregress.cli import main
+from dpregress.errors import InvalidInput
+from dpregress.parties import Alignment, load_joint
+from dpregress.parties.align import row_order
 from dpregress.parties.documents import signed
 from dpregress.parties.keys import open_identity
 from dpregress.releases.files import load_model, load_moments
@@ -151,6 +156,33 @@ def test_release_is_made_once(study: tuple[Path, list[Path]], capsys: Capture) -
     assert len(SQLiteLedger(folder / "clinic.db", "clinic").charges) == 1
 
 
+def test_two_at_once_release_once(tmp_path: Path, capsys: Capture, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both stand before the ledger when neither is charged: two different noisy copies would cost as one."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    open_ledgers(tmp_path)
+    for party in PARTIES:
+        ok(capsys, *step(tmp_path, "align", party))
+    together, reserve = threading.Barrier(2), SQLiteLedger.reserve
+
+    def wait(self: SQLiteLedger, *arguments: Any, **options: Any) -> Any:
+        together.wait(60)
+        return reserve(self, *arguments, **options)
+
+    def attempt(_: int) -> int:
+        try:
+            main(["vertical", *map(str, release(tmp_path, "clinic"))])
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        return 0
+
+    monkeypatch.setattr(SQLiteLedger, "reserve", wait)
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(attempt, range(2))) == [0, 2]
+    assert "charged before" in capsys.readouterr().err
+    assert len(SQLiteLedger(tmp_path / "clinic.db", "clinic").charges) == 1
+
+
 def test_inspect(study: tuple[Path, list[Path]], capsys: Capture) -> None:
     """Words, numbers and guarantees; no pseudonym is in the file."""
     folder, files = study
@@ -282,6 +314,41 @@ def test_alignment_refusals(tmp_path: Path, capsys: Capture, seed: int) -> None:
     assert "signs another plan" in refused(capsys, *step(tmp_path, "align", "clinic"))
 
 
+@pytest.mark.parametrize("again", ["spaces", "upper case", "same", "order", "number", "text", "none", "share"])
+def test_a_pseudonym_has_one_spelling(again: str, tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """One person under 40 names would stand in 40 rows of the honest parties' mixtures, for one charge."""
+    write_study(tmp_path, np.random.default_rng(seed), people="any", missing=39)
+    agree(capsys, tmp_path)
+    for party in PARTIES:
+        step_said = ok(capsys, *step(tmp_path, "align", party))
+    assert "agree on 439 people" in step_said
+    listed = tmp_path / "exchange/lab.pseudonyms.json"
+    names = json.loads(listed.read_text())["pseudonyms"]
+    victim = next(name for name in names if any(letter in "abcdef" for letter in name[2:]))
+    forged: Any = {
+        "spaces": [victim[:2] + " " * i + victim[2:] for i in range(40)],
+        "upper case": sorted([*names, victim.upper()]),
+        "same": sorted([*names, victim]),
+        "order": names[::-1],
+        "number": [*names, 7],
+        "text": "".join(names),
+        "none": None,
+        "share": names,
+    }[again]
+    change = {"pseudonyms": forged, **({"seed_share": 7} if again == "share" else {})}
+    resigned(tmp_path, "lab", listed, lambda record: record.update(change))
+    open_ledgers(tmp_path)
+    assert "lab.pseudonyms.json" in refused(capsys, *release(tmp_path, "clinic"))
+    assert not SQLiteLedger(tmp_path / "clinic.db", "clinic").charges
+
+
+def test_no_row_stands_in_two_places() -> None:
+    people = Alignment((b"a", b"b", b"a"), b"", "", mock=False)
+    assert row_order(people, [b"b"]).tolist() == [-1, 0, -1]
+    with pytest.raises(InvalidInput, match="twice"):
+        row_order(people, [b"b", b"a"])
+
+
 def _after_plan(capsys: Capture, folder: Path) -> str:
     ok(capsys, "plan", folder / "study.toml", "--key", folder / "alignment.key", "--out", folder / "shared")
     return refused(capsys, *step(folder, "align", "clinic"))
@@ -343,3 +410,62 @@ def test_keys_are_for_their_owner(tmp_path: Path, capsys: Capture, seed: int) ->
     before = [path.read_bytes() for path in secrets]
     ok(capsys, "sign", tmp_path / "shared/plan.json", "--party", "lab", "--keys", tmp_path / "lab-keys")
     assert [path.read_bytes() for path in secrets] == before
+
+
+def test_pseudonyms_are_for_their_owner(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """The folder that is made for them too; one that is there keeps its mode."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    ok(capsys, *step(tmp_path, "align", "clinic"))
+    exchange = tmp_path / "exchange"
+    assert exchange.stat().st_mode & 0o777 == 0o700
+    assert (exchange / "clinic.pseudonyms.json").stat().st_mode & 0o777 == 0o600
+    exchange.chmod(0o750)
+    ok(capsys, *step(tmp_path, "align", "clinic"))
+    assert exchange.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_signature_is_not_replaced_by_anothers(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """Whoever can write to the folder would otherwise take a party's place; a new plan is signed anew."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    plan, signature = tmp_path / "shared/plan.json", tmp_path / "shared/lab.signature.json"
+    before = signature.read_bytes()
+    mine, others = (("sign", plan, "--party", "lab", "--keys", tmp_path / keys) for keys in ("lab-keys", "clinic-keys"))
+    assert "with other keys" in refused(capsys, *others)
+    assert signature.read_bytes() == before
+    assert "with other keys" in refused(capsys, *others[:-1], tmp_path / "new-keys")
+    assert not (tmp_path / "new-keys").exists()
+    ok(capsys, *mine)
+    signature.write_text("{")
+    ok(capsys, *others)
+    plan.write_text(plan.read_text().replace('"n": 400', '"n": 401'))
+    ok(capsys, *mine)
+    assert "with other keys" in refused(capsys, *others)
+
+
+@pytest.mark.parametrize("lost", ["plan", "party", "public_key", "seed_commitment", "signature"])
+def test_a_signature_that_lacks_something(lost: str, tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """One line, also where the party signed the lack itself."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    path = tmp_path / "shared/lab.signature.json"
+    record = json.loads(path.read_text())
+    if lost == "signature":
+        del record[lost]
+        path.write_text(json.dumps(record))
+    else:
+        resigned(tmp_path, "lab", path, lambda record: record.pop(lost))
+    assert "lab.signature.json" in refused(capsys, *step(tmp_path, "align", "clinic"))
+
+
+def test_invented_people_do_not_replace_real_ones(tmp_path: Path, capsys: Capture, seed: int) -> None:
+    """The other way round is how a rehearsal becomes a study."""
+    write_study(tmp_path, np.random.default_rng(seed))
+    agree(capsys, tmp_path)
+    ok(capsys, *step(tmp_path, "align", "lab", "--mock"))
+    ok(capsys, *step(tmp_path, "align", "lab", "--mock"))
+    ok(capsys, *step(tmp_path, "align", "lab"))
+    before = (tmp_path / "exchange/lab.pseudonyms.json").read_bytes()
+    assert "holds real people" in refused(capsys, *step(tmp_path, "align", "lab", "--mock"))
+    assert (tmp_path / "exchange/lab.pseudonyms.json").read_bytes() == before

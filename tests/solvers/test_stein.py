@@ -7,10 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpregress.errors import NoScaleWarning
 from dpregress.queries.responses import LINKS, LOSSES, MeanResponse
-from dpregress.solvers.stein import scaled_coefficients, stein_scale
+from dpregress.solvers.stein import logistic_scale, scaled_coefficients, stein_scale
 
 RESPONSES = {**LOSSES, **LINKS}
 
@@ -68,3 +69,26 @@ def test_slopes_are_derivatives(name: str) -> None:
     response, z, step = RESPONSES[name], np.linspace(-3, 3, 61), 1e-6
     numeric = (response.mean(z + step) - response.mean(z - step)) / (2 * step)
     np.testing.assert_allclose(response.slope(z), numeric, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize(("level", "size"), [(0.0, 0.1), (0.5, 1.0), (-3.0, 1.0), (1.0, 3.0)])
+def test_logistic_scale_takes_least_squares_back(level: float, size: float) -> None:
+    """From the mean and the least squares fit of labels with ``P(1) = g(level + size z)``, exactly integrated."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+    weights = weights / weights.sum()
+    chance = expit(level + size * nodes)
+    mean, ordinary = float(weights @ chance), float(weights @ (nodes * chance))
+    scale, found = logistic_scale(mean, ordinary)
+    assert scale.root
+    assert math.isclose(scale.value * ordinary, size, rel_tol=0.02)
+    assert math.isclose(found, level, abs_tol=0.02 * (1 + abs(level)))
+
+
+@pytest.mark.parametrize("mean", [1e-6, 0.5, 1 - 1e-6])
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 0.5, 1e3])
+def test_logistic_scale_is_finite(mean: float, spread: float) -> None:
+    """Labels too rare, or explained too well, for any root."""
+    scale, level = logistic_scale(mean, spread)
+    assert math.isfinite(scale.value)
+    assert math.isfinite(level)
+    assert scale.value > 0

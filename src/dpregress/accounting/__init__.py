@@ -1,6 +1,6 @@
 """Budgets, events and ledgers. Knows no data."""
 
-from dpregress.accounting.calibrate import gaussian_promise, split, zcdp_promise
+from dpregress.accounting.calibrate import gaussian_promise, integer_gaussian_promise, split, zcdp_promise
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
 from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
 from dpregress.accounting.reservation import Reservation
@@ -28,6 +28,7 @@ __all__ = [
     "decode",
     "gaussian_promise",
     "group",
+    "integer_gaussian_promise",
     "split",
     "together",
     "zcdp_promise",

@@ -13,6 +13,10 @@ from dpregress.errors import InvalidInput
 
 #: Far above what a sampler's grid takes of a release (2^-40).
 _SMALLEST_MU = 2.0**-30
+#: Integer noise is at least so many steps wide.
+SMALLEST_INTEGER_SCALE = 2**23
+#: What part of delta integers may take.
+_LARGEST_PART = 0.5
 
 
 def gaussian_promise(budget: Event) -> GDP:
@@ -72,3 +76,20 @@ def zcdp_promise(budget: Event) -> ZCDP:
     # rho below eps, since rho-zCDP implies an epsilon of at least rho
     root = float(brentq(excess, math.log(budget.epsilon0) - 60, math.log(budget.epsilon0), xtol=1e-10))
     return ZCDP(math.exp(root) * (1 - 1e-9))
+
+
+def integer_slack(epsilon: float, size: int) -> float:
+    """What integer noise on ``size`` entries adds to the delta of its mu-GDP (docs/privacy/local-messages.md)."""
+    s = SMALLEST_INTEGER_SCALE
+    return (1 + math.exp(min(epsilon, 700.0))) * size * (0.0202 / s**2 + 0.0158 / s**3)
+
+
+def integer_gaussian_promise(budget: ApproxDP, size: int) -> GDP | None:
+    """The largest mu at which integer Gaussian messages of ``size`` entries are (epsilon, delta)-DP, slack included.
+
+    None where the slack takes more than half of delta, as it does from an epsilon of about 16 on.
+    """
+    left = budget.delta0 - integer_slack(budget.epsilon0, size)
+    if left < (1 - _LARGEST_PART) * budget.delta0:
+        return None
+    return GDP(ApproxDP(budget.epsilon0, left).gaussian_mu)

@@ -388,5 +388,5 @@ def decode(record: Mapping[str, Any]) -> Event:
         if kind == Composed.kind:
             return Composed(tuple(decode(part) for part in fields["parts"]))
         return _KINDS[kind](**{name: float(value) for name, value in fields.items()})
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"not a privacy event: {record!r}") from error

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from typing import Any, Self
 from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation, decode
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
-from dpregress.errors import BudgetExceeded, LedgerError
+from dpregress.errors import BudgetExceeded, ChargedBefore, LedgerError
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
 _VERSION = 1
@@ -79,8 +79,11 @@ class Ledger(ABC):
         """Every charge so far, oldest first."""
 
     @abstractmethod
-    def _append(self, event: Event, note: str) -> None:
-        """Check and append in one atomic step; raise :class:`BudgetExceeded` and leave no trace otherwise."""
+    def _append(self, event: Event, note: str, *, once: bool = False) -> None:
+        """Check and append in one atomic step; raise :class:`BudgetExceeded` and leave no trace otherwise.
+
+        With ``once`` the check is also that no charge bears this note.
+        """
 
     @property
     @abstractmethod
@@ -93,11 +96,18 @@ class Ledger(ABC):
         return Composed.of(charge.event for charge in self.charges)
 
     def reserve(
-        self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, unit: Unit | None = None, note: str = ""
+        self,
+        event: Event,
+        *,
+        relation: Relation = Relation.REPLACE_ONE,
+        unit: Unit | None = None,
+        note: str = "",
+        once: bool = False,
     ) -> Reservation:
         """Charge ``event`` now and hand out the right to draw it.
 
         With a ``unit`` the event is what everything of one unit may cost, and each row's part of it is drawn.
+        With ``once`` a note is charged a single time, whatever other threads and processes do.
 
         Raises
         ------
@@ -105,6 +115,8 @@ class Ledger(ABC):
             When what is left does not cover the event. Nothing is charged then.
         LedgerError
             When the event is about other neighbours, or another unit, than the ledger counts.
+        ChargedBefore
+            With ``once``, when a charge bears the same note. Nothing is charged then.
         """
         if relation is not self.account.relation:
             raise LedgerError(
@@ -113,7 +125,7 @@ class Ledger(ABC):
             )
         if unit is not None:
             unit.check(self.account.unit)
-        self._append(event, note)
+        self._append(event, note, once=once)
         return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
     def _refuse_if_over(self, spent: Composed, event: Event) -> None:
@@ -124,6 +136,10 @@ class Ledger(ABC):
                 f"the budget of {account.dataset!r} is {describe(account.budget)}, {already} is spent; "
                 f"what is left does not cover {describe(event)}: ask for less"
             )
+
+    def _refuse_if_noted(self, charges: Iterable[Charge], note: str) -> None:
+        if any(charge.note == note for charge in charges):
+            raise ChargedBefore(f"the ledger for {self.account.dataset!r} was charged before for {note!r}")
 
     def __copy__(self) -> Self:
         return self
@@ -178,10 +194,12 @@ class MemoryLedger(Ledger):
     def location(self) -> str | None:
         return None
 
-    def _append(self, event: Event, note: str) -> None:
+    def _append(self, event: Event, note: str, *, once: bool = False) -> None:
         if os.getpid() != self._process:
             raise LedgerError("a ledger in memory cannot be charged from another process: use SQLiteLedger")
         with self._lock:
+            if once:
+                self._refuse_if_noted(self._charges, note)
             self._refuse_if_over(self.spent, event)
             self._charges.append(Charge(event, note, _now()))
 
@@ -271,12 +289,14 @@ class SQLiteLedger(Ledger):
     def location(self) -> str | None:
         return str(self.path)
 
-    def _append(self, event: Event, note: str) -> None:
+    def _append(self, event: Event, note: str, *, once: bool = False) -> None:
         with self._transaction(write=True) as connection:
             if self._read_account(connection) != self._account:
                 raise LedgerError(f"{self.path} holds another budget for {self.dataset!r} than when it was opened")
-            spent = Composed.of(charge.event for charge in self._read_charges(connection))
-            self._refuse_if_over(spent, event)
+            charges = self._read_charges(connection)
+            if once:
+                self._refuse_if_noted(charges, note)
+            self._refuse_if_over(Composed.of(charge.event for charge in charges), event)
             connection.execute(
                 "INSERT INTO charge (dataset, event, note, charged) VALUES (?, ?, ?, ?)",
                 (self.dataset, json.dumps(event.encode()), note, _now()),

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except (OSError, UnicodeError) as failure:
         # of the terminal, a full disk or a path: nothing here knows a private cell
-        click.echo(f"error: {_one_line(str(failure))}; a budget that was charged stays charged", err=True)
+        click.echo(f"error: {_one_line(str(failure))}; if a budget was charged, it stays charged", err=True)
         sys.exit(2)
 
 

@@ -53,8 +53,10 @@ def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:
         raise InvalidInput(f"cannot write to {folder}: {_reason(error)}; choose another --out") from error
 
 
-def write_all(folder: Path, texts: Mapping[str, str]) -> None:
+def write_all(folder: Path, texts: Mapping[str, str], *, private: bool = False) -> None:
     """Write every file beside its place first, then move all into place.
+
+    Private files are their owner's alone, and so is a folder that is made for them.
 
     Raises
     ------
@@ -63,16 +65,17 @@ def write_all(folder: Path, texts: Mapping[str, str]) -> None:
     """
     made: list[Path] = []
     try:
-        made = _make(folder)
+        made = _make(folder, mode=0o700 if private else 0o777)
         with tempfile.TemporaryDirectory(prefix=".dpregress-", dir=folder) as staging:
             for name, text in texts.items():
+                (Path(staging) / name).touch(mode=0o600 if private else 0o666)
                 (Path(staging) / name).write_text(text, encoding="utf-8", errors="replace")
             for name in texts:
                 (Path(staging) / name).replace(folder / name)
         made = []
     except (OSError, ValueError) as error:
         raise OutputError(
-            f"cannot write to {folder}: {_reason(error)}; a budget that was charged stays charged"
+            f"cannot write to {folder}: {_reason(error)}; if a budget was charged, it stays charged"
         ) from error
     finally:
         with suppress(OSError):  # what is not empty stays
@@ -80,14 +83,14 @@ def write_all(folder: Path, texts: Mapping[str, str]) -> None:
                 parent.rmdir()
 
 
-def _make(folder: Path) -> list[Path]:
+def _make(folder: Path, *, mode: int = 0o777) -> list[Path]:
     """Make a folder and its parents; those that were made, innermost first."""
     missing = []
     at = folder
     while not at.exists():
         missing.append(at)
         at = at.parent
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
     return missing
 
 

@@ -85,6 +85,8 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
 def sign(plan_file: Path, party: str, keys: Path) -> None:
     """Sign PLAN as a party, beside it, committing to a share of the mixing seed.
 
+    A signature of the same plan with other keys is not replaced.
+
     \b
     Example:
       dpregress vertical sign shared/plan.json --party clinic --keys clinic-keys
@@ -92,11 +94,14 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
     from dpregress.cli.output import write_all
     from dpregress.parties import load_plan, new_identity, open_identity, signature_text
     from dpregress.parties.keys import has_identity
+    from dpregress.parties.plan import check_unsigned
 
     made = load_plan(plan_file)
     made.party(party)
-    identity = open_identity(keys) if has_identity(keys) else new_identity(keys)
     name = _SIGNATURE.format(party)
+    known = open_identity(keys) if has_identity(keys) else None
+    check_unsigned(made, party, known, plan_file.parent / name)
+    identity = known or new_identity(keys)
     write_all(plan_file.parent, {name: signature_text(made, party, identity)})
     signed = [terms.name for terms in made.parties if (plan_file.parent / _SIGNATURE.format(terms.name)).exists()]
     click.echo(f"{party} has signed: {name}. Signed by {', '.join(signed)} of {len(made.parties)} parties.")
@@ -115,8 +120,10 @@ def align(
 ) -> None:
     """Write the keyed pseudonyms of the people in DATA, for the other parties, and check theirs once all are there.
 
-    Tells the other parties which pseudonyms this one holds, and reveals its share of the mixing seed. Run it again
-    when the others have: it then says whether all agree on the same people.
+    Tells the other parties which pseudonyms this one holds, and so whether it holds anybody whose identifiers they
+    can guess, and reveals its share of the mixing seed. Run it again when the others have: it then says whether all
+    agree on the same people. The file is readable by its owner alone: pass it on to parties only. Invented people
+    never replace real ones.
 
     \b
     Example:
@@ -126,7 +133,7 @@ def align(
     from dpregress.cli.output import write_all
     from dpregress.parties import align as aligned
     from dpregress.parties import open_identity, pseudonym_file
-    from dpregress.parties.align import check_key
+    from dpregress.parties.align import check_key, check_not_real
     from dpregress.parties.keys import read_secret
 
     agreed = _agreement(plan_file)
@@ -135,7 +142,10 @@ def align(
     check_key(agreed, key)
     identity = open_identity(keys)
     pseudonyms = _pseudonyms(agreed, party, data, key, mock)
-    write_all(exchange, {_PSEUDONYMS.format(party): pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)})
+    if mock:
+        check_not_real(exchange / _PSEUDONYMS.format(party))
+    text = pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)
+    write_all(exchange, {_PSEUDONYMS.format(party): text}, private=True)
     files = {terms.name: exchange / _PSEUDONYMS.format(terms.name) for terms in agreed.plan.parties}
     waiting = [name for name, path in files.items() if not path.exists()]
     if waiting:
@@ -209,7 +219,7 @@ def release(
     rows = in_order(mock_rows(agreed, party) if mock else _design(terms, data), order)
     check = order_check(people, key, pseudonyms, order)
     text = make_release(agreed, party, identity, people, rows, check, ledger)
-    write_all(keys, {kept.name: text})
+    write_all(keys, {kept.name: text}, private=True)
     write_all(out, {name: text})
     spent = (
         "Invented rows: nothing charged." if mock else f"Charged epsilon = {terms.budget.epsilon0:g} to {ledger_file}."
@@ -299,6 +309,9 @@ def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool
 def fit(joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool) -> None:
     """Regress a column of JOINT on others: free, as often as you like.
 
+    To predict for tables in which columns have levels, give `dpregress predict` a --schema of these columns: a joint
+    release knows indicators such as smoker=yes alone.
+
     \b
     Example:
       dpregress vertical fit public/joint.json --target cost --features age,dose --out cost-model
@@ -306,7 +319,7 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     from dpregress import __version__
     from dpregress.cli.output import check_out, number, print_table, write_all
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.vertical import joint_coefficients, logistic
+    from dpregress.estimators.vertical import joint_coefficients
     from dpregress.parties import load_joint
     from dpregress.releases.files import ResponseModel, model_text, privacy_text
 
@@ -314,12 +327,9 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     check_out(out, names, overwrite=overwrite)
     joined = load_joint(joint_file)
     others = [name for name in joined.joint.moments.frame.features if name != target]
-    found, moments = joint_coefficients(joined.joint, target, split_names(features) or others)
-    response = ResponseModel()
-    if levels is not None:
-        lower, upper = _levels(levels)
-        found = logistic(found, lower, upper)
-        response = ResponseModel("binomial", "logit", (f"{lower:g}", f"{upper:g}"))
+    ends = None if levels is None else _levels(levels)
+    found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
+    response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()
     software = f"dpregress {__version__}"
     texts = (model_text(found, joined.person, moments, software=software, response=response),)
     write_all(out, dict(zip(names, (*texts, privacy_text(joined.person, software=software)), strict=True)))

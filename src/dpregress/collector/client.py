@@ -5,23 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpregress.accounting import Ledger
 from dpregress.collector.study import Study
-from dpregress.collector.wire import Report
-from dpregress.errors import InvalidInput
+from dpregress.collector.wire import TOKEN_BYTES, Report
+from dpregress.errors import InvalidInput, LedgerError
 from dpregress.mechanisms import SecureSource
 from dpregress.mechanisms.randomness import random_bytes
 from dpregress.rows.encoding import text_of, to_numbers
 
+#: On a device the user is the record.
+_UNITS = ("record", "user")
+
 
 def device_report(
-    row: Mapping[str, object] | Sequence[object] | NDArray[np.float64], study: Study, *, token: bytes = bytes(32)
+    row: Mapping[str, object] | Sequence[object] | NDArray[np.float64],
+    study: Study,
+    *,
+    token: bytes = bytes(TOKEN_BYTES),
+    ledger: Ledger | None = None,
 ) -> Report:
     """One user's report: the row bounded, put on the study's grid and randomised, all on the device.
 
-    The noise is the operating system's and exact; a report costs its user what the study says, once. Store it and
-    send the same bytes again where sending fails: a second report would be a second answer.
+    The noise is the operating system's and exact. A report costs its user what the study says, every time: two
+    reports on one row cost twice. Store it and send the same bytes again where sending fails. A ``ledger`` on the
+    device holds to that: it is charged before the row is looked at, once for a study, and refuses a second report.
 
     Parameters
     ----------
@@ -31,11 +41,18 @@ def device_report(
     study : Study
     token : bytes
         32 bytes that say that the user may answer.
+    ledger : Ledger, optional
+        The user's own, of unit "record" or "user", over all studies that the device answers. Without one the caller
+        sees to it that a user answers once, and within what they may spend.
 
     Raises
     ------
     InvalidInput
-        For another number of values, or other names.
+        For another number of values, other names, or a token of another length.
+    ChargedBefore
+        When the ledger was charged for this study before.
+    BudgetExceeded, LedgerError
+        When the ledger does not hold enough, or counts something else.
 
     Examples
     --------
@@ -57,18 +74,22 @@ def device_report(
         values = list(row)
     if len(values) != len(names):
         raise InvalidInput(f"this study asks for {len(names)} values: {', '.join(names)}")
+    if len(token) != TOKEN_BYTES:
+        raise InvalidInput(f"a token has {TOKEN_BYTES} bytes, not {len(token)}")
+    if ledger is not None:
+        _charge(ledger, study)
     numbers = _numbers(values)
     answer = study.answer(numbers[:-1], float(numbers[-1]), SecureSource())
     return Report(study.digest, random_bytes(16), token, answer)
 
 
-def _numbers(values: list[object]) -> NDArray[np.float64]:
-    """Numbers as they are, and what is none by the rule of tables."""
-    if all(type(value) in (int, float, np.float64) for value in values):
-        try:
-            return np.array(values, dtype=np.float64)
-        except OverflowError:
-            pass
-    import pyarrow as pa
+def _charge(ledger: Ledger, study: Study) -> None:
+    """Charge a study's price, once."""
+    if ledger.account.unit not in _UNITS:
+        raise LedgerError(f"this ledger counts a {ledger.account.unit}; a report protects one user")
+    ledger.reserve(study.spend, note=f"a report for study {study.digest.hex()}", once=True).draw(study.spend)
 
+
+def _numbers(values: list[object]) -> NDArray[np.float64]:
+    """Numbers by the rule of tables, every cell by way of its text: no cell decides which steps a row takes."""
     return to_numbers(pa.array([text_of(value) for value in values], pa.large_string()))

@@ -19,6 +19,7 @@ from dpregress.errors import DPRegressError, InvalidInput
 from dpregress.mechanisms import IntegerGaussian, NoiseSource, UnitVector
 from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
+from dpregress.public.schema import is_plain
 from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
 from dpregress.releases import Frame, Isotropic, NoiseLaw, Release, Vector
 from dpregress.rows import RawRows
@@ -73,12 +74,15 @@ class Study:
     spend: Event
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.title) <= _LARGEST_TITLE:
-            raise InvalidInput(f"a study needs a title of at most {_LARGEST_TITLE} characters")
+        if not 0 < len(self.title) <= _LARGEST_TITLE or not is_plain(self.title):
+            raise InvalidInput(f"a study needs a title of one line, of at most {_LARGEST_TITLE} characters")
         if self.question not in _QUERIES:
             raise InvalidInput(f"a study asks for one of {', '.join(_QUERIES)}, not {self.question!r}")
         if self.frame.response is None or math.isinf(self.frame.radius) or math.isinf(self.frame.response.bound):
             raise InvalidInput("a study needs bounds on rows and on the response")
+        names: list[Any] = [*self.frame.features, self.frame.response.name]
+        if len(set(names)) < len(names) or not all(isinstance(name, str) and is_plain(name) for name in names):
+            raise InvalidInput("features and response of a study need different names, each a text of one line")
         _ = self.randomiser  # refuses prices that nothing keeps
 
     @classmethod

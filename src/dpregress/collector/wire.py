@@ -13,8 +13,9 @@ from dpregress.collector.study import Study
 from dpregress.errors import InvalidInput
 
 _MAGIC = b"DPR1"
-_TASK, _ID, _TOKEN = 32, 16, 32
-_HEADER = len(_MAGIC) + _TASK + _ID + _TOKEN
+_TASK, _ID = 32, 16
+TOKEN_BYTES = 32
+_HEADER = len(_MAGIC) + _TASK + _ID + TOKEN_BYTES
 _INTEGER = np.dtype("<i4")
 
 
@@ -40,9 +41,9 @@ class Report:
 
     def __post_init__(self) -> None:
         lengths = (len(self.task), len(self.id), len(self.token))
-        if lengths != (_TASK, _ID, _TOKEN) or self.answer.ndim != 1 or self.answer.dtype != np.int32:
+        if lengths != (_TASK, _ID, TOKEN_BYTES) or self.answer.ndim != 1 or self.answer.dtype != np.int32:
             raise InvalidInput(
-                f"a report needs a task, id and token of {_TASK}, {_ID} and {_TOKEN} bytes, and an answer"
+                f"a report needs a task, id and token of {_TASK}, {_ID} and {TOKEN_BYTES} bytes, and an answer"
             )
 
     def encode(self) -> bytes:
@@ -64,7 +65,7 @@ class Report:
             raise InvalidInput(f"a report of this study has {length} bytes, not {len(data)}")
         if data[: len(_MAGIC)] != _MAGIC:
             raise InvalidInput("these bytes are no report of this version")
-        ends = np.cumsum([len(_MAGIC), _TASK, _ID, _TOKEN])
+        ends = np.cumsum([len(_MAGIC), _TASK, _ID, TOKEN_BYTES])
         task, name, token = (data[start:end] for start, end in pairwise(ends))
         if task != study.digest:
             raise InvalidInput("this report answers another study")

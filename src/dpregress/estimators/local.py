@@ -91,7 +91,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     (3,)
     """
 
-    #: Every user has a budget of their own, so that there is no ledger to charge.
+    #: Every user has a budget of their own, so that the server has no ledger to charge.
     ledger = None
 
     def __init__(
@@ -141,7 +141,11 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         return plan(facts, self.privacy, self._bounds(facts), self.message)
 
     def fit_release(self, release: Release, campaign: Campaign) -> Self:
-        """Fit to what a campaign has collected: free of further cost.
+        """Fit to what a campaign has collected: the fit costs nothing more, further campaigns do.
+
+        ``privacy_`` is what a user spent on the campaign of this release alone. A user who answers several
+        campaigns, of this model or another, spends their sum: Gaussian messages ``sqrt(sum mu_i^2)``, unit vectors
+        ``sum epsilon_i`` (docs/methods/local.md).
 
         Parameters
         ----------
@@ -223,7 +227,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         assert isinstance(budget, ApproxDP)
         campaign = plan(facts, budget, self._bounds(facts), self.message)
         noise = noise_source(self.random_state)
-        # every user's own budget, which their own device charges before it looks at the row
+        # stands for n ledgers, one on each device, of which each is charged for one message before its row is looked
+        # at; a real device does so when device_report is given its ledger
         reservation = MemoryLedger(campaign.spend).reserve(campaign.spend, note=f"a message about {data.target}")
         engine = ThreadedEngine() if engine is None else engine
         rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -32,7 +33,9 @@ from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Frame, Moments, Vector
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source, TableSource
 from dpregress.rows.files import is_table, to_table
-from dpregress.solvers.joint import LOGISTIC_SLOPE, regression, solve_joint
+from dpregress.solvers.base import Solution
+from dpregress.solvers.joint import regression, solve_joint
+from dpregress.solvers.stein import logistic_scale
 from dpregress.solvers.vertical import Joint, join, plan_rows, release_party
 from dpregress.trust import Door, Vertical
 
@@ -65,8 +68,8 @@ class VerticalRegression:
     public : sequence of (PublicMoments or None), optional
         One a party: moments of public rows of its columns, used in place of bounds.
     family : {"gaussian", "binomial"}, default="gaussian"
-        "binomial": the maximiser of the quadratic Chebyshev approximation of the logistic log-likelihood on
-        [-6, 6], for a target at the two ends of its bounds.
+        "binomial": logistic regression of a target at the two ends of its bounds, by Stein's constant: exact for
+        normal predictors (docs/methods/vertical.md).
     rows : int, optional
         The length k of the mixture; default: a rule of d, n and epsilon (docs/methods/vertical.md).
     ledgers : sequence of Ledger, optional
@@ -210,8 +213,8 @@ class VerticalRegression:
             Before :meth:`fit`, or for names that are not columns.
         """
         response, chosen = self._chosen(target, features)
-        found = joint_coefficients(self.joint_, response, chosen)[0]
-        return found if self.family == "gaussian" else logistic(found, *self._bounds_of(response))
+        levels = self._bounds_of(response) if self.family == "binomial" else None
+        return joint_coefficients(self.joint_, response, chosen, levels)[0]
 
     def regression_moments(self, target: int | str, features: Sequence[int | str] | None = None) -> Moments:
         """The released moments of a regression, for any other solver: free, and without shrinkage.
@@ -325,8 +328,13 @@ def party_frame(names: Sequence[str], schema: Schema, public: PublicMoments | No
     return frame if public is None else frame.rewhitened(np.eye(frame.order), _PUBLIC_REACH * frame.radius)
 
 
-def joint_coefficients(joint: Joint, target: str, features: Sequence[str]) -> tuple[Coefficients, Moments]:
-    """Coefficients with standard errors in the order of the features, and the moments they rest on."""
+def joint_coefficients(
+    joint: Joint, target: str, features: Sequence[str], levels: tuple[float, float] | None = None
+) -> tuple[Coefficients, Moments]:
+    """Coefficients with standard errors in the order of the features, and the moments they rest on.
+
+    With levels, those of the logistic regression of a target that has these two values.
+    """
     solution = solve_joint(joint, target, features)
     moments = solution.moments
     assert moments is not None
@@ -345,21 +353,25 @@ def joint_coefficients(joint: Joint, target: str, features: Sequence[str]) -> tu
         standard_error=in_original_units(privacy + sampling, frame)[order],
         fill=frame.fill[order],
     )
-    return found, moments
+    return (found if levels is None else _logistic(found, solution, *levels)), moments
 
 
-def logistic(linear: Coefficients, lower: float, upper: float) -> Coefficients:
-    """The logistic optimum from the least squares fit of labels at two ends: 3.53 times that of labels +-1.
-
-    Maximises ``n b0 + b1 t'X'y + b2 t'X'X t``, the Chebyshev approximation of the log-likelihood on [-6, 6].
-    """
-    slope = LOGISTIC_SLOPE * 2 / (upper - lower)
+def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: float) -> Coefficients:
+    """The logistic coefficients that go with a least squares fit of labels at two ends, for a normal predictor."""
+    response = solution.frame.response
+    assert response is not None
+    width, slopes = upper - lower, solution.whitened[1:]
+    rare = min(1 / linear.n, 0.5)
+    mean = min(max((response.centre - lower) / width, rare), 1 - rare)
+    spread = response.scale / width * math.sqrt(max(float(slopes @ solution.system[1:, 1:] @ slopes), 0.0))
+    scale, level = logistic_scale(mean, spread)
+    factor = scale.value / width
     return replace(
         linear,
-        coef=slope * linear.coef,
-        intercept=slope * (linear.intercept - (lower + upper) / 2),
-        privacy_error=slope * linear.privacy_error,
-        standard_error=slope * linear.standard_error,
+        coef=factor * linear.coef,
+        intercept=level + factor * (linear.intercept - response.centre),
+        privacy_error=factor * linear.privacy_error,
+        standard_error=factor * linear.standard_error,
     )
 
 

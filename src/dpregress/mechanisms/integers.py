@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP
+from dpregress.accounting.calibrate import SMALLEST_INTEGER_SCALE
 from dpregress.errors import UnsafeNoise
 from dpregress.mechanisms.randomness import NoiseSource
 from dpregress.queries.base import Query
@@ -24,8 +25,6 @@ from dpregress.rows import Engine
 
 #: The noise's scale is at most 2^24 grid steps: 60 of them, and the value, fit into 32 bits.
 _SCALE_BITS = 24
-#: Coarser noise than this is not told apart from a Gaussian by the bound above.
-SMALLEST_SCALE = 2**20
 #: Noises that a message has room for beside its value.
 _NOISES = 60
 _INT32 = np.iinfo(np.int32)
@@ -59,7 +58,7 @@ class IntegerGaussian:
         room = query.contribution() + _NOISES * sigma
         bits = math.floor(min(_SCALE_BITS - math.log2(sigma), 31 - math.log2(room)))
         scale = math.ceil(sensitivity(query, bits) / spend.mu * (1 + 1e-12))
-        if scale < SMALLEST_SCALE:
+        if scale < SMALLEST_INTEGER_SCALE:
             raise UnsafeNoise(
                 f"mu = {spend.mu:g} leaves no room for safe noise in a message of 32-bit numbers: spend less"
             )

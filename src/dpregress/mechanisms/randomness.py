@@ -188,13 +188,16 @@ def random_bytes(count: int) -> bytes:
 def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) -> bytes:
     """Bytes for what parties share openly, such as a mixing matrix; noise never comes from them.
 
+    Of a seed they are a spawned child's: the seed's own stream is the noise, and would otherwise begin with what
+    everybody knows.
+
     Parameters
     ----------
     random_state : int, Generator or None
         None draws from the operating system.
     size : int
     """
-    return random_bytes(size) if random_state is None else np.random.default_rng(random_state).bytes(size)
+    return random_bytes(size) if random_state is None else np.random.default_rng(random_state).spawn(1)[0].bytes(size)
 
 
 def sampling_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:

@@ -23,6 +23,8 @@ ROUNDING = 1e-4
 #: A message's entries are whole multiples of 2^-28.
 UNIT_BITS = 28
 _BATCH = 256
+#: A value below this, or below this part of its bound, counts as 0.
+_NOTHING = 1e-300
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,21 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def _directions(values: Matrix, bound: float, uniform: Vector) -> Matrix:
-    """Random signs times directions, with ``values / bound`` as their mean; a value of 0 gets a fixed direction."""
-    norms = np.linalg.norm(values, axis=1)
-    sign = np.where(uniform < (1 + np.minimum(norms / bound, 1.0)) / 2, 1.0, -1.0)
-    nothing = norms < np.finfo(float).tiny
-    directions = values * (sign / np.where(nothing, 1.0, norms))[:, None]
+    """Random signs times directions, with ``values / bound`` as their mean; 0 or no number gets a fixed one.
+
+    Each value is divided by its largest entry first: squares of tiny entries would be lost, and the direction's
+    length, on which epsilon rests, with them.
+    """
+    size = np.abs(values).max(axis=1)
+    nothing = ~((size > max(_NOTHING, _NOTHING * bound)) & (size < np.inf))
+    scaled = values / np.where(nothing, 1.0, size)[:, None]
+    length = np.where(nothing, 1.0, np.linalg.norm(scaled, axis=1))
+    share = np.where(nothing, 0.0, np.minimum(size / bound * length, 1.0))
+    sign = np.where(uniform < (1 + share) / 2, 1.0, -1.0)
+    directions = scaled * (sign / length)[:, None]
     directions[nothing] = 0.0
     directions[nothing, 0] = sign[nothing]
-    return directions
+    return np.asarray(directions)
 
 
 def _leaning(directions: Matrix, cap: Cap, source: NoiseSource) -> Matrix:

@@ -1,15 +1,18 @@
 """Agreeing on the people: keyed pseudonyms, one order for all, and a commitment to it.
 
 A pseudonym is HMAC-SHA-256 of the normalised identifiers under a key that parties share and the analyst
-never has. Parties exchange sorted lists of pseudonyms, so that each party learns which of its people the others
-hold: that, and only that, is what alignment tells the parties of each other.
+never has. Parties exchange sorted lists of pseudonyms. Each party learns which of its people the others hold, how many
+they hold, and, since it has the key, whether they hold anybody whose identifiers it can guess: identifiers of few
+possible values, such as names or insurance numbers, can all be tried.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms.mixing import derived_key
-from dpregress.parties.documents import check_signature, keyed, load, signed
+from dpregress.parties.documents import MALFORMED, check_signature, keyed, load, signed
 from dpregress.parties.keys import Identity, committed
 from dpregress.parties.plan import Agreement
 from dpregress.releases import Matrix
@@ -27,6 +30,7 @@ from dpregress.rows.encoding import text_of
 
 _FORMAT = "dpregress.vertical/1.pseudonyms"
 _LENGTH = 16  # bytes of a pseudonym: a clash among 1e9 people has probability 1e-21
+_PSEUDONYM = re.compile(f"[0-9a-f]{{{2 * _LENGTH}}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,17 @@ def pseudonym_file(
     return signed(record, identity.private_key)
 
 
+def check_not_real(path: Path) -> None:
+    """Refuse to replace a list of real people by invented ones."""
+    if path.exists():
+        try:
+            real = load(path, _FORMAT).get("mock") is not True
+        except InvalidInput:
+            return  # a damaged one is nobody's list
+        if real:
+            raise InvalidInput(f"{path} holds real people: give invented ones another --exchange")
+
+
 def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Alignment:
     """Put the parties' lists together by the plan's rule.
 
@@ -139,12 +154,22 @@ def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Ali
 
 
 def row_order(alignment: Alignment, pseudonyms: Sequence[bytes | None]) -> NDArray[np.intp]:
-    """For each person the first row about them, -1 where there is none."""
+    """For each person the first row about them, -1 where there is none.
+
+    Raises
+    ------
+    InvalidInput
+        When a row would stand in two places: the budget counts each row once.
+    """
     first: dict[bytes, int] = {}
     for row, one in enumerate(pseudonyms):
         if one is not None:
             first.setdefault(one, row)
-    return np.array([first.get(one, -1) for one in alignment.pseudonyms], dtype=np.intp)
+    order = np.array([first.get(one, -1) for one in alignment.pseudonyms], dtype=np.intp)
+    present = order[order >= 0]
+    if len(np.unique(present)) != len(present):
+        raise InvalidInput("the aligned people name one person twice: align again")
+    return order
 
 
 def in_order(x: Matrix, order: NDArray[np.intp]) -> Matrix:
@@ -169,8 +194,22 @@ def order_check(alignment: Alignment, key: bytes, pseudonyms: Sequence[bytes | N
 def _record(agreed: Agreement, party: str, path: str | Path) -> dict[str, Any]:
     record = load(path, _FORMAT)
     check_signature(record, agreed.public_keys[party], str(path))
-    if record["agreement"] != agreed.digest or record["party"] != party:
+    if record.get("agreement") != agreed.digest or record.get("party") != party:
         raise InvalidInput(f"{path} belongs to another agreement or party: ask {party} to align again")
-    if committed(bytes.fromhex(record["seed_share"])) != agreed.commitments[party]:
+    try:
+        share = bytes.fromhex(record["seed_share"])
+        mock, found = record["mock"], record["pseudonyms"]
+    except MALFORMED as error:
+        raise InvalidInput(f"{path} does not hold what a list of pseudonyms holds: {error}") from error
+    if committed(share) != agreed.commitments[party]:
         raise InvalidInput(f"{path} reveals another seed share than {party} committed to: refused")
+    if not isinstance(mock, bool) or not isinstance(found, list) or not all(map(_is_pseudonym, found)):
+        raise InvalidInput(f"{path} holds something else than pseudonyms, each {2 * _LENGTH} digits of 0-9a-f: refused")
+    if any(one >= other for one, other in pairwise(found)):
+        raise InvalidInput(f"the pseudonyms in {path} do not ascend, or one is there twice: refused")
     return record
+
+
+def _is_pseudonym(value: object) -> bool:
+    """Whether it is in the one spelling that a pseudonym has: another would count as another person."""
+    return isinstance(value, str) and _PSEUDONYM.fullmatch(value) is not None

@@ -6,15 +6,22 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpregress.errors import InvalidInput
+from dpregress.public.schema import is_plain
 from dpregress.releases import Vector
 
+#: What reading a document raises that holds other things than it should.
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+#: More people, or numbers of anything, than this are a mistake, and no float counts them.
+LARGEST_COUNT = 1 << 40
+_LARGEST_NUMBER = 1e308
+_SHOWN = 40
 _MISSING = "the vertical protocol needs the cryptography package: pip install 'dpregress[vertical]'"
 
 
@@ -79,12 +86,14 @@ def load(path: str | Path, kind: str) -> dict[str, Any]:
     Raises
     ------
     InvalidInput
-        For a file that is not there, cut off, no JSON, or of another format.
+        For a file that is not there, cut off, no JSON, of another format, or with what no such file can hold:
+        an infinite number, or half a character.
     """
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        reason = "it is not there" if isinstance(error, FileNotFoundError) else "it is cut off or no such file"
+        canonical(record)
+    except (OSError, ValueError, RecursionError) as error:
+        reason = "it is not there" if isinstance(error, FileNotFoundError) else "it is cut off, or no such file"
         raise InvalidInput(f"cannot read {path} as a {kind.split('.')[-1]}: {reason}") from error
     if not isinstance(record, dict) or record.get("format") != kind:
         found = record.get("format") if isinstance(record, dict) else None
@@ -117,3 +126,58 @@ def unpacked(text: str, length: int, what: str) -> Vector:
 def text_of(record: Any) -> str:
     """A record as people read it."""
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def text_in(value: Any, what: str) -> str:
+    """A text of one line; InvalidInput for anything else."""
+    if not isinstance(value, str) or not is_plain(value):
+        raise InvalidInput(f"{what} is a text without line breaks or control characters, not {_short(value)}")
+    return value
+
+
+def texts_in(value: Any, what: str) -> tuple[str, ...]:
+    """A list of texts; InvalidInput for anything else, a single text included."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{what} is a list of texts in brackets, not {_short(value)}")
+    return tuple(text_in(each, f"each of {what}") for each in value)
+
+
+def whole_in(value: Any, what: str, most: int = LARGEST_COUNT) -> int:
+    """A whole number from 1 up; InvalidInput for anything else, true and false included."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise InvalidInput(f"{what} is a whole number, at least 1 and at most {most}, not {_short(value)}")
+    return value
+
+
+def number_in(value: Any, what: str) -> float:
+    """A number; InvalidInput for anything else, and for one that no float holds."""
+    if type(value) not in (int, float) or not abs(value) < _LARGEST_NUMBER:
+        raise InvalidInput(f"{what} is a finite number, not {_short(value)}")
+    return float(value)
+
+
+def truth_in(value: Any, what: str) -> bool:
+    """True or false; InvalidInput for anything else."""
+    if type(value) is not bool:
+        raise InvalidInput(f"{what} is true or false, not {_short(value)}")
+    return value
+
+
+def known_in(record: Any, names: Collection[str], what: str) -> None:
+    """Refuse a table with a term that it does not have, and what is no table."""
+    if not isinstance(record, dict):
+        raise InvalidInput(f"{what} is a table of {', '.join(names)}, not {_short(record)}")
+    unknown = sorted(set(record) - set(names))
+    if unknown:
+        raise InvalidInput(f"{what} has a term {unknown[0]!r} that no plan knows: it takes {', '.join(names)}")
+
+
+def _short(value: Any) -> str:
+    """A value in a message: a hostile file may hold an endless one."""
+    kinds = {dict: "a table", list: "a list", type(None): "nothing"}
+    if type(value) in kinds:
+        return kinds[type(value)]
+    if type(value) is int and abs(value) > LARGEST_COUNT:
+        return "one so large"
+    found = repr(value)
+    return found if len(found) <= _SHOWN else f"{found[:_SHOWN]}.."

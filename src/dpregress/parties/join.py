@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dpregress.accounting import PrivacyStatement, decode, together
+from dpregress.accounting import ApproxDP, PrivacyStatement, decode, together
 from dpregress.errors import InvalidInput
-from dpregress.parties.documents import load, packed, unpacked
+from dpregress.parties.documents import MALFORMED, load, packed, text_in, texts_in, truth_in, unpacked, whole_in
 from dpregress.parties.plan import Agreement
-from dpregress.parties.release import ReleaseFile, read_release, statement
+from dpregress.parties.release import LARGEST_CONDITION, ReleaseFile, read_release, statement
 from dpregress.releases import Entrywise, Frame, Moments
 from dpregress.releases.svec import un_upper, upper
 from dpregress.solvers.vertical import Joint, join
@@ -126,26 +127,37 @@ def load_joint(path: str | Path) -> JointRelease:
     """
     record = load(path, _FORMAT)
     try:
-        frame = Frame.decode(record["frame"])
-        length = frame.order * (frame.order + 1) // 2
-        total, sigma = (
-            un_upper(unpacked(record[key], length, f"{key} in {path}"), frame.order) for key in ("total", "sigma")
-        )
-        events = tuple(decode(event) for event in record["events"])
-        moments = Moments(total, int(record["n"]), Entrywise.of_scales(sigma), events, frame)
-        return JointRelease(
-            study=str(record["study"]),
-            agreement=str(record["agreement"]),
-            joint=Joint(moments, tuple(int(owner) for owner in record["owners"])),
-            parties=tuple(str(name) for name in record["parties"]),
-            per_party=tuple(PrivacyStatement.decode(each) for each in record["privacy"]),
-            flags=tuple(str(flag) for flag in record["flags"]),
-            mock=bool(record["mock"]),
-        )
-    except InvalidInput:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
+        return _decoded(record)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    except MALFORMED as error:
         raise InvalidInput(f"{path} does not hold what a joint release holds: {error}") from error
+
+
+def _decoded(record: Mapping[str, Any]) -> JointRelease:
+    frame = Frame.decode(record["frame"])
+    if not frame.intercept or not np.linalg.cond(frame.slopes[1:]) < LARGEST_CONDITION:
+        raise InvalidInput("its coordinates cannot be taken back")
+    length = frame.order * (frame.order + 1) // 2
+    total, sigma = (un_upper(unpacked(record[key], length, key), frame.order) for key in ("total", "sigma"))
+    events = tuple(decode(event) for event in record["events"])
+    moments = Moments(total, whole_in(record["n"], "n"), Entrywise.of_scales(sigma), events, frame)
+    parties = texts_in(record["parties"], "parties")
+    owners = tuple(record["owners"])
+    if not all(type(owner) is int and 0 <= owner < len(parties) for owner in owners):
+        raise InvalidInput("every column is of one of the parties")
+    per_party = tuple(PrivacyStatement.decode(each) for each in record["privacy"])
+    if not len(per_party) == len(parties) >= 1 or not all(isinstance(each.budget, ApproxDP) for each in per_party):
+        raise InvalidInput("privacy says what each of the parties spent, within an epsilon and a delta")
+    return JointRelease(
+        study=text_in(record["study"], "study"),
+        agreement=text_in(record["agreement"], "agreement"),
+        joint=Joint(moments, owners),
+        parties=parties,
+        per_party=per_party,
+        flags=texts_in(record["flags"], "flags"),
+        mock=truth_in(record["mock"], "mock"),
+    )
 
 
 def _flags(agreed: Agreement, joint: Joint) -> tuple[str, ...]:

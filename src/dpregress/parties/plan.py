@@ -11,7 +11,18 @@ from typing import Any
 from dpregress.accounting import GDP, ApproxDP, Composed, gaussian_promise
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms.mixing import MIXINGS
-from dpregress.parties.documents import check_signature, digest, load, signed
+from dpregress.parties.documents import (
+    MALFORMED,
+    check_signature,
+    digest,
+    known_in,
+    load,
+    number_in,
+    signed,
+    text_in,
+    texts_in,
+    whole_in,
+)
 from dpregress.parties.keys import Identity
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.rows import Encoder
@@ -20,6 +31,11 @@ from dpregress.solvers.vertical import plan_deviation, plan_rows
 _PLAN, _SIGNATURE = "dpregress.vertical/1.plan", "dpregress.vertical/1.signature"
 #: What becomes of people who are missing somewhere: only those in every table, or everybody with gaps filled.
 PEOPLE = ("all", "any")
+#: Terms as people write them; a file of a plan has two more.
+_WRITTEN = ("study", "n", "identifiers", "people", "mixing", "k", "shared", "parties")
+_LONGEST_MIXTURE = 2**31
+#: Names of parties become names of files.
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -173,9 +189,7 @@ def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
             terms = tomllib.load(file)
     except (ValueError, OSError, RecursionError) as error:
         raise InvalidInput(f"cannot read {path} as an agreement: {error}") from error
-    unknown = set(terms) - {"study", "n", "identifiers", "people", "mixing", "k", "shared", "parties"}
-    if unknown:
-        raise InvalidInput(f"{path} has a term {min(unknown)!r} that no plan knows")
+    known_in(terms, _WRITTEN, str(path))
     parties = terms.get("parties")
     if not isinstance(parties, dict):
         raise InvalidInput(f"{path} names no parties: write [parties.NAME] for each, with epsilon, delta and columns")
@@ -187,7 +201,7 @@ def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
         "k": None,
         "key_commitment": key_commitment,
         **terms,
-        "parties": [{"name": name, **_table(party, f"parties.{name}")} for name, party in parties.items()],
+        "parties": [{"name": name, **_table(party, f"{path}: parties.{name}")} for name, party in parties.items()],
     }
     return _plan(record, str(path))
 
@@ -215,6 +229,26 @@ def signature_text(plan: Plan, party: str, identity: Identity) -> str:
     return signed(record, identity.private_key)
 
 
+def check_unsigned(plan: Plan, party: str, identity: Identity | None, path: Path) -> None:
+    """Refuse to replace a signature of this plan that was made with other keys: it may be another institution's.
+
+    None are keys that have yet to be made.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not path.exists():
+        return
+    try:
+        found = _signature(path)
+    except InvalidInput:
+        return  # a damaged one binds nobody
+    own = None if identity is None else (identity.public_key, identity.commitment)
+    if found["plan"] == digest(plan.encode()) and (found["public_key"], found["seed_commitment"]) != own:
+        raise InvalidInput(f"{path} signs this plan for {party} with other keys: use those, or remove it first")
+
+
 def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     """Check that every party has signed this plan.
 
@@ -230,8 +264,7 @@ def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     """
     records = {}
     for path in signatures:
-        record = load(path, _SIGNATURE)
-        check_signature(record, str(record.get("public_key")), str(path))
+        record = _signature(path)
         if record["plan"] != digest(plan.encode()):
             raise InvalidInput(f"{path} signs another plan than this one: ask {record['party']} to sign again")
         if record["party"] in records:
@@ -246,52 +279,62 @@ def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     return Agreement(plan, keys, commitments, digest(whole))
 
 
+def _signature(path: str | Path) -> dict[str, Any]:
+    """A signature that verifies under the key in it, with all that it must hold."""
+    record = load(path, _SIGNATURE)
+    check_signature(record, str(record.get("public_key")), str(path))
+    if not all(isinstance(record.get(name), str) for name in ("plan", "party", "public_key", "seed_commitment")):
+        raise InvalidInput(f"{path} does not hold what a signature holds: refused")
+    return record
+
+
 def _plan(record: Mapping[str, Any], where: str) -> Plan:
     try:
+        known_in(record, ("format", *_WRITTEN, "key_commitment"), "a plan")
         parties = tuple(_terms(party) for party in record["parties"])
-        n, k = record["n"], record["k"]
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1 or not (k is None or isinstance(k, int)):
-            raise InvalidInput("n and k are whole numbers, n of people, at least 1")
         _check_parties(parties)
+        n, k = whole_in(record["n"], "n"), record["k"]
         if k is None:
             columns = [len(terms.encoder.features) for terms in parties]
             k = plan_rows(columns, [terms.promise.mu for terms in parties], n)
         plan = Plan(
-            study=str(record["study"]),
+            study=text_in(record["study"], "study"),
             n=n,
-            identifiers=tuple(str(name) for name in record["identifiers"]),
-            people=str(record["people"]),
-            mixing=str(record["mixing"]),
-            k=k,
-            key_commitment=str(record["key_commitment"]),
-            shared={str(party): str(column) for party, column in record["shared"].items()},
+            identifiers=texts_in(record["identifiers"], "identifiers"),
+            people=text_in(record["people"], "people"),
+            mixing=text_in(record["mixing"], "mixing"),
+            k=whole_in(k, "k, which is left out for the rule's,", _LONGEST_MIXTURE),
+            key_commitment=text_in(record["key_commitment"], "key_commitment"),
+            shared={party: text_in(column, f"shared.{party}") for party, column in record["shared"].items()},
             parties=parties,
         )
         _check_terms(plan)
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except MALFORMED as error:
         raise InvalidInput(f"{where} lacks a term of a plan, or has it in another form: {error}") from error
     return plan
 
 
 def _terms(party: Mapping[str, Any]) -> PartyTerms:
+    name = text_in(party["name"], "the name of a party")
+    known_in(party, ("name", "epsilon", "delta", "columns", "order"), f"parties.{name}")
     columns = party["columns"]
-    order = party.get("order", list(columns))
+    if not isinstance(columns, dict):
+        raise InvalidInput(f"parties.{name}.columns is a table: write [parties.{name}.columns.NAME] for each column")
+    order = texts_in(party.get("order", list(columns)), f"parties.{name}.order")
     if sorted(order) != sorted(columns):
-        raise InvalidInput(f"the order of {party['name']}'s columns names others than it has")
-    return PartyTerms(
-        str(party["name"]),
-        {str(name): _column(str(name), columns[name]) for name in order},
-        ApproxDP(float(party["epsilon"]), float(party["delta"])),
-    )
+        raise InvalidInput(f"the order of {name}'s columns names others than it has")
+    budget = (number_in(party[key], f"parties.{name}.{key}") for key in ("epsilon", "delta"))
+    return PartyTerms(name, {column: _column(column, columns[column]) for column in order}, ApproxDP(*budget))
 
 
 def _column(name: str, terms: Mapping[str, Any]) -> Numeric | Categorical:
     if set(terms) == {"levels"}:
-        return Categorical(tuple(str(level) for level in terms["levels"]))
+        return Categorical(terms["levels"])
     if {"lower", "upper"} <= set(terms) <= {"lower", "upper", "unit"}:
-        return Numeric(float(terms["lower"]), float(terms["upper"]), str(terms.get("unit", "")))
+        lower, upper = (number_in(terms[end], f"{end} of {name!r}") for end in ("lower", "upper"))
+        return Numeric(lower, upper, text_in(terms.get("unit", ""), f"unit of {name!r}"))
     raise InvalidInput(f"column {name!r} takes lower and upper (and unit), or levels")
 
 
@@ -305,8 +348,10 @@ def _check_parties(parties: tuple[PartyTerms, ...]) -> None:
     names = [terms.name for terms in parties]
     if len(parties) < 2 or len(set(names)) != len(names):
         raise InvalidInput("a plan has at least two parties, all with different names")
-    if not all(name.replace("-", "").replace("_", "").isalnum() for name in names):
-        raise InvalidInput("names of parties are letters, digits, - and _: they become names of files")
+    if not all(name.replace("-", "").replace("_", "").isalnum() and len(name) <= _LONGEST_NAME for name in names):
+        raise InvalidInput(
+            f"names of parties are at most {_LONGEST_NAME} letters, digits, - and _: they become names of files"
+        )
     features = [feature for terms in parties for feature in terms.encoder.features]
     repeated = {name for name in features if features.count(name) > 1}
     if repeated or not all(terms.columns for terms in parties):
@@ -319,8 +364,6 @@ def _check_terms(plan: Plan) -> None:
         raise InvalidInput("identifiers names the different columns that say who a row is about")
     if plan.people not in PEOPLE or plan.mixing not in MIXINGS:
         raise InvalidInput(f"people is one of {', '.join(PEOPLE)}, mixing one of {', '.join(MIXINGS)}")
-    if not 1 <= plan.k <= 2**31:
-        raise InvalidInput(f"a mixture of {plan.k} rows cannot be made: leave k out for the rule's")
     for terms in plan.parties:
         held = [name for name in plan.identifiers if name in terms.columns]
         if held:
@@ -333,6 +376,5 @@ def _check_terms(plan: Plan) -> None:
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or "name" in value:
-        raise InvalidInput(f"{where} is a table with epsilon, delta and columns")
-    return value
+    known_in(value, ("epsilon", "delta", "columns"), where)
+    return dict(value)

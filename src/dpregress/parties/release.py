@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import Composed, Ledger, MemoryLedger, PrivacyStatement, Relation, decode
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
 from dpregress.mechanisms import SecureSource
 from dpregress.mechanisms.mixing import derived_key, keystream, mixing_of
 from dpregress.parties.align import Alignment
-from dpregress.parties.documents import check_signature, load, packed, signed, unpacked
+from dpregress.parties.documents import MALFORMED, check_signature, load, packed, signed, text_in, truth_in, unpacked
 from dpregress.parties.keys import Identity
 from dpregress.parties.plan import Agreement, PartyTerms
 from dpregress.public import Categorical
@@ -29,7 +29,7 @@ from dpregress.trust import Door, Vertical
 _FORMAT = "dpregress.vertical/1.release"
 _UNIT = "record"
 #: Coordinates worse than this cannot be inverted in floats.
-_LARGEST_CONDITION = 1e14
+LARGEST_CONDITION = 1e14
 ASSUMED_PUBLIC = (
     "the plan: parties, columns, bounds, levels, n and k",
     "that each of the n people has a row at each party, or a gap that counts as one",
@@ -60,20 +60,6 @@ class ReleaseFile:
 def ledger_note(agreed: Agreement) -> str:
     """What a ledger's charge says it is for."""
     return f"vertical release for {agreed.plan.study}, agreement {agreed.digest[:16]}"
-
-
-def check_unpaid(ledger: Ledger, agreed: Agreement) -> None:
-    """Refuse to release again what was charged before: its noise must be the same, and the file is gone.
-
-    Raises
-    ------
-    LedgerError
-    """
-    if any(charge.note == ledger_note(agreed) for charge in ledger.charges):
-        raise LedgerError(
-            "this release was charged before and its file is not in --keys: restore the file, "
-            "or agree on a new plan and pay again"
-        )
 
 
 def make_release(
@@ -115,9 +101,14 @@ def make_release(
     ledger = ledger if ledger is not None and not alignment.mock else MemoryLedger(terms.promise)
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
-    check_unpaid(ledger, agreed)
     mixing = mixing_of(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
-    reservation = ledger.reserve(terms.promise, note=ledger_note(agreed))
+    try:  # once: to release again would be other noise on the same rows, for one charge
+        reservation = ledger.reserve(terms.promise, note=ledger_note(agreed), once=True)
+    except ChargedBefore as error:
+        raise LedgerError(
+            "this release was charged before and its file is not in --keys: restore the file, "
+            "or agree on a new plan and pay again"
+        ) from error
     door = Door(Vertical(), PrivateRows(ArraySource(rows)), SecureSource(), reservation)
     release = release_party(door, first_frame(terms), terms.promise, mixing)
     return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
@@ -159,13 +150,13 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
     party = str(record.get("party"))
     terms = agreed.plan.party(party)
     check_signature(record, agreed.public_keys[party], str(path))
-    if record["agreement"] != agreed.digest:
+    if record.get("agreement") != agreed.digest:
         raise InvalidInput(f"{path} was made for another agreement than this plan and its signatures: refused")
     try:
         return _decoded(record, agreed, terms)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise InvalidInput(f"{path} does not hold what a release holds: {error}") from error
 
 
@@ -226,7 +217,7 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
         frame = Frame.decode(part["frame"])
         if frame.features != features or not frame.intercept:
             raise InvalidInput(f"the {name} are of other columns than the plan gives {terms.name}")
-        if not np.linalg.cond(frame.slopes[1:]) < _LARGEST_CONDITION:
+        if not np.linalg.cond(frame.slopes[1:]) < LARGEST_CONDITION:
             raise InvalidInput(f"the coordinates of the {name} cannot be taken back")
         if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
             raise InvalidInput(f"the scale of the noise in the {name} is no positive number")
@@ -240,4 +231,5 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
     release = PartyRelease(moments, mixture)
     if not terms.promise.covers(Composed.of(release.events)):
         raise InvalidInput(f"it spends more than the plan allows {terms.name}")
-    return ReleaseFile(terms.name, release, str(record["people"]), str(record["order"]), bool(record["mock"]))
+    people, order = (text_in(record[key], key) for key in ("people", "order"))
+    return ReleaseFile(terms.name, release, people, order, truth_in(record["mock"], "mock"))

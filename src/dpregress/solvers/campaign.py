@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpregress.accounting import GDP, ApproxDP, Event, PureDP
+from dpregress.accounting import ApproxDP, Event, PureDP, integer_gaussian_promise
 from dpregress.accounting.caps import LARGEST_EPSILON, LARGEST_ORDER, best_cap
 from dpregress.errors import InvalidInput
 from dpregress.public.facts import Facts
@@ -105,7 +105,6 @@ def equation_weights(frame: Frame, rows: Matrix) -> Vector:
 
 def _offered(facts: Facts, budget: ApproxDP, response: ResponseScale) -> Iterator[Campaign]:
     plain = replace(facts.start.frame, response=response)
-    gaussian = GDP(budget.gaussian_mu)
     rows = public_rows(facts, plain)
     norms = np.linalg.norm(rows, axis=1)
     radii = [plain.radius] if facts.public is None else sorted({float(np.quantile(norms, level)) for level in _LEVELS})
@@ -117,9 +116,13 @@ def _offered(facts: Facts, budget: ApproxDP, response: ResponseScale) -> Iterato
             if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and frame.order <= LARGEST_ORDER:
                 unit = radius / best_cap(budget.epsilon0, frame.order).gain
                 yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / frame.order)
-            yield _rated(facts, cross, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
+            gaussian = integer_gaussian_promise(budget, cross.size)
+            if gaussian is not None:
+                yield _rated(facts, cross, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
         joint = SecondMoment(frame.with_response(replace(response, cross=radius)))
-        yield _rated(facts, joint, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
+        gaussian = integer_gaussian_promise(budget, joint.size)
+        if gaussian is not None:
+            yield _rated(facts, joint, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
 
 
 def _rated(facts: Facts, query: Query[Any], spend: Event, rows: Matrix, noise: float) -> Campaign:
@@ -156,10 +159,15 @@ def _name(campaign: Campaign) -> str:
 
 
 def _refusal(facts: Facts, budget: ApproxDP, message: str) -> str:
-    if message not in ("unit-vector", "gaussian"):
+    if message not in ("auto", "unit-vector", "gaussian", "joint"):
         return f'message must be "auto", "unit-vector", "gaussian" or "joint", not {message!r}'
-    if facts.public is None:
+    if facts.public is None and message in ("unit-vector", "gaussian"):
         return f'message="{message}" takes the Gram matrix from public rows: give public=, or message="joint"'
+    if message != "unit-vector":
+        return (
+            f"delta = {budget.delta0:g} does not cover what integer messages add to it at epsilon = "
+            f"{budget.epsilon0:g}: spend a smaller epsilon, or a larger delta"
+        )
     return (
         f"unit vectors take an epsilon from {_SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g} and up to {LARGEST_ORDER} "
         f'columns, not {budget.epsilon0:g} and {facts.start.frame.order}: use message="gaussian"'

@@ -24,9 +24,6 @@ from dpregress.solvers.vertical import Joint
 _STANDARD_ERRORS = 2.0
 #: Smallest eigenvalue of a whitened Gram matrix, and smallest share of a response that is left unexplained.
 _SMALLEST = 1e-3
-#: Slope of the logistic optimum on the least squares fit of +-1 labels: ``-b1 / (2 b2)`` for the Chebyshev
-#: polynomial ``b0 + b1 s + b2 s^2`` of ``-log(1 + e^-s)`` on [-6, 6].
-LOGISTIC_SLOPE = 0.5 / (2 * 0.0707575)
 
 
 def solve_joint(joint: Joint, target: str, features: Sequence[str]) -> Solution:

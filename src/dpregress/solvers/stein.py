@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit, ndtri
 
 from dpregress.errors import NoScaleWarning
 from dpregress.releases import Vector
@@ -20,6 +21,8 @@ from dpregress.releases import Vector
 #: Scales are sought where the predictor's root mean square is at most this.
 _REACH = 10.0
 _SMALLEST, _STEPS_PER_OCTAVE = 2.0**-20, 4
+#: A normal predictor is represented by this many of its quantiles.
+_QUANTILES = 1001
 #: Without a root: the smallest scale that comes this near to the best.
 _NEAR = 0.99
 
@@ -99,3 +102,50 @@ def scaled_coefficients(slope: Callable[[Vector], Vector], predictor: Vector, co
             stacklevel=3,
         )
     return np.asarray(scale.value * coef)
+
+
+def logistic_scale(mean: float, spread: float) -> tuple[Scale, float]:
+    r"""Logistic coefficients from the least squares fit of labels 0 and 1, for a normal predictor.
+
+    With z the least squares predictor less its mean, ``P(y = 1) = g(b + c z)`` for the logistic function g asks for
+
+        1 = c E[g'(b + c z)],        mean = E[g(b + c z)],        z ~ N(0, spread^2),
+
+    which has a root where ``spread < phi(Phi^{-1}(mean))``: no labels are explained better by a normal predictor.
+
+    Parameters
+    ----------
+    mean : float
+        Share of ones, strictly between 0 and 1.
+    spread : float
+        Standard deviation of the least squares predictor.
+
+    Returns
+    -------
+    scale : Scale
+        c; without a root by the rule of :func:`stein_scale`.
+    level : float
+        b.
+
+    References
+    ----------
+    Brillinger (1982), A generalized linear model with "Gaussian" regressor variables.
+
+    Examples
+    --------
+    >>> scale, level = logistic_scale(0.5, 0.0)
+    >>> round(scale.value, 6), abs(level) < 1e-9  # a weak signal: the slope of g at 0 is 1/4
+    (4.0, True)
+    """
+    z = spread * ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+
+    def level(predictor: Vector) -> float:
+        reach = 1 + abs(math.log(mean / (1 - mean))) + float(np.abs(predictor).max())
+        return float(brentq(lambda b: float(expit(b + predictor).mean()) - mean, -reach, reach, xtol=1e-12))
+
+    def slope(predictor: Vector) -> Vector:
+        found = expit(level(predictor) + predictor)
+        return np.asarray(found * (1 - found))
+
+    scale = stein_scale(slope, z)
+    return scale, level(scale.value * z)
