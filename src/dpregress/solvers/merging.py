@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,14 +11,13 @@ from dpregress.accounting import GDP, split
 from dpregress.public.facts import Facts
 from dpregress.releases import Matrix, Vector
 from dpregress.releases.matrices import sandwich, symmetric_power
+from dpregress.solvers.belief import Step, widening
 from dpregress.solvers.repair import floored
 
 #: What a step misses by curvature, as a share of the squared length it moved: measured best of .03 to 1.
 _CURVATURE = 0.3
 #: Labels that differ by less are taken for one.
 _ALIKE = 1e-90
-#: Standard deviations of a chi-square beyond which a prior is taken to be of another population.
-_SURPRISE = 3.0
 #: Share of a covariance's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
@@ -65,10 +63,7 @@ def doubted(known: Matrix, system: Matrix, noise: float, step: Vector) -> Matrix
     A prior from public rows of another population would else be believed for ever. The step is released, so
     this is post-processing.
     """
-    expected = known + sandwich(system, noise * np.eye(len(system)))
-    length = float(step @ _inverse(expected) @ step)
-    most = len(step) + _SURPRISE * math.sqrt(2 * len(step))
-    return np.asarray(known * max(1.0, length / most))
+    return np.asarray(known * widening(known, Step(step, system, noise)))
 
 
 def solvable(system: Matrix) -> Matrix:
