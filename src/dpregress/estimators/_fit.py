@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
+from dpregress.estimators._data import bounded_units, check_exposure, design, matrix, training_source, training_table
+from dpregress.estimators._exposure import exposed, exposure_bounds
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
@@ -54,6 +55,7 @@ class Training(NamedTuple):
     intercept: bool
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
+    exposure: str | None = None
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -72,6 +74,8 @@ class PrivateLinearModel(BaseEstimator):
     ledger: Ledger | None
     random_state: Any
     design_: FormulaEncoder | None
+    #: Name of the exposure of the fit; None without one, and before it.
+    exposure_: str | None = None
 
     @abstractmethod
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
@@ -137,6 +141,7 @@ class PrivateLinearModel(BaseEstimator):
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
+        exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
@@ -149,6 +154,10 @@ class PrivateLinearModel(BaseEstimator):
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
             Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
+        exposure : array-like of shape (n,), optional
+            Private. With a log link the mean response is proportional to it: years, population, claims' duration.
+            A row whose exposure is no positive finite number gets weight 0. A Series' name is looked up in the
+            schema for bounds.
         unit : array-like of shape (n,), optional
             Private ids, whose owners are then protected with all their rows; default: each record by itself.
         max_rows_per_unit : int, optional
@@ -173,8 +182,9 @@ class PrivateLinearModel(BaseEstimator):
             source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
             validate_data(self, X, skip_check_array=True)
             rows = self._declared(source, features, target)
-        source, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=source, unit=whose), progress)
+        name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
+        source, whose = bounded_units(exposed(rows.source, exposure), unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
     def fit_table(
         self,
@@ -182,6 +192,7 @@ class PrivateLinearModel(BaseEstimator):
         target: str | None = None,
         features: Sequence[str] | None = None,
         *,
+        exposure: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
@@ -196,6 +207,8 @@ class PrivateLinearModel(BaseEstimator):
             The response's column; a formula names it itself.
         features : sequence of str, optional
             Columns to regress on; default: all others, or those of the formula.
+        exposure : str, optional
+            The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
         unit : str, optional
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature.
         max_rows_per_unit : int, optional
@@ -210,25 +223,28 @@ class PrivateLinearModel(BaseEstimator):
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, source, None, unit)
+            rows = self._computed(self.formula, source, None, unit, exposure)
         elif target is None:
             raise InvalidInput("name the response's column: fit_table(rows, target)")
         else:
-            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
+            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
             self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
             self.n_features_in_ = len(encoder.columns)
             rows = self._declared(TableSource(table, encoder), encoder.features, target)
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=bounded, unit=whose), progress)
+        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress)
 
     def _declared(self, source: Source, features: tuple[str, ...], target: str) -> Training:
         """Columns as the schema or the public rows have them."""
         public = None if self.public is None else self.public.select(features)
         return Training(source, features, target, public, self.schema, self.fit_intercept)
 
-    def _computed(self, formula: str, rows: Any, y: Any, unit: str | None = None) -> Training:
+    def _computed(
+        self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+    ) -> Training:
         """Columns of a formula; labels given as ``y`` are numbers already."""
-        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes)
+        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
+        check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
         source = formula_source(rows, y, encoder, unit)
         public, left_out = None, 0
         if self.public is not None:
@@ -257,6 +273,7 @@ class PrivateLinearModel(BaseEstimator):
             ),
             public=data.public,
             schema=data.schema,
+            exposure=exposure_bounds(data.exposure, self.response_model.link, self.schema, data.public),
         )
         promise = gaussian_promise(budget)
         solver = self._solver(facts, data.unit.per_record(promise))
@@ -274,6 +291,7 @@ class PrivateLinearModel(BaseEstimator):
         self.intercept_: float = result.intercept
         self.moments_ = solution.moments
         self.design_ = data.design
+        self.exposure_ = data.exposure
         self.privacy_ = PrivacyStatement(
             budget=budget,
             promise=promise,

@@ -2,7 +2,7 @@
 
 from dpregress.queries.base import Ask, Query
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
-from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
+from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
@@ -12,6 +12,7 @@ __all__ = [
     "Binomial",
     "ClippedGradient",
     "ClippedScore",
+    "ExposureHistogram",
     "Family",
     "Gamma",
     "Gaussian",

@@ -15,9 +15,11 @@ from dpregress.rows.bounded import ULPS, BoundedRows
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
-    """``x'beta`` of the row before its weight; 0 for rows of weight 0, and never beyond +-1e75."""
+    """``x'beta + offset`` of the row before its weight; the offset for rows of weight 0, and never beyond +-1e75."""
     with np.errstate(over="ignore"):
         predictor = rows.x @ coef / np.where(rows.weight > 0, rows.weight, 1.0)
+    if rows.offset is not None:
+        predictor = predictor + rows.offset
     return np.clip(predictor, -1e75, 1e75)
 
 

@@ -6,7 +6,7 @@ from dpregress.rows.encoding import Encoder
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.formulas import FormulaEncoder
 from dpregress.rows.private import PrivateRows
-from dpregress.rows.sources import ArraySource, Source, TableSource
+from dpregress.rows.sources import ArraySource, ExposedSource, Source, TableSource
 from dpregress.rows.units import CappedSource
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Design",
     "Encoder",
     "Engine",
+    "ExposedSource",
     "FormulaEncoder",
     "PrivateRows",
     "RawRows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -74,4 +74,30 @@ class TableSource(Source):
     def chunks(self, rows: int) -> Iterator[RawRows]:
         for first in range(0, self.n, rows):
             batch = self.table.slice(first, rows)
-            yield RawRows(self.encoder.x(batch), self.encoder.y(batch), first)
+            yield RawRows(self.encoder.x(batch), self.encoder.y(batch), first, exposure=self.encoder.exposure(batch))
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedSource(Source):
+    """A source whose rows have these exposures, of shape (n,).
+
+    Parameters
+    ----------
+    rows : Source
+    exposure : ndarray of shape (n,)
+    """
+
+    rows: Source
+    exposure: Vector
+
+    def __post_init__(self) -> None:
+        if self.exposure.shape != (self.rows.n,):
+            raise InvalidInput(f"X has {self.rows.n} rows, exposure has {len(self.exposure)}")
+
+    @property
+    def n(self) -> int:
+        return self.rows.n
+
+    def chunks(self, rows: int) -> Iterator[RawRows]:
+        for chunk in self.rows.chunks(rows):
+            yield replace(chunk, exposure=self.exposure[chunk.first_row : chunk.first_row + len(chunk.x)])

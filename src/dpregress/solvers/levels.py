@@ -66,6 +66,12 @@ class Levels:
         """``sqrt(E r^2)``."""
         return float(np.sqrt(self.share @ self.size**2))
 
+    def quantiles(self, at: Vector) -> Vector:
+        """The sizes below which these shares lie, of the same shape."""
+        order = np.argsort(self.size)
+        place = np.searchsorted(np.cumsum(self.share[order]), at)
+        return np.asarray(self.size[order][np.minimum(place, len(order) - 1)])
+
     def cut(self, bound: float) -> float:
         """``E (|r| - bound)+``: what a clip takes away."""
         return float(self.share @ np.maximum(self.size - bound, 0))

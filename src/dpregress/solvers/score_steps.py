@@ -5,6 +5,7 @@ Every choice is a function of public facts or of what was released before (docs/
 1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
    coefficients of 0, the intercept from a private histogram of the response (5%);
+   with an exposure, its distribution from a private histogram first (5%);
 3. one private Gram matrix of the weighted rows (20%), to which stand-in rows are recoloured;
 4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the stand-ins. With a
    prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
@@ -18,6 +19,7 @@ predicted noise plus what it cuts off.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,6 +30,7 @@ from dpregress.queries import (
     Ask,
     Binomial,
     ClippedScore,
+    ExposureHistogram,
     Family,
     Gaussian,
     MeanResidual,
@@ -44,7 +47,7 @@ from dpregress.solvers.refine import refined
 from dpregress.solvers.repair import floored, gram_floor
 from dpregress.solvers.stand_ins import StandIns, stand_ins
 
-_REFINE, _START, _GRAM, _LEVELS = 0.10, 0.05, 0.20, 0.05
+_REFINE, _EXPOSURE, _START, _GRAM, _LEVELS = 0.10, 0.05, 0.05, 0.20, 0.05
 #: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
 _MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private steps: few from a prior near the answer, more from nothing.
@@ -89,6 +92,7 @@ class ScoreSteps(Solver):
         mean = _MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             "refine": _REFINE if facts.start.refine else 0.0,
+            "exposure": 0.0 if facts.exposure is None else _EXPOSURE,
             "start": 0.0 if labelled or natural or not facts.start.frame.intercept else _START,
             "gram": _GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
@@ -111,10 +115,14 @@ class ScoreSteps(Solver):
         second = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
         gram = floored(second.gram, gram_floor(second))
         rows = stand_ins(frame, self.facts.public, gram)
-        frame = frame.with_response(ResponseScale(self.facts.target))
+        frame = replace(frame, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
+        exposures = self._exposures(ask, frame)
+        if exposures is not None and frame.exposure is not None:
+            known = None if self.facts.public is None else self.facts.public.exposure
+            rows = rows.exposed(frame.exposure, exposures, known)
 
         prior = self._prior(frame)
-        coef = prior.coef if prior is not None else self._start(ask, frame)
+        coef = prior.coef if prior is not None else self._start(ask, frame, exposures)
         levels = self._levels(ask, frame, coef, prior)
         coef, system, uncertainty = self._walk(ask, frame, rows, gram, coef, levels, prior)
         if "mean" in self._spend:
@@ -126,12 +134,21 @@ class ScoreSteps(Solver):
     def _prior(self, frame: Frame) -> PublicFit | None:
         return fit_public(self.facts.public, frame, self.family) if self._labelled and self.facts.public else None
 
-    def _start(self, ask: Ask, frame: Frame) -> Vector:
+    def _exposures(self, ask: Ask, frame: Frame) -> Levels | None:
+        """How large the private rows' exposures are; public ones may be of another scale."""
+        if "exposure" not in self._spend:
+            return None
+        return Levels.of_histogram(ask(ExposureHistogram(frame, EDGES), self._spend["exposure"]))
+
+    def _start(self, ask: Ask, frame: Frame, exposures: Levels | None) -> Vector:
         """No slopes; for an unbounded response the intercept of its mean size, from a histogram."""
         if "start" not in self._spend:
             return np.zeros(frame.order)
         mean = Levels.of_histogram(ask(ResponseHistogram(frame, EDGES), self._spend["start"])).mean
-        return self.family.link.predictor(mean) * frame.constant
+        level = self.family.link.predictor(mean)
+        if exposures is not None:  # the link is the logarithm: the rate of them all
+            level -= math.log(exposures.mean)
+        return level * frame.constant
 
     def _levels(self, ask: Ask, frame: Frame, coef: Vector, prior: PublicFit | None) -> Levels | None:
         """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""

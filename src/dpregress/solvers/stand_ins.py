@@ -6,7 +6,8 @@ matrix is released once and the weights of every Newton step come from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,10 +15,14 @@ from scipy.stats import qmc
 
 from dpregress.public import PublicMoments
 from dpregress.queries import Family
-from dpregress.releases import Frame, Matrix, Vector
+from dpregress.releases import Exposure, Frame, Matrix, Vector
 from dpregress.releases.matrices import symmetric_power
+from dpregress.solvers.levels import Levels
 
 _PSEUDO_ROWS_LOG2 = 12
+#: Rows over which independent exposures are spread, evenly by multiples of the golden ratio.
+_EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
+_GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
 _SMALLEST = 1e-3
 
@@ -27,16 +32,39 @@ class StandIns:
     """Weighted whitened rows ``s x~`` of shape (m, p) and their weights s, of shape (m,).
 
     ``unseen`` of shape (p, p) is what they lack of the private Gram matrix: directions in which the public
-    rows do not vary, such as levels that none of them has.
+    rows do not vary, such as levels that none of them has. ``offset`` of shape (m,) is added to predictors.
     """
 
     x: Matrix
     weight: Vector
     unseen: Matrix
+    offset: Vector | float = 0.0
 
     def predictor(self, coef: Vector) -> Vector:
-        """``x~'b`` of the rows before their weights."""
-        return np.asarray(self.x @ coef / self.weight)
+        """``x~'b`` of the rows before their weights, with the offset."""
+        return np.asarray(self.x @ coef / self.weight + self.offset)
+
+    def exposed(self, exposure: Exposure, levels: Levels, ranks: Vector | None) -> StandIns:
+        """The same rows with exposures of this distribution.
+
+        Public exposures lend their ranks, and so how exposure goes with the features. Without them it is taken
+        to be independent: each row stands there with many exposures.
+
+        Parameters
+        ----------
+        exposure : Exposure
+        levels : Levels
+            The released distribution of private exposures.
+        ranks : ndarray of shape (m,) or None
+            Public exposures of the rows.
+        """
+        if ranks is not None:
+            quantile = (np.argsort(np.argsort(ranks, kind="stable")) + 0.5) / len(ranks)
+            return replace(self, offset=exposure.offsets(levels.quantiles(quantile))[0])
+        times = max(1, _EXPOSED_ROWS // len(self.x))
+        quantile = (np.arange(len(self.x) * times) + 0.5) * _GOLDEN % 1.0
+        offset, _ = exposure.offsets(levels.quantiles(quantile))
+        return StandIns(self.x.repeat(times, axis=0), self.weight.repeat(times), self.unseen, offset)
 
     def information(self, family: Family, coef: Vector) -> Matrix:
         """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""
