@@ -310,17 +310,23 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
+        exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
         if y is None and self.formula is not None:
-            return super().fit(X, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
+            return super().fit(X, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
         if y is None:
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
         return super().fit(
-            X, coded(y, self.target_classes), unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress
+            X,
+            coded(y, self.target_classes),
+            exposure=exposure,
+            unit=unit,
+            max_rows_per_unit=max_rows_per_unit,
+            progress=progress,
         )
 
     @property

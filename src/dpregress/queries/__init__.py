@@ -4,7 +4,7 @@ from dpregress.queries.base import Ask, Query
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
 from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.newton_moment import PublishedHessian
-from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
+from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "ClippedGradient",
     "ClippedScore",
     "ExposureHistogram",
+    "ExposureScore",
     "Family",
     "Gamma",
     "Gaussian",

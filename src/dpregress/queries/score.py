@@ -9,7 +9,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
-from dpregress.queries.families import Family
+from dpregress.queries.families import Family, Gaussian
 from dpregress.releases import Frame, NoiseLaw, Score, Vector
 from dpregress.rows.bounded import ULPS, BoundedRows
 
@@ -82,6 +82,32 @@ class ClippedScore(_Residual):
 
     def replacement(self) -> float:
         return 2 * self.frame.radius * self.clip
+
+
+class ExposureScore(ClippedScore):
+    r"""``sum x clip(w (log e - centre), +-C)``: how exposures e go with the features.
+
+    A :class:`ClippedScore` of the offset in place of the response, with the same sensitivity ``2 R C``.
+
+    Parameters
+    ----------
+    frame : Frame
+        With a response and an exposure.
+    centre, clip : float
+        Public or released numbers.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    def __init__(self, frame: Frame, centre: float, clip: float) -> None:
+        super().__init__(frame, Gaussian, np.zeros(frame.order), clip)
+        self.centre = centre
+
+    def residual(self, rows: BoundedRows) -> Vector:
+        offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
+        return np.asarray(rows.weight * (offset - self.centre))
 
 
 class ClippedGradient(_Residual):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpregress.releases import Histogram, Isotropic, Vector
@@ -66,7 +68,7 @@ class Levels:
         """``sqrt(E r^2)``."""
         return float(np.sqrt(self.share @ self.size**2))
 
-    def quantiles(self, at: Vector) -> Vector:
+    def quantiles(self, at: NDArray[np.floating[Any]]) -> Vector:
         """The sizes below which these shares lie, of the same shape."""
         order = np.argsort(self.size)
         place = np.searchsorted(np.cumsum(self.share[order]), at)

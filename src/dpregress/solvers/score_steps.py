@@ -5,7 +5,7 @@ Every choice is a function of public facts or of what was released before (docs/
 1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
    coefficients of 0, the intercept from a private histogram of the response (5%);
-   with an exposure, its distribution from a private histogram first (5%);
+   with an exposure first its distribution from a histogram (5%) and its slopes on the features (5%), for stand-ins;
 3. one private Gram matrix of the weighted rows (20%), to which stand-in rows are recoloured;
 4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the stand-ins. With a
    prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
@@ -31,6 +31,7 @@ from dpregress.queries import (
     Binomial,
     ClippedScore,
     ExposureHistogram,
+    ExposureScore,
     Family,
     Gaussian,
     MeanResidual,
@@ -38,7 +39,7 @@ from dpregress.queries import (
     ResponseHistogram,
     SecondMoment,
 )
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.releases import Exposure, Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich, symmetric_power
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
@@ -48,6 +49,8 @@ from dpregress.solvers.repair import floored, gram_floor
 from dpregress.solvers.stand_ins import StandIns, stand_ins
 
 _REFINE, _EXPOSURE, _START, _GRAM, _LEVELS = 0.10, 0.05, 0.05, 0.20, 0.05
+#: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
+_EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
 _MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private steps: few from a prior near the answer, more from nothing.
@@ -92,7 +95,8 @@ class ScoreSteps(Solver):
         mean = _MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             "refine": _REFINE if facts.start.refine else 0.0,
-            "exposure": 0.0 if facts.exposure is None else _EXPOSURE,
+            "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
+            "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
             "start": 0.0 if labelled or natural or not facts.start.frame.intercept else _START,
             "gram": _GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
@@ -116,10 +120,10 @@ class ScoreSteps(Solver):
         gram = floored(second.gram, gram_floor(second))
         rows = stand_ins(frame, self.facts.public, gram)
         frame = replace(frame, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
-        exposures = self._exposures(ask, frame)
-        if exposures is not None and frame.exposure is not None:
-            known = None if self.facts.public is None else self.facts.public.exposure
-            rows = rows.exposed(frame.exposure, exposures, known)
+        exposures = None
+        if frame.exposure is not None:
+            exposures = self._exposures(ask, frame, frame.exposure)
+            rows = rows.exposed(frame.exposure, exposures, self._exposed(ask, frame, gram, exposures))
 
         prior = self._prior(frame)
         coef = prior.coef if prior is not None else self._start(ask, frame, exposures)
@@ -134,11 +138,19 @@ class ScoreSteps(Solver):
     def _prior(self, frame: Frame) -> PublicFit | None:
         return fit_public(self.facts.public, frame, self.family) if self._labelled and self.facts.public else None
 
-    def _exposures(self, ask: Ask, frame: Frame) -> Levels | None:
-        """How large the private rows' exposures are; public ones may be of another scale."""
-        if "exposure" not in self._spend:
-            return None
-        return Levels.of_histogram(ask(ExposureHistogram(frame, EDGES), self._spend["exposure"]))
+    def _exposures(self, ask: Ask, frame: Frame, exposure: Exposure) -> Levels:
+        """How large the private rows' exposures are, within their bounds; public ones may be of another scale."""
+        seen = Levels.of_histogram(ask(ExposureHistogram(frame, EDGES), self._spend["exposures"]))
+        return Levels(np.clip(seen.size, exposure.lower, exposure.upper), seen.share)
+
+    def _exposed(self, ask: Ask, frame: Frame, gram: Matrix, exposures: Levels) -> Vector:
+        """Slopes of the logarithm of exposures on the whitened features."""
+        logs = np.log(exposures.size)
+        centre = float(exposures.share @ logs)
+        spread = math.sqrt(float(exposures.share @ (logs - centre) ** 2))
+        clip = _EXPOSURE_CLIP * max(spread, _EXPOSURE_SPREAD)
+        found = ask(ExposureScore(frame, centre, clip), self._spend["exposed"])
+        return np.asarray(np.linalg.solve(gram, found.mean))
 
     def _start(self, ask: Ask, frame: Frame, exposures: Levels | None) -> Vector:
         """No slopes; for an unbounded response the intercept of its mean size, from a histogram."""

@@ -7,7 +7,7 @@ matrix is released once and the weights of every Newton step come from here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,7 +20,7 @@ from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.levels import Levels
 
 _PSEUDO_ROWS_LOG2 = 12
-#: Rows over which independent exposures are spread, evenly by multiples of the golden ratio.
+#: Rows over which exposures are spread, by multiples of the golden ratio.
 _EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
@@ -44,27 +44,29 @@ class StandIns:
         """``x~'b`` of the rows before their weights, with the offset."""
         return np.asarray(self.x @ coef / self.weight + self.offset)
 
-    def exposed(self, exposure: Exposure, levels: Levels, ranks: Vector | None) -> StandIns:
-        """The same rows with exposures of this distribution.
+    def exposed(self, exposure: Exposure, levels: Levels, slope: Vector) -> StandIns:
+        """The same rows, each many times, with exposures of this distribution that go with the features.
 
-        Public exposures lend their ranks, and so how exposure goes with the features. Without them it is taken
-        to be independent: each row stands there with many exposures.
+        Exposures have the order of ``x~'slope`` plus normal noise, which has what variance of their logarithms
+        the slope leaves.
 
         Parameters
         ----------
         exposure : Exposure
         levels : Levels
             The released distribution of private exposures.
-        ranks : ndarray of shape (m,) or None
-            Public exposures of the rows.
+        slope : ndarray of shape (p,)
+            Of the logarithm of exposures on the features.
         """
-        if ranks is not None:
-            quantile = (np.argsort(np.argsort(ranks, kind="stable")) + 0.5) / len(ranks)
-            return replace(self, offset=exposure.offsets(levels.quantiles(quantile))[0])
         times = max(1, _EXPOSED_ROWS // len(self.x))
-        quantile = (np.arange(len(self.x) * times) + 0.5) * _GOLDEN % 1.0
-        offset, _ = exposure.offsets(levels.quantiles(quantile))
-        return StandIns(self.x.repeat(times, axis=0), self.weight.repeat(times), self.unseen, offset)
+        x, weight = self.x.repeat(times, axis=0), self.weight.repeat(times)
+        spread = np.sqrt(levels.share @ (np.log(levels.size) - levels.share @ np.log(levels.size)) ** 2)
+        explained = x @ slope / weight
+        left = math.sqrt(max(float(spread**2 - np.var(explained)), 0.0))
+        noise = ndtri((np.arange(len(x)) + 0.5) * _GOLDEN % 1.0)
+        rank = np.argsort(np.argsort(explained + left * noise, kind="stable"))
+        offset, _ = exposure.offsets(levels.quantiles((rank + 0.5) / len(rank)))
+        return StandIns(x, weight, self.unseen, offset)
 
     def information(self, family: Family, coef: Vector) -> Matrix:
         """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""
