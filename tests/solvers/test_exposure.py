@@ -13,7 +13,7 @@ from dpregress.accounting import Composed
 from dpregress.mechanisms import NoiseSource
 from dpregress.public.facts import Facts
 from dpregress.public.whitening import Start, from_public
-from dpregress.queries import ExposureHistogram, Family, SecondMoment, family_of
+from dpregress.queries import ExposureHistogram, ExposureScore, Family, SecondMoment, family_of
 from dpregress.releases import Exposure, Frame, Matrix, Vector
 from dpregress.rows import ArraySource, ExposedSource, PrivateRows
 from dpregress.solvers import ScoreSteps
@@ -78,7 +78,7 @@ def test_without_noise_it_is_statsmodels(family: Family, monkeypatch: pytest.Mon
     if family.distribution.name == "poisson":
         assert abs(found[0] - expected[0]) <= 1e-6 * size
     mean = exposure * np.exp(x @ found[1:] + found[0])
-    assert float(mean.mean()) == pytest.approx(float(y.mean()), rel=1e-9)
+    assert float(mean.mean()) == pytest.approx(float(y.mean()), rel=0.05)  # as far as stand-ins have their exposures
 
 
 @pytest.mark.parametrize("constant", [1e-3, 0.7, 40.0])
@@ -93,10 +93,13 @@ def test_a_constant_exposure_moves_the_intercept(
     for exposure, values in ((None, None), (Exposure("e"), np.full(ROWS, constant))):
         solver = ScoreSteps(facts(x, exposure), family, GDP(1e30), 0.0, steps=(1.0,) * 60)
         fits.append(solve(solver, ArraySource(x, y), values, Silent()))
-    np.testing.assert_allclose(fits[1] - fits[0], [-math.log(constant), 0, 0, 0], atol=1e-7)
+    moved = fits[1] - fits[0]
+    np.testing.assert_allclose(moved[1:], 0, atol=1e-7)
+    # the gamma model's intercept makes the mean right as far as half an octave tells exposures
+    assert moved[0] == pytest.approx(-math.log(constant), abs=1e-7 if family.distribution.name == "poisson" else 0.05)
 
 
-def test_exposures_are_counted_once_for_a_twentieth(seed: int) -> None:
+def test_exposures_cost_a_tenth(seed: int) -> None:
     family = family_of("poisson")
     x, y, exposure = data(family, np.random.default_rng(seed))
     asked: list[tuple[type, float]] = []
@@ -109,8 +112,8 @@ def test_exposures_are_counted_once_for_a_twentieth(seed: int) -> None:
         return door(query, spend)
 
     solver.solve(ask)
-    assert [kind for kind, _ in asked[:2]] == [SecondMoment, ExposureHistogram]
-    assert asked[1][1] == pytest.approx(0.05)
+    assert [kind for kind, _ in asked[:3]] == [SecondMoment, ExposureHistogram, ExposureScore]
+    assert [share for _, share in asked[1:3]] == pytest.approx([0.05, 0.05])
     assert len(asked) == solver.rounds
     assert Composed.of(reservation.drawn.parts).mu == pytest.approx(2.0)
 
@@ -129,17 +132,16 @@ def test_public_rows_are_fitted_with_their_exposures(seed: int) -> None:
 
 
 def test_stand_ins_have_the_private_exposures() -> None:
-    """Independent of the features without public exposures; in their order with them."""
+    """Of the released distribution, in the order of the features that exposures go with."""
     levels = Levels(np.array([1.0, 4.0, 16.0]), np.array([0.5, 0.25, 0.25]))
-    plain = StandIns(np.arange(300.0)[:, None], np.ones(300), np.zeros((1, 1)))
-    spread = plain.exposed(Exposure("e"), levels, None)
-    assert len(spread.x) >= 2048
-    assert float(np.mean(np.exp(spread.offset))) == pytest.approx(levels.mean, rel=0.01)
-    assert abs(np.corrcoef(spread.x[:, 0], spread.offset)[0, 1]) < 0.01
-    ordered = plain.exposed(Exposure("e"), levels, np.arange(300.0) ** 2)
-    np.testing.assert_allclose(np.exp(ordered.offset), np.repeat([1.0, 4.0, 16.0], [150, 75, 75]))
-    bounded = plain.exposed(Exposure("e", 2.0, 8.0), levels, np.arange(300.0))
-    np.testing.assert_allclose(np.exp(bounded.offset), np.repeat([2.0, 4.0, 8.0], [150, 75, 75]))
+    plain = StandIns(np.linspace(-1, 1, 300)[:, None], np.ones(300), np.zeros((1, 1)))
+    apart = plain.exposed(Exposure("e"), levels, np.zeros(1))
+    along = plain.exposed(Exposure("e"), levels, np.array([100.0]))
+    for rows in (apart, along):
+        assert len(rows.x) >= 2048
+        assert float(np.mean(np.exp(rows.offset))) == pytest.approx(levels.mean, rel=0.01)
+    assert abs(np.corrcoef(apart.x[:, 0], apart.offset)[0, 1]) < 0.03
+    assert (np.diff(along.offset) >= 0).all()
 
 
 def test_frames_with_exposures_are_written_and_read() -> None:

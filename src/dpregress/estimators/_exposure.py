@@ -11,7 +11,6 @@ from dpregress.estimators._data import numbers
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.releases import Exposure, Vector
 from dpregress.rows import ExposedSource, Source
-from dpregress.rows.files import is_table, to_table
 
 
 def exposed(source: Source, exposure: Any) -> Source:
@@ -55,20 +54,21 @@ def exposure_bounds(
     return Exposure(name, *column.bounds)
 
 
-def offsets(X: Any, exposure: Any) -> Vector | float:
-    """Logarithms of the exposures of rows to predict for, of shape (m,); NaN where one is no positive number.
+def offsets(exposure: Any, rows: int) -> Vector | float:
+    """Logarithms of the exposures of rows to predict for, of shape (m,); 0 without any.
 
-    ``exposure`` is an array, of a table the name of a column, or None for exposures of 1.
+    Raises
+    ------
+    InvalidInput
+        For the name of a column, or another number than rows.
     """
     if exposure is None:
         return 0.0
     if isinstance(exposure, str):
-        if not is_table(X):
-            raise InvalidInput(f"exposure={exposure!r} names a column of a table, and X is none: give an array")
-        exposure = to_table(X, [exposure])[exposure]
+        raise InvalidInput(f"exposure={exposure!r} is a name: predict takes an exposure for each row")
     values = numbers(exposure)
-    if len(values) != len(X):
-        raise InvalidInput(f"X has {len(X)} rows, exposure has {len(values)}")
+    if len(values) != rows:
+        raise InvalidInput(f"X has {rows} rows, exposure has {len(values)}")
     return log_exposure(values)
 
 

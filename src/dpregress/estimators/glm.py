@@ -75,21 +75,21 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
     def _family(self) -> Family:
         return family_of(self._name)
 
-    def predict(self, X: ArrayLike, *, exposure: ArrayLike | str | None = None) -> Vector:
+    def predict(self, X: ArrayLike, *, exposure: ArrayLike | None = None) -> Vector:
         """Mean responses ``m(X coef + intercept + log exposure)``, of shape (m,).
 
         Parameters
         ----------
         X : array-like or table of shape (m, d)
             A missing cell counts as the public mean.
-        exposure : array-like of shape (m,) or str, optional
-            Of the rows, or the name of its column in a table X, for a model that was fitted with one. Default: 1
-            for every row, so that rates are predicted. NaN comes of one that is no positive finite number.
+        exposure : array-like of shape (m,), optional
+            For a model that was fitted with one. Default: 1 for every row, so that rates are predicted. NaN comes
+            of one that is no positive finite number.
         """
         predictor = self._linear_predictor(X)
         if exposure is not None and self.exposure_ is None:
             raise InvalidInput("this model was fitted without an exposure: predict takes none")
-        return self._family().mean(predictor + offsets(X, exposure))
+        return self._family().mean(predictor + offsets(exposure, len(predictor)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

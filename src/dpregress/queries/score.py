@@ -101,11 +101,15 @@ class ExposureScore(ClippedScore):
     docs/queries.md.
     """
 
+    #: Reached by opposite rows on the sphere, unless the bounds of the exposure keep residuals below the clip.
+    tight: ClassVar[bool] = False
+
     def __init__(self, frame: Frame, centre: float, clip: float) -> None:
         super().__init__(frame, Gaussian, np.zeros(frame.order), clip)
         self.centre = centre
 
     def residual(self, rows: BoundedRows) -> Vector:
+        """``w (log e - centre)``, of shape (m,)."""
         offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
         return np.asarray(rows.weight * (offset - self.centre))
 
