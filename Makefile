@@ -37,6 +37,7 @@ bench: install
 	$(BIN)/python -m benchmarks.one_shot
 	$(BIN)/python -m benchmarks.utility
 	$(BIN)/python -m benchmarks.glm
+	$(BIN)/python -m benchmarks.exposure
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .
