@@ -37,8 +37,9 @@ def choose_features(
     public: Path | None,
     schema: Schema | None,
     unit: str | None = None,
+    exposure: str | None = None,
 ) -> list[str]:
-    """The feature columns: those asked for, else all of the data but the target and the unit's.
+    """The feature columns: those asked for, else all of the data but the target, the unit's and the exposure's.
 
     The public side must know them all.
     """
@@ -48,10 +49,11 @@ def choose_features(
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns {min(repeated)!r}: rename them")
-    for name in [target, *(features or []), *([unit] if unit is not None else [])]:
+    others = [name for name in (target, unit, exposure) if name is not None]
+    for name in [*others, *(features or [])]:
         if name not in columns:
             raise InvalidInput(f"no column {name!r} in {where}; it has {', '.join(columns[:12])}")
-    chosen = list(features) if features is not None else [name for name in columns if name not in (target, unit)]
+    chosen = list(features) if features is not None else [name for name in columns if name not in others]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     if not chosen:
@@ -65,20 +67,37 @@ def choose_features(
 
 
 def load_public(
-    path: Path, features: Sequence[str], target: str | None, schema: Schema | None, classes: tuple[str, ...] = ()
+    path: Path,
+    features: Sequence[str],
+    target: str | None,
+    schema: Schema | None,
+    classes: tuple[str, ...] = (),
+    exposure: str | None = None,
 ) -> tuple[PublicMoments, int]:
     """Public moments of the features from rows or a moments file, and how many rows with gaps were left out.
 
-    With a target, rows that hold it count as labelled.
+    With a target, rows that hold it count as labelled; they need the exposure, where there is one.
     """
     if path.suffix.lower() == ".json":
         return PublicMoments.load(path).select(Encoder.of(features, None, schema).features), 0
     labelled = target is not None and target in names_of(path)
-    table = read(path, [*features, *([target] if labelled and target is not None else [])])
+    if labelled:
+        check_public_exposure(path, exposure)
+    encoder = Encoder.of(
+        features, target if labelled else None, schema, classes if labelled else (), exposure if labelled else None
+    )
+    table = read(path, encoder.needed)
     check_numeric(table.drop_columns([target] if labelled and classes else []), schema, path)
-    encoder = Encoder.of(features, target if labelled else None, schema, classes if labelled else ())
     encoder.check_types(table.schema)
     return public_moments(table, encoder, path)
+
+
+def check_public_exposure(path: Path, exposure: str | None) -> None:
+    """Refuse public rows that hold the target without its exposure."""
+    if exposure is not None and exposure not in names_of(path):
+        raise InvalidInput(
+            f"{path} holds the target without its exposure {exposure!r}: add the column, or --ignore-public-labels"
+        )
 
 
 def only_formula(target: str | None, features: str | None, no_intercept: bool) -> None:
@@ -91,10 +110,17 @@ def only_formula(target: str | None, features: str | None, no_intercept: bool) -
 
 
 def load_formula_public(
-    formula: str, data: Any, public: Path | None, schema: Schema | None, classes: tuple[str, ...], *, labelled: bool
+    formula: str,
+    data: Any,
+    public: Path | None,
+    schema: Schema | None,
+    classes: tuple[str, ...],
+    exposure: str | None = None,
+    *,
+    labelled: bool,
 ) -> tuple[PublicMoments | None, int]:
     """Public moments of a formula's columns from rows or a moments file, and how many rows with gaps were left out."""
-    encoder = FormulaEncoder.of(formula, schema, classes)
+    encoder = FormulaEncoder.of(formula, schema, classes, exposure)
     rows = None if public is None or public.suffix.lower() == ".json" else public
     for table, columns in ((data, encoder.needed), *([(rows, encoder.sources)] if rows is not None else [])):
         reader = reader_of(table)
@@ -105,6 +131,9 @@ def load_formula_public(
             )
     if public is None:
         return None, 0
+    (target,) = encoder.response.columns
+    if rows is not None and labelled and target in names_of(rows):
+        check_public_exposure(rows, exposure)
     return formula_moments(public if rows is not None else PublicMoments.load(public), encoder, schema, labelled)
 
 

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
+from dpregress.estimators._data import bounded_units, check_exposure, design, matrix, training_source, training_table
+from dpregress.estimators._exposure import exposed, exposure_bounds
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._progress import shown
 from dpregress.estimators._summary import summary_of
@@ -55,6 +56,7 @@ class Training(NamedTuple):
     intercept: bool
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
+    exposure: str | None = None
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -73,6 +75,8 @@ class PrivateLinearModel(BaseEstimator):
     ledger: Ledger | None
     random_state: Any
     design_: FormulaEncoder | None
+    #: Name of the exposure of the fit; None without one, and before it.
+    exposure_: str | None = None
 
     @abstractmethod
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
@@ -142,6 +146,7 @@ class PrivateLinearModel(BaseEstimator):
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
+        exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
@@ -154,6 +159,10 @@ class PrivateLinearModel(BaseEstimator):
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
             Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
+        exposure : array-like of shape (n,), optional
+            Private. With a log link the mean response is proportional to it: years, population, claims' duration.
+            A row whose exposure is no positive finite number gets weight 0. A Series' name is looked up in the
+            schema for bounds.
         unit : array-like of shape (n,), optional
             Private ids, whose owners are then protected with all their rows; default: each record by itself.
         max_rows_per_unit : int, optional
@@ -178,8 +187,9 @@ class PrivateLinearModel(BaseEstimator):
             source, features = training_source(X, y, target=target, schema=self.schema, public=self.public)
             validate_data(self, X, skip_check_array=True)
             rows = self._declared(source, features, target)
-        source, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=source, unit=whose), progress)
+        name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
+        source, whose = bounded_units(exposed(rows.source, exposure), unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
     def fit_table(
         self,
@@ -189,6 +199,7 @@ class PrivateLinearModel(BaseEstimator):
         engine: Engine | None = None,
         progress: bool | Progress = True,
         *,
+        exposure: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
     ) -> Self:
@@ -209,6 +220,8 @@ class PrivateLinearModel(BaseEstimator):
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
+        exposure : str, optional
+            The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
         unit : str, optional
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature.
         max_rows_per_unit : int, optional
@@ -228,25 +241,28 @@ class PrivateLinearModel(BaseEstimator):
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, source, None, unit)
+            rows = self._computed(self.formula, source, None, unit, exposure)
         else:
             target = "y" if target is None else target
-            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
+            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
             self.feature_names_in_ = np.array([name for name, _ in encoder.columns], dtype=object)
             self.n_features_in_ = len(encoder.columns)
             rows = self._declared(table, encoder.features, target)
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         with shown(progress) as report:
-            return self._fit(budget, rows._replace(source=bounded, unit=whose), report, engine)
+            return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), report, engine)
 
     def _declared(self, source: Source, features: tuple[str, ...], target: str) -> Training:
         """Columns as the schema or the public rows have them."""
         public = None if self.public is None else self.public.select(features)
         return Training(source, features, target, public, self.schema, self.fit_intercept)
 
-    def _computed(self, formula: str, rows: Any, y: Any, unit: str | None = None) -> Training:
+    def _computed(
+        self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+    ) -> Training:
         """Columns of a formula; labels given as ``y`` are numbers already."""
-        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes)
+        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
+        check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
         source = formula_source(rows, y, encoder, unit)
         public, left_out = None, 0
         if self.public is not None:
@@ -261,15 +277,19 @@ class PrivateLinearModel(BaseEstimator):
 
     def _facts(
         self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
-        intercept: bool,
+        intercept: bool, exposure: str | None = None,
     ) -> Facts:  # fmt: skip
         if n == 0 or not features:
             raise InvalidInput(f"the table has no {'rows' if n == 0 else 'features'}: nothing can be fitted")
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
-        return Facts(n=n, target=target, start=first, public=public, schema=schema)
+        link = "" if exposure is None else self.response_model.link
+        bounds = exposure_bounds(exposure, link, self.schema, public)
+        return Facts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
 
     def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
-        facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
+        facts = self._facts(
+            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
+        )
         promise = gaussian_promise(budget)
         solver = self._solver(facts, data.unit.per_record(promise))
         trust = Central()
@@ -287,6 +307,7 @@ class PrivateLinearModel(BaseEstimator):
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments
         self.design_ = data.design
+        self.exposure_ = data.exposure
         self.privacy_ = PrivacyStatement(
             budget=budget,
             promise=promise,
