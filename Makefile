@@ -43,6 +43,7 @@ bench: install
 	$(BIN)/python -m benchmarks.marginals speed
 	$(BIN)/python -m benchmarks.marginals accuracy
 	$(BIN)/python -m benchmarks.multinomial
+	$(BIN)/python -m benchmarks.exposure
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

@@ -45,6 +45,8 @@ from dpregress.queries import (
     CentredTables,
     ClippedGradient,
     ClippedScore,
+    ExposureHistogram,
+    ExposureScore,
     Family,
     Gamma,
     MeanClassResidual,
@@ -67,9 +69,10 @@ from dpregress.queries import (
 )
 from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.queries.pair_tables import CodedQuery
-from dpregress.releases import Domain, Frame, Matrix, ResponseScale, Vector, Weighting
+from dpregress.releases import Domain, Exposure, Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.rows import (
     ArraySource,
+    ExposedSource,
     LevelRows,
     PrivateRows,
     RawRows,
@@ -119,6 +122,12 @@ FRAMES: dict[str, Callable[[Rng], Frame]] = {
     "published": lambda rng: _plain(rng, 6.0, ResponseScale("y", scale=2.0, bound=4.0), weighting=Weighting.FEATURES),
     "small ball": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 1e3, 1e-6, 0.5)),
     "large ball": lambda rng: _plain(rng, 1e4, ResponseScale("y", 0.1, 1e3, 1.0)),
+    "exposure": lambda rng: replace(
+        _with_intercept(rng, 2.5, ResponseScale("y", scale=0.7, bound=3.0)), exposure=Exposure("e", 1e-4, 1e5)
+    ),
+    "any exposure": lambda rng: _plain(
+        rng, 2.5, ResponseScale("y", 0.5, 11.0, 2.0), weighting=Weighting.FEATURES, exposure=Exposure("e")
+    ),
     "minute units": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 0.0, 1e-3, 3.0), scale=1e20),
 }
 
@@ -142,7 +151,10 @@ def wild_rows(rng: Rng, rows: int) -> RawRows:
     y[hit] = rng.choice(strange, hit.sum())
     constant = rng.random(rows) < 0.1
     x[constant] = rng.choice(strange, (constant.sum(), 1))
-    return RawRows(x, y)
+    exposure = 10.0 ** rng.integers(-3, 4, size=rows)
+    hit = rng.random(rows) < 0.25
+    exposure[hit] = rng.choice(np.concatenate([strange, -strange]), hit.sum())
+    return RawRows(x, y, exposure=exposure)
 
 
 def tame_rows(rng: Rng, frame: Frame, rows: int) -> RawRows:
@@ -152,12 +164,14 @@ def tame_rows(rng: Rng, frame: Frame, rows: int) -> RawRows:
     whitened = rng.normal(size=(rows, WIDTH)) * _reach(frame) / math.sqrt(WIDTH)
     x = np.linalg.solve(basis(frame).T @ frame.slopes, (whitened - shift @ basis(frame)).T).T
     y = response.centre + response.scale * response.bound * rng.normal(size=rows)
-    return RawRows(x, y)
+    return RawRows(x, y, exposure=rng.exponential(size=rows))
 
 
 def private(rows: RawRows) -> PrivateRows:
     """Raw rows as mechanisms take them."""
-    return PrivateRows(ArraySource(rows.x, rows.y), ThreadedEngine(workers=1))
+    source = ArraySource(rows.x, rows.y)
+    exposed = source if rows.exposure is None else ExposedSource(source, rows.exposure)
+    return PrivateRows(exposed, ThreadedEngine(workers=1))
 
 
 def extremal_rows(query: Query[Any]) -> RawRows:
@@ -174,10 +188,24 @@ def extremal_rows(query: Query[Any]) -> RawRows:
     rows = [
         _raw_row(frame, np.array([*direction, 0.0]), y) for direction in planar for y in (-bound, -0.01 * bound, bound)
     ]
+    exposure = np.ones(len(rows))  # an offset of 0: they see no prediction
+    rows, exposure = [*rows, rows[0], rows[0]], np.append(exposure, [1e-3, 1e3])
     y = np.array([y for _, y in rows])
     if isinstance(query, MultinomialScore | MeanClassResidual):
         y = np.arange(len(rows)) % 3.0  # every class in every direction
-    return RawRows(np.array([x for x, _ in rows]), y)
+    return RawRows(np.array([x for x, _ in rows]), y, exposure=exposure)
+
+
+def taken(rows: RawRows, which: Any) -> RawRows:
+    """Some rows, by a slice or an array of places."""
+    assert rows.y is not None
+    return RawRows(rows.x[which], rows.y[which], exposure=None if rows.exposure is None else rows.exposure[which])
+
+
+def joined(*parts: RawRows) -> RawRows:
+    """Rows one after the other."""
+    x, y, exposure = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y", "exposure"))
+    return RawRows(x, y, exposure=exposure)
 
 
 def _reach(frame: Frame) -> float:
@@ -318,6 +346,13 @@ QUERIES = (
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("multinomial score", _multinomial_score),
     QueryEntry("mean class residual", _mean_class_residual),
+    QueryEntry(
+        "exposure histogram", lambda f, _: ExposureHistogram(replace(f, exposure=Exposure("e", 1e-2, 1e7)), _EDGES)
+    ),
+    QueryEntry(
+        "exposure score",
+        lambda f, _: ExposureScore(replace(f, exposure=Exposure("e", 1e-2, 1e7)), 0.5, 0.8 * min(_bound(f), 5.0)),
+    ),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
 )
 

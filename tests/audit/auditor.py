@@ -56,7 +56,7 @@ def lower_bound(without: Vector, having: Vector, threshold: float, failure: floa
 def furthest(query: Query[Any]) -> tuple[RawRows, RawRows]:
     """Two rows that lie furthest apart, among those that the row map brings to the edge."""
     rows = registry.extremal_rows(query)
-    single = [RawRows(rows.x[i : i + 1], rows.y[i : i + 1]) for i in range(len(rows.x))]
+    single = [registry.taken(rows, slice(i, i + 1)) for i in range(len(rows.x))]
     values = np.array([exact_total(query, registry.private(row)) for row in single])
     one, other = np.unravel_index(np.argmax(squareform(pdist(values))), (len(single),) * 2)
     return single[one], single[other]

@@ -18,22 +18,27 @@ from tests.registry import FRAMES, ROW_MAPS
 def raw_rows(frame: Frame, seed: int) -> RawRows:
     rng = np.random.default_rng(seed)
     wild, tame = registry.wild_rows(rng, 300), registry.tame_rows(rng, frame, 100)
-    return RawRows(np.concatenate([wild.x, tame.x]), np.concatenate([wild.y, tame.y]))
+    return registry.joined(wild, tame)
 
 
 def check_ball(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
     """Norms, responses and weights are within their bounds, and everything is a number."""
     row_map = make(frame)
     bounded = row_map(rows)
-    for name, values in (("x", bounded.x), ("y", bounded.y), ("weight", bounded.weight)):
+    offset = np.zeros(len(rows.x)) if bounded.offset is None else bounded.offset
+    for name, values in (("x", bounded.x), ("y", bounded.y), ("weight", bounded.weight), ("offset", offset)):
         assert np.isfinite(values).all(), f"{name} holds something else than numbers"
     norms = np.linalg.norm(bounded.x, axis=1)
     assert norms.max() <= row_map.radius, f"a row of norm {norms.max()} in a ball of {row_map.radius}"
+    if frame.exposure is not None:
+        assert offset.min() >= min(np.log(frame.exposure.lower), 0)
+        assert offset.max() <= max(np.log(frame.exposure.upper), 0)
     assert bounded.weight.min() >= 0
     assert bounded.weight.max() <= 1
     if frame.response is None:
         assert not bounded.y.any()
         return
+    assert (bounded.offset is None) == (frame.exposure is None)
     assert np.abs(bounded.y).max() <= frame.response.bound
     if math.isfinite(frame.radius):
         assert np.hypot(norms, frame.response.cross * np.abs(bounded.y)).max() <= frame.joint_radius
@@ -44,24 +49,29 @@ def check_rows_alone(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRow
     row_map = make(frame)
     together = row_map(rows)
     order = np.random.default_rng(len(rows.x)).permutation(len(rows.x))
-    _assert_same(_taken(together, order), row_map(RawRows(rows.x[order], rows.y[order])), frame)
-    alone = [row_map(RawRows(rows.x[i : i + 1], rows.y[i : i + 1])) for i in range(len(rows.x))]
+    _assert_same(_taken(together, order), row_map(registry.taken(rows, order)), frame)
+    alone = [row_map(registry.taken(rows, slice(i, i + 1))) for i in range(len(rows.x))]
     stacked = BoundedRows(*(np.concatenate([getattr(row, name) for row in alone]) for name in ("x", "y", "weight")), 0)
+    if frame.exposure is not None:
+        stacked = dataclasses.replace(stacked, offset=np.concatenate([row.offset for row in alone]))
     _assert_same(together, stacked, frame)
 
 
 def check_input_kept(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
     """The private arrays themselves are never written to."""
-    before = rows.x.copy(), rows.y.copy()
+    before = rows.x.copy(), rows.y.copy(), rows.exposure.copy()
     make(frame)(rows)
     np.testing.assert_array_equal(rows.x, before[0])
     np.testing.assert_array_equal(rows.y, before[1])
+    np.testing.assert_array_equal(rows.exposure, before[2])
 
 
 def check_weights(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) -> None:
-    """A row without a finite response counts for nothing; one inside the ball is left as it is."""
+    """A row without a finite response or a usable exposure counts for nothing; one inside the ball is left as it is."""
     bounded = make(frame)(rows)
     lost = ~np.isfinite(rows.y)
+    if frame.exposure is not None:
+        lost |= ~(np.isfinite(rows.exposure) & (rows.exposure > 0))
     assert lost.any()
     assert not bounded.weight[lost].any()
     assert not bounded.x[lost].any()
@@ -73,7 +83,8 @@ def check_weights(make: Callable[[Frame], RowMap], frame: Frame, rows: RawRows) 
 
 
 def _taken(rows: BoundedRows, order: np.ndarray) -> BoundedRows:
-    return BoundedRows(rows.x[order], rows.y[order], rows.weight[order], 0)
+    offset = None if rows.offset is None else rows.offset[order]
+    return BoundedRows(rows.x[order], rows.y[order], rows.weight[order], 0, offset)
 
 
 def _assert_same(one: BoundedRows, other: BoundedRows, frame: Frame) -> None:
@@ -82,6 +93,8 @@ def _assert_same(one: BoundedRows, other: BoundedRows, frame: Frame) -> None:
     assert (np.abs(one.x - other.x) <= 1e-12 * size).all()
     np.testing.assert_allclose(one.y, other.y, rtol=1e-11, atol=1e-300)
     np.testing.assert_allclose(one.weight, other.weight, rtol=1e-11, atol=1e-300)
+    if frame.exposure is not None:
+        np.testing.assert_allclose(one.offset, other.offset, rtol=1e-14, atol=1e-14)
 
 
 VARIANTS = {

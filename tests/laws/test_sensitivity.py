@@ -7,6 +7,7 @@ than those the row map makes is found as well.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,13 +26,9 @@ from tests.registry import FRAMES, QUERIES, QueryEntry
 ROUNDING = 1e-12
 
 
-def joined(*parts: RawRows) -> RawRows:
-    return RawRows(np.concatenate([p.x for p in parts]), np.concatenate([p.y for p in parts]))
-
-
 def some_rows(query: Query, rng: np.random.Generator, rows: int) -> RawRows:
     """As many wild rows as tame ones, with the extremal ones in between."""
-    return joined(
+    return registry.joined(
         registry.wild_rows(rng, rows),
         registry.extremal_rows(query),
         registry.tame_rows(rng, query.frame, rows),
@@ -40,7 +37,7 @@ def some_rows(query: Query, rng: np.random.Generator, rows: int) -> RawRows:
 
 def values(query: Query, rows: RawRows) -> Matrix:
     """The query's answer on each row alone."""
-    single = (RawRows(rows.x[i : i + 1], rows.y[i : i + 1]) for i in range(len(rows.x)))
+    single = (registry.taken(rows, slice(i, i + 1)) for i in range(len(rows.x)))
     return np.array([exact_total(query, registry.private(row)) for row in single])
 
 
@@ -71,9 +68,9 @@ def check_sensitivity_of_sums(entry: QueryEntry, frame: str, seed: int) -> None:
     assert allowed <= query.sensitivity(Relation.REPLACE_ONE) * (1 + 1e-9)
     for _ in range(40):
         place, taken = rng.integers(n, size=2)
-        x, y = rows.x.copy(), rows.y.copy()
-        x[place], y[place] = rows.x[taken], rows.y[taken]
-        moved = np.linalg.norm(exact_total(query, registry.private(RawRows(x, y))) - total)
+        order = np.arange(n)
+        order[place] = taken
+        moved = np.linalg.norm(exact_total(query, registry.private(registry.taken(rows, order))) - total)
         assert moved <= allowed, f"replacing a row moves the sum by {moved}, {allowed} is allowed for"
 
 
@@ -85,9 +82,9 @@ def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     query = entry.make(FRAMES[frame](rng), rng)
     bounded = row_map_of(query)
-    rows = joined(registry.wild_rows(rng, 60), registry.tame_rows(rng, query.frame, 40))
+    rows = registry.joined(registry.wild_rows(rng, 60), registry.tame_rows(rng, query.frame, 40))
     cuts = [0, *sorted(rng.integers(0, len(rows.x), size=5)), len(rows.x)]
-    parts = [query.value(bounded(RawRows(rows.x[a:b], rows.y[a:b], a))) for a, b in pairwise(cuts)]
+    parts = [query.value(bounded(replace(registry.taken(rows, slice(a, b)), first_row=a))) for a, b in pairwise(cuts)]
     whole = query.value(bounded(rows))
     assert whole.shape == (query.size,)
     error = np.linalg.norm(np.sum(parts, axis=0) - whole)

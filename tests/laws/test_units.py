@@ -28,7 +28,7 @@ from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.public import Numeric, Schema
 from dpregress.queries import MixedRows, Query
 from dpregress.releases import Vector
-from dpregress.rows import ArraySource, CappedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
+from dpregress.rows import CappedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
 from dpregress.rows.files import CSVReader, ParquetReader
 from dpregress.rows.readers import Reader
 from dpregress.rows.units import counted
@@ -44,8 +44,7 @@ CLOSE = 1e-9
 
 
 def capped(rows: RawRows, ids: Ids, most: int) -> PrivateRows:
-    assert rows.y is not None
-    source = CappedSource(ArraySource(rows.x, rows.y), [pa.array(ids, pa.string())], most)
+    source = CappedSource(registry.private(rows).source, [pa.array(ids, pa.string())], most)
     return PrivateRows(source, ThreadedEngine(workers=1))
 
 
@@ -73,10 +72,10 @@ def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
         for _ in range(5):
             changed, ids, other_ids = neighbours(rng, n, most)
             taken = rng.integers(n, size=len(changed))
-            x, y = rows.x.copy(), rows.y.copy()
-            x[changed], y[changed] = rows.x[taken], rows.y[taken]
+            order = np.arange(n)
+            order[changed] = taken
             found = exact_total(query, capped(rows, ids, most))
-            moved = np.linalg.norm(exact_total(query, capped(RawRows(x, y), other_ids, most)) - found)
+            moved = np.linalg.norm(exact_total(query, capped(registry.taken(rows, order), other_ids, most)) - found)
             assert moved <= allowed, f"a unit of {most} rows moves the sum by {moved}, {allowed} is allowed for"
 
 
@@ -99,7 +98,7 @@ def check_reached(entry: QueryEntry, frame: str, seed: int) -> None:
 def _unit_of(query: Query, rows: RawRows, place: int, most: int) -> Vector:
     """The answer on a table of one unit with 2k copies of one row."""
     assert rows.y is not None
-    copies = RawRows(np.repeat(rows.x[[place]], 2 * most, axis=0), np.repeat(rows.y[[place]], 2 * most))
+    copies = registry.taken(rows, np.full(2 * most, place))
     return exact_total(query, capped(copies, ["u"] * (2 * most), most))
 
 

@@ -33,6 +33,8 @@ _PATH = click.Path(path_type=Path)
     help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: 0,1]; all of them if multinomial.")
+@click.option("--link", help="Of the mean to the predictor, such as identity or probit [default: the family's own].")
+@click.option("--exposure", metavar="COLUMN", help="With a log link: what the mean response is proportional to.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @click.option("--recipe", type=click.Choice(["residual", "one-shot", "paper"]), default="residual", show_default=True)
@@ -57,6 +59,8 @@ def fit(
     delta: float,
     family: str,
     classes: str | None,
+    link: str | None,
+    exposure: str | None,
     alpha: float,
     no_intercept: bool,
     recipe: str,
@@ -86,6 +90,8 @@ def fit(
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6
       dpregress fit visits.csv --target visits --public pilot.csv --epsilon 1 --delta 1e-6 \\
           --unit person_id --max-rows-per-unit 4
+      dpregress fit claims.csv --target claims --family poisson --exposure years --schema claims.toml \\
+          --epsilon 1 --delta 1e-6
       dpregress fit visits.csv --formula "visits ~ age + C(smoker) + age:smoker" --schema visits.toml \\
           --epsilon 1 --delta 1e-6
       dpregress fit visits.csv --target plan --family multinomial --classes free,basic,full \\
@@ -100,7 +106,6 @@ def fit(
         load_formula_public,
         load_schema,
         only_formula,
-        split_classes,
         split_names,
     )
     from dpregress.estimators._public import moments_of
@@ -113,18 +118,18 @@ def fit(
     columns, public, left_out = None, None, 0
     if formula is not None:
         only_formula(target, features, no_intercept)
-        model = _model(family, split_classes(family, classes), recipe, alpha)
+        model = _model(family, link, classes, recipe, alpha)
         public, left_out = load_formula_public(
-            formula, source, public_rows, schema, model.target_classes, labelled=not ignore_public_labels
+            formula, source, public_rows, schema, model.target_classes, exposure, labelled=not ignore_public_labels
         )
     elif target is None:
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     else:
-        columns = choose_features(source, target, split_names(features), public_rows, schema, unit)
-        model = _model(family, split_classes(family, classes), recipe, alpha)
+        columns = choose_features(source, target, split_names(features), public_rows, schema, unit, exposure)
+        model = _model(family, link, classes, recipe, alpha)
         if public_rows is not None:
             labels = None if ignore_public_labels else target
-            public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes)
+            public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes, exposure)
     check_out(out, _FILES, overwrite=overwrite)
     model.set_params(
         privacy=budget,
@@ -137,7 +142,7 @@ def fit(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
-        model.fit_table(source, target, columns, unit=unit, max_rows_per_unit=max_rows_per_unit)
+        model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
     write_all(out, _texts(model, Path(data[0]).name if data else "a query"))
     _print(model, left_out, out)
 
@@ -160,15 +165,30 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None, publ
     return paths
 
 
-def _model(family: str, classes: tuple[str, ...], recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
-    from dpregress import DPGammaRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
+def _model(family: str, link: str | None, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
+    from dpregress import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
+    from dpregress.cli.tables import split_classes
+    from dpregress.queries import family_of
 
+    if family == "multinomial":
+        if link not in (None, "logit"):
+            raise InvalidInput(f"--link {link} does not go with --family multinomial, whose link is logit")
+        chosen = usual = family_of("binomial")
+    else:
+        chosen, usual = family_of(family, link), family_of(family)
+    names = split_classes(family, classes)
     if family != "gaussian" and recipe != "residual":
         raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
+    if chosen != usual:
+        if classes is not None:
+            raise InvalidInput(f"--classes goes with --link logit: for {chosen.link.name}, code the target as 0 and 1")
+        if recipe != "residual":
+            raise InvalidInput(f"--recipe {recipe} goes with --link identity")
+        return DPGLMRegressor(family=family, link=link, alpha=alpha)
     if family == "gaussian":
         return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice
     if family in ("binomial", "multinomial"):
-        return DPLogisticRegression(classes=classes, alpha=alpha)
+        return DPLogisticRegression(classes=names, alpha=alpha)
     return (DPPoissonRegressor if family == "poisson" else DPGammaRegressor)(alpha=alpha)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpregress.errors import InvalidInput
 from dpregress.estimators._formula import formula_moments
-from dpregress.estimators._public import public_columns
+from dpregress.estimators._public import check_public_exposure, public_columns
 from dpregress.public import PublicMoments, Schema
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.encoding import Encoder
@@ -52,8 +52,9 @@ def choose_features(
     public: Path | None,
     schema: Schema | None,
     unit: str | None = None,
+    exposure: str | None = None,
 ) -> list[str]:
-    """The feature columns: those asked for, else all of the data but the target and the unit's.
+    """The feature columns: those asked for, else all of the data but the target, the unit's and the exposure's.
 
     The public side must know them all.
     """
@@ -63,10 +64,11 @@ def choose_features(
         repeated = {name for name in names if list(names).count(name) > 1}
         if repeated:
             raise InvalidInput(f"{path} has several columns of the same name: rename them")
-    for name in [target, *(features or []), *([unit] if unit is not None else [])]:
+    others = [name for name in (target, unit, exposure) if name is not None]
+    for name in [*others, *(features or [])]:
         if name not in columns:
             raise InvalidInput(f"no column {name!r} in {where}, {has_columns(columns)}: check its names")
-    chosen = list(features) if features is not None else [name for name in columns if name not in (target, unit)]
+    chosen = list(features) if features is not None else [name for name in columns if name not in others]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     if not chosen:
@@ -89,10 +91,17 @@ def only_formula(target: str | None, features: str | None, no_intercept: bool) -
 
 
 def load_formula_public(
-    formula: str, data: Any, public: Path | None, schema: Schema | None, classes: tuple[str, ...], *, labelled: bool
+    formula: str,
+    data: Any,
+    public: Path | None,
+    schema: Schema | None,
+    classes: tuple[str, ...],
+    exposure: str | None = None,
+    *,
+    labelled: bool,
 ) -> tuple[PublicMoments | None, int]:
     """Public moments of a formula's columns from rows or a moments file, and how many rows with gaps were left out."""
-    encoder = FormulaEncoder.of(formula, schema, classes)
+    encoder = FormulaEncoder.of(formula, schema, classes, exposure)
     rows = None if public is None or public.suffix.lower() == ".json" else public
     for table, columns in ((data, encoder.needed), *([(rows, encoder.sources)] if rows is not None else [])):
         reader = reader_of(table)
@@ -103,6 +112,9 @@ def load_formula_public(
             )
     if public is None:
         return None, 0
+    (target,) = encoder.response.columns
+    if rows is not None and labelled and target in public_columns(rows):
+        check_public_exposure(rows, exposure)
     return formula_moments(public if rows is not None else PublicMoments.load(public), encoder, schema, labelled)
 
 

@@ -98,17 +98,19 @@ def training_table(
     schema: Schema | None,
     classes: tuple[str, ...],
     unit: str | None = None,
+    exposure: str | None = None,
 ) -> tuple[Source, Encoder]:
     """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
     names = (to_table(source) if in_memory(source) else reader_of(source)).schema.names
     if isinstance(features, str):
         raise InvalidInput(f"features takes a list of column names: [{features!r}]")
     if features is None:
-        features = [name for name in names if name not in (target, unit)]
+        features = [name for name in names if name not in (target, unit, exposure)]
     check_unit(unit, features, (target,))
     if target in features:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
-    encoder = Encoder.of(features, target, schema, classes)
+    check_exposure(exposure, features, (target,), unit)
+    encoder = Encoder.of(features, target, schema, classes, exposure)
     return encoded(source, encoder, unit), encoder
 
 
@@ -135,6 +137,17 @@ def check_unit(unit: Any, features: Collection[str], target: Collection[str]) ->
     if unit is not None and (not isinstance(unit, str) or unit in target or unit in features):
         role = "the target" if unit in target else "among the features"
         raise InvalidInput(f"unit {unit!r} is {role}: it takes the name of another column, that of the ids")
+
+
+def check_exposure(exposure: Any, features: Collection[str], target: Collection[str], unit: Any = None) -> None:
+    """Refuse an exposure that the model reads as another column."""
+    if exposure is None:
+        return
+    if not isinstance(exposure, str):
+        raise InvalidInput("fit_table takes the name of the exposures' column, fit takes an array of them")
+    for role, taken in (("the target", target), ("among the features", features), ("the unit", (unit,))):
+        if exposure in taken:
+            raise InvalidInput(f"exposure {exposure!r} is {role}: it takes the name of another column")
 
 
 def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:

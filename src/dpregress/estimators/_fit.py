@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import bounded_units, design, matrix, training_source, training_table
+from dpregress.estimators._data import bounded_units, check_exposure, design, matrix, training_source, training_table
+from dpregress.estimators._exposure import exposed, exposure_bounds
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._progress import shown
 from dpregress.estimators._public import is_public, moments_of, public_columns
@@ -55,6 +56,7 @@ class Training(NamedTuple):
     intercept: bool
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
+    exposure: str | None = None
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -73,6 +75,8 @@ class PrivateLinearModel(BaseEstimator):
     ledger: Ledger | None
     random_state: Any
     design_: FormulaEncoder | None
+    #: Name of the exposure of the fit; None without one, and before it.
+    exposure_: str | None = None
 
     @abstractmethod
     def _solver(self, facts: Facts, budget: GDP) -> Solver:
@@ -142,6 +146,7 @@ class PrivateLinearModel(BaseEstimator):
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
+        exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
@@ -154,6 +159,10 @@ class PrivateLinearModel(BaseEstimator):
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
             Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
+        exposure : array-like of shape (n,), optional
+            Private. With a log link the mean response is proportional to it: years, population, claims' duration.
+            A row whose exposure is no positive finite number gets weight 0. A Series' name is looked up in the
+            schema for bounds.
         unit : array-like of shape (n,), optional
             Private ids, whose owners are then protected with all their rows; default: each record by itself.
         max_rows_per_unit : int, optional
@@ -171,16 +180,17 @@ class PrivateLinearModel(BaseEstimator):
         budget = self._checked_parameters()
         if isinstance(unit, str):
             raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
+        name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
         if self.formula is not None:
             rows = self._computed(self.formula, X, y)
         else:
             target = str(getattr(y, "name", None) or "y")
-            known = None if self.public is None else public_columns(self.public, target)
+            known = None if self.public is None else public_columns(self.public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             validate_data(self, X, skip_check_array=True)
-            rows = self._declared(source, columns, target)
-        source, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=source, unit=whose), progress)
+            rows = self._declared(source, columns, target, name)
+        source, whose = bounded_units(exposed(rows.source, exposure), unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
     def fit_table(
         self,
@@ -190,6 +200,7 @@ class PrivateLinearModel(BaseEstimator):
         engine: Engine | None = None,
         progress: bool | Progress = True,
         *,
+        exposure: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
     ) -> Self:
@@ -210,6 +221,8 @@ class PrivateLinearModel(BaseEstimator):
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
+        exposure : str, optional
+            The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
         unit : str, optional
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Of files and tables in memory:
             the rows of a query have no fixed order.
@@ -230,31 +243,34 @@ class PrivateLinearModel(BaseEstimator):
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, source, None, unit)
+            rows = self._computed(self.formula, source, None, unit, exposure)
         else:
             target = "y" if target is None else target
-            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit)
+            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
             columns = tuple(name for name, _ in encoder.columns)
             self.feature_names_in_ = np.array(columns, dtype=object)
             self.n_features_in_ = len(columns)
-            rows = self._declared(table, columns, target)
+            rows = self._declared(table, columns, target, exposure)
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         with shown(progress) as report:
-            return self._fit(budget, rows._replace(source=bounded, unit=whose), report, engine)
+            return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), report, engine)
 
-    def _declared(self, source: Source, columns: tuple[str, ...], target: str) -> Training:
+    def _declared(self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None) -> Training:
         """Columns as the schema or the public rows have them."""
         Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
         features = Encoder.of(columns, None, self.schema).features
         public, left_out = None, 0
         if self.public is not None:
-            public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes)
+            public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
         _say(left_out)
         return Training(source, features, target, public, self.schema, self.fit_intercept)
 
-    def _computed(self, formula: str, rows: Any, y: Any, unit: str | None = None) -> Training:
+    def _computed(
+        self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+    ) -> Training:
         """Columns of a formula; labels given as ``y`` are numbers already."""
-        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes)
+        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
+        check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
         source = formula_source(rows, y, encoder, unit)
         public, left_out = None, 0
         if self.public is not None:
@@ -268,15 +284,19 @@ class PrivateLinearModel(BaseEstimator):
 
     def _facts(
         self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
-        intercept: bool,
+        intercept: bool, exposure: str | None = None,
     ) -> Facts:  # fmt: skip
         if n == 0 or not features:
             raise InvalidInput(f"the table has no {'rows' if n == 0 else 'features'}: nothing can be fitted")
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
-        return Facts(n=n, target=target, start=first, public=public, schema=schema)
+        link = "" if exposure is None else self.response_model.link
+        bounds = exposure_bounds(exposure, link, self.schema, public)
+        return Facts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
 
     def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
-        facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
+        facts = self._facts(
+            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
+        )
         promise = gaussian_promise(budget)
         solver = self._solver(facts, data.unit.per_record(promise))
         trust = Central()
@@ -294,6 +314,7 @@ class PrivateLinearModel(BaseEstimator):
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments
         self.design_ = data.design
+        self.exposure_ = data.exposure
         self.privacy_ = PrivacyStatement(
             budget=budget,
             promise=promise,

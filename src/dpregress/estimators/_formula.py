@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,9 @@ def formula_moments(
         return (moments if labelled else moments.unlabelled()), 0
     names = to_table(public).schema.names if is_table(public) else names_of(public)
     (target,) = encoder.response.columns
-    design = encoder if labelled and target in names else encoder.right
+    # labels are of no use without the exposures beside them: those rows are refused with the reason later
+    whole = replace(encoder, table=replace(encoder.table, exposed=_found(encoder.table.exposed, names)))
+    design = whole if labelled and target in names else encoder.right
     table = read_columns(public, design.needed)
     design.check_types(table.schema)
     where = public if isinstance(public, str | Path) else "the public rows"
@@ -96,14 +100,26 @@ def formula_moments(
 
 def public_moments(table: pa.Table, design: Design, where: object) -> tuple[PublicMoments, int]:
     """Moments of public rows without missing cells that nothing provides for, and how many others were left out."""
-    x, y = design.x(table), design.y(table)
+    x, y, exposure = design.x(table), design.y(table), design.exposure(table)
     if isinstance(design, Encoder):
         x = _mended(x, design)
     whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
+    if exposure is not None:
+        whole &= np.isfinite(exposure) & (exposure > 0)
     if not whole.any():
         raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
-    moments = PublicMoments.from_rows(x[whole], None if y is None else y[whole], names=design.features)
+    moments = PublicMoments.from_rows(
+        x[whole],
+        None if y is None else y[whole],
+        names=design.features,
+        exposure=None if exposure is None else exposure[whole],
+    )
     return moments, int((~whole).sum())
+
+
+def _found(name: str | None, names: Sequence[str]) -> str | None:
+    """The name, where it is among the columns."""
+    return name if name in names else None
 
 
 def _mended(x: Matrix, encoder: Encoder) -> Matrix:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpregress.errors import InvalidInput
 from dpregress.estimators._formula import check_numeric, opened, public_moments, read_columns
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.rows import Encoder
@@ -19,22 +20,27 @@ def is_public(given: Any) -> bool:
     return isinstance(given, PublicMoments | str | Path) or is_table(given)
 
 
-def public_columns(public: Any, target: str | None = None) -> tuple[str, ...]:
-    """Names of the columns of public rows without the target, or of moments, which hold features only."""
+def public_columns(public: Any, *others: str | None) -> tuple[str, ...]:
+    """Names of the columns of public rows without the target and others, or of moments, which hold features only."""
     public = opened(public)
     if isinstance(public, PublicMoments):
         return public.names
     names = to_table(public).schema.names if is_table(public) else names_of(public)
-    return tuple(name for name in names if name != target)
+    return tuple(name for name in names if name not in others)
 
 
 def moments_of(
-    public: Any, columns: Sequence[str], target: str | None, schema: Schema | None, classes: tuple[str, ...] = ()
+    public: Any,
+    columns: Sequence[str],
+    target: str | None,
+    schema: Schema | None,
+    classes: tuple[str, ...] = (),
+    exposure: str | None = None,
 ) -> tuple[PublicMoments, int]:
     """Moments of the design columns that the schema makes of these, and how many public rows were left out.
 
-    Rows that hold the target are labelled; those with a missing cell that the schema does not provide for are left
-    out.
+    Rows that hold the target are labelled, and need its exposure where there is one; those with a missing cell that
+    the schema does not provide for are left out.
 
     Raises
     ------
@@ -45,12 +51,25 @@ def moments_of(
     if isinstance(public, PublicMoments):
         return public.select(Encoder.of(columns, None, schema).features), 0
     labels = [target] if target is not None and target not in columns and target in public_columns(public) else []
-    table = read_columns(public, (*columns, *labels))
+    if labels:
+        check_public_exposure(public, exposure)
+    beside = exposure if labels else None
+    table = read_columns(public, (*columns, *labels, *([beside] if beside is not None else [])))
     where = public if isinstance(public, str | Path) else "the public rows"
     check_numeric(table.drop_columns(labels if classes else []), schema, where)
-    encoder = Encoder.of(columns, target if labels else None, schema, classes if labels else ())
+    encoder = Encoder.of(columns, target if labels else None, schema, classes if labels else (), beside)
     encoder.check_types(table.schema)
     return public_moments(table, encoder, where)
+
+
+def check_public_exposure(public: Any, exposure: str | None) -> None:
+    """Refuse public rows that hold the target without its exposure."""
+    if exposure is not None and exposure not in public_columns(public):
+        where = public if isinstance(public, str | Path) else "the public table"
+        raise InvalidInput(
+            f"{where} holds the target without its exposure {exposure!r}: "
+            "add the column, or leave the target out (--ignore-public-labels)"
+        )
 
 
 def columns_behind(features: Sequence[str], public: Any, schema: Schema | None) -> tuple[str, ...]:

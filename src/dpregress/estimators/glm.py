@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import coded
+from dpregress.estimators._exposure import offsets
 from dpregress.estimators._fit import PrivateLinearModel, checked_penalty, original
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import Facts
@@ -67,9 +68,9 @@ class _ScoredModel(PrivateLinearModel):
 
     @property
     def response_model(self) -> ResponseModel:
-        """Family, link, and the classes of a binomial response."""
+        """Family, link, the classes of a binomial response, and the name of the exposure."""
         family = self._family()
-        return ResponseModel(family.distribution.name, family.link.name, self.target_classes)
+        return ResponseModel(family.distribution.name, family.link.name, self.target_classes, self.exposure_)
 
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         return solution.uncertainty
@@ -83,9 +84,21 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
     def _family(self) -> Family:
         return family_of(self._name)
 
-    def predict(self, X: ArrayLike) -> Vector:
-        """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
-        return self._family().mean(self._linear_predictor(X))
+    def predict(self, X: ArrayLike, *, exposure: ArrayLike | None = None) -> Vector:
+        """Mean responses ``m(X coef + intercept + log exposure)``, of shape (m,).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d)
+            A missing cell counts as the public mean.
+        exposure : array-like of shape (m,), optional
+            For a model that was fitted with one. Default: 1 for every row, so that rates are predicted. NaN comes
+            of one that is no positive finite number.
+        """
+        predictor = self._linear_predictor(X)
+        if exposure is not None and self.exposure_ is None:
+            raise InvalidInput("this model was fitted without an exposure: predict takes none")
+        return self._family().mean(predictor + offsets(exposure, len(predictor)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -310,17 +323,23 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         X: ArrayLike,
         y: ArrayLike | None = None,
         *,
+        exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
         if y is None and self.formula is not None:
-            return super().fit(X, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
+            return super().fit(X, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
         if y is None:
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
         return super().fit(
-            X, coded(y, self.target_classes), unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress
+            X,
+            coded(y, self.target_classes),
+            exposure=exposure,
+            unit=unit,
+            max_rows_per_unit=max_rows_per_unit,
+            progress=progress,
         )
 
     @property

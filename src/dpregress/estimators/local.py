@@ -223,6 +223,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
         if data.unit.rows is not None:
             raise InvalidInput("a user sends one message about one row: unit= is for data that a curator holds")
+        if data.exposure is not None:
+            raise InvalidInput("a user's message is about a row without an exposure: leave exposure= out")
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
         campaign = plan(facts, budget, self._bounds(facts), self.message)

@@ -11,11 +11,13 @@ import pyarrow as pa
 from scipy.special import softmax
 
 from dpregress.errors import InvalidInput
+from dpregress.estimators._exposure import log_exposure
 from dpregress.public import Categorical, Schema
 from dpregress.queries import family_of
-from dpregress.releases import ClassCoefficients, Coefficients, Matrix
+from dpregress.releases import ClassCoefficients, Coefficients, Matrix, Vector
 from dpregress.releases.files import ResponseModel, WrittenFormula, load_formula, load_model, load_response
 from dpregress.rows import Encoder, FormulaEncoder
+from dpregress.rows.encoding import to_numbers
 from dpregress.rows.files import names_of, read
 
 
@@ -42,6 +44,8 @@ class SavedModel:
     def predict_file(self, data: str | Path, schema: Schema | None = None) -> pa.Table:
         """One row for each row of a CSV or Parquet file: the mean response under the target's name.
 
+        A model with an exposure reads its column: the mean is NaN where that is no positive finite number.
+
         For two classes the probability of the second, and the likelier one under the target's name; for more the
         probability of each, and the likeliest.
 
@@ -59,16 +63,28 @@ class SavedModel:
         """
         target = self.coefficients.target
         x = self._x(data, schema) if self.formula is None else self._computed(data, self.formula, schema)
+        predictor = self.coefficients.predict(x)
         if isinstance(self.coefficients, ClassCoefficients):
-            chances = softmax(self.coefficients.predict(x), axis=1)
+            chances = softmax(predictor, axis=1)
             names = self.coefficients.classes
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
             return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
-        mean = family_of(self.response.family, self.response.link).mean(self.coefficients.predict(x))
+        if self.response.exposure is not None:
+            predictor = predictor + log_exposure(self._exposure(data, self.response.exposure))
+        mean = family_of(self.response.family, self.response.link).mean(predictor)
         if not self.response.classes:
             return pa.table({target: mean})
         likelier = np.array(self.response.classes)[(mean > 0.5).astype(int)]
         return pa.table({f"P({target} = {self.response.classes[1]})": mean, target: likelier})
+
+    @staticmethod
+    def _exposure(data: str | Path, name: str) -> Vector:
+        if name not in names_of(data):
+            raise InvalidInput(f"{data} has no column {name!r}, the exposure of the model: add it, 1 for rates")
+        encoder = Encoder((), exposed=name)
+        table = read(data, encoder.needed)
+        encoder.check_types(table.schema)
+        return to_numbers(table[name])
 
     def _x(self, data: str | Path, schema: Schema | None) -> Matrix:
         features = self.coefficients.features

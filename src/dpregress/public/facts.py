@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpregress.public.moments import PublicMoments
 from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
-from dpregress.releases import Vector
+from dpregress.releases import Exposure, Vector
 
 #: With fewer public responses their scale says too little, and they are not used.
 FEWEST_LABELS = 30
@@ -28,6 +28,8 @@ class Facts:
     public : PublicMoments or None
         Of the design columns, in their order.
     schema : Schema or None
+    exposure : Exposure or None
+        Bounds of the rows' exposures, where they have any.
     """
 
     n: int
@@ -35,6 +37,7 @@ class Facts:
     start: Start
     public: PublicMoments | None
     schema: Schema | None
+    exposure: Exposure | None = None
 
     @property
     def labels(self) -> Vector | None:
@@ -56,6 +59,7 @@ class Facts:
         ]
         if self.public is not None:
             labels = " with their responses" if self.public.labelled else ""
+            labels += " and exposures" if labels and self.exposure is not None else ""
             public.append(f"the moments of {self.public.n} public rows{labels}")
         if self.schema is not None:
             public.append("the bounds, levels and missing rules of the schema")

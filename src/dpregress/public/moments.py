@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class PublicMoments:
         Kept in memory for leave-one-out norms; never written to files.
     labels : ndarray of shape (m,) or None
         Responses of the public rows, where they are public too.
+    exposure : ndarray of shape (m,) or None
+        Exposures of the public rows, for models that have one.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class PublicMoments:
     mean: Vector | None = None
     rows: Matrix | None = None
     labels: Vector | None = None
+    exposure: Vector | None = None
 
     def __post_init__(self) -> None:
         order = len(self.names)
@@ -69,7 +72,12 @@ class PublicMoments:
 
     @classmethod
     def from_rows(
-        cls, V: ArrayLike, y: ArrayLike | None = None, *, names: Sequence[str] | None = None
+        cls,
+        V: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        exposure: ArrayLike | None = None,
     ) -> PublicMoments:
         """Moments of public rows, labelled or not.
 
@@ -80,11 +88,14 @@ class PublicMoments:
         y : array-like of shape (m,), optional
             Public responses.
         names : sequence of str, optional
+        exposure : array-like of shape (m,), optional
+            Public exposures, positive; labelled rows need them where the private rows have some.
 
         Raises
         ------
         InvalidInput
-            For missing or non-finite cells, an empty table, or labels of another length.
+            For missing or non-finite cells, an empty table, labels or exposures of another length, and exposures
+            that are not positive.
         """
         if isinstance(V, pa.Table):
             names = V.column_names if names is None else names
@@ -95,8 +106,11 @@ class PublicMoments:
         if names is None:
             names = [f"x{i}" for i in range(rows.shape[1])]
         labels = None if y is None else _labels(y, len(rows))
+        exposures = None if exposure is None else _labels(exposure, len(rows), "exposures")
+        if exposures is not None and not (exposures > 0).all():
+            raise InvalidInput("public exposures must be positive: drop those rows first")
         second = rows.T @ rows / len(rows)
-        return cls(tuple(names), len(rows), (second + second.T) / 2, rows.mean(axis=0), rows, labels)
+        return cls(tuple(names), len(rows), (second + second.T) / 2, rows.mean(axis=0), rows, labels, exposures)
 
     @classmethod
     def from_matrix(
@@ -131,7 +145,7 @@ class PublicMoments:
 
     def unlabelled(self) -> PublicMoments:
         """The same moments without the responses."""
-        return PublicMoments(self.names, self.n, self.second, self.mean, self.rows)
+        return replace(self, labels=None)
 
     def select(self, names: Sequence[str]) -> PublicMoments:
         """The same moments with the columns in this order.
@@ -145,13 +159,12 @@ class PublicMoments:
         if absent:
             raise InvalidInput(f"the public rows have no column {absent[0]!r}; they have {', '.join(self.names[:12])}")
         at = [self.names.index(name) for name in names]
-        return PublicMoments(
-            tuple(names),
-            self.n,
-            self.second[np.ix_(at, at)],
-            None if self.mean is None else self.mean[at],
-            None if self.rows is None else self.rows[:, at],
-            self.labels,
+        return replace(
+            self,
+            names=tuple(names),
+            second=self.second[np.ix_(at, at)],
+            mean=None if self.mean is None else self.mean[at],
+            rows=None if self.rows is None else self.rows[:, at],
         )
 
     def augmented(self, intercept: bool) -> Matrix:
@@ -217,13 +230,13 @@ def _matrix(V: ArrayLike) -> Matrix:
     return rows
 
 
-def _labels(y: ArrayLike, rows: int) -> Vector:
+def _labels(y: ArrayLike, rows: int, what: str = "labels") -> Vector:
     try:
         labels = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"public labels must be numbers: {error}") from error
+        raise InvalidInput(f"public {what} must be numbers: {error}") from error
     if labels.shape != (rows,):
-        raise InvalidInput(f"{rows} public rows need {rows} labels, not {labels.size}")
+        raise InvalidInput(f"{rows} public rows need {rows} {what}, not {labels.size}")
     if not (np.abs(labels) <= 1e90).all():
-        raise InvalidInput("public labels hold huge, missing or non-finite values: drop those rows first")
+        raise InvalidInput(f"public {what} hold huge, missing or non-finite values: drop those rows first")
     return labels

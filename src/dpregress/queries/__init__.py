@@ -2,12 +2,12 @@
 
 from dpregress.queries.base import Ask, Query
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
-from dpregress.queries.histogram import ResidualHistogram, ResponseHistogram
+from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.mixture import MixedRows, Mixing
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore, contrasts, probabilities
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
-from dpregress.queries.score import ClippedGradient, ClippedScore, MeanResidual
+from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
 from dpregress.queries.second_moment import SecondMoment
 from dpregress.queries.user_answers import Predictions, PublishedMoments
 
@@ -18,6 +18,8 @@ __all__ = [
     "CentredTables",
     "ClippedGradient",
     "ClippedScore",
+    "ExposureHistogram",
+    "ExposureScore",
     "Family",
     "Gamma",
     "Gaussian",

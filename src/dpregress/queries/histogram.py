@@ -77,6 +77,31 @@ class ResponseHistogram(_Histogram):
         return self.counts(rows.y[rows.weight > 0])
 
 
+class ExposureHistogram(_Histogram):
+    r"""Counts of exposures in public bins.
+
+    One count a row as in :class:`ResponseHistogram`: sensitivities 1 and ``sqrt 2``. Rows of weight 0, without
+    a response or a usable exposure, are in no bin.
+
+    Parameters
+    ----------
+    frame : Frame
+        With a response and an exposure.
+    edges : ndarray of shape (bins + 1,)
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = True
+    reads_features: ClassVar[bool] = False
+
+    def value(self, rows: BoundedRows) -> Vector:
+        offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
+        return self.counts(np.exp(offset[rows.weight > 0]))
+
+
 class ResidualHistogram(_Histogram):
     r"""Counts of ``|w (y - m(x'beta)) f(x'beta)|``, the sizes that a score's clip cuts, in public bins.
 

@@ -9,15 +9,17 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
-from dpregress.queries.families import Family
+from dpregress.queries.families import Family, Gaussian
 from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector
 from dpregress.rows.bounded import ULPS, BoundedRows
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
-    """``x'beta`` of the row before its weight; 0 for rows of weight 0, and never beyond +-1e75."""
+    """``x'beta + offset`` of the row before its weight; the offset for rows of weight 0, and never beyond +-1e75."""
     with np.errstate(over="ignore"):
         predictor = rows.x @ coef / np.where(rows.weight > 0, rows.weight, 1.0)
+    if rows.offset is not None:
+        predictor = predictor + rows.offset
     return np.clip(predictor, -1e75, 1e75)
 
 
@@ -83,6 +85,36 @@ class ClippedScore(_Residual):
 
     def replacement(self) -> float:
         return 2 * self.frame.radius * self.clip
+
+
+class ExposureScore(ClippedScore):
+    r"""``sum x clip(w (log e - centre), +-C)``: how exposures e go with the features.
+
+    A :class:`ClippedScore` of the offset in place of the response, with the same sensitivity ``2 R C``.
+
+    Parameters
+    ----------
+    frame : Frame
+        With a response and an exposure.
+    centre, clip : float
+        Public or released numbers.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    #: Reached by opposite rows on the sphere, unless the bounds of the exposure keep residuals below the clip.
+    tight: ClassVar[bool] = False
+
+    def __init__(self, frame: Frame, centre: float, clip: float) -> None:
+        super().__init__(frame, Gaussian, np.zeros(frame.order), clip)
+        self.centre = centre
+
+    def residual(self, rows: BoundedRows) -> Vector:
+        """``w (log e - centre)``, of shape (m,)."""
+        offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
+        return np.asarray(rows.weight * (offset - self.centre))
 
 
 class ClippedGradient(_Residual):

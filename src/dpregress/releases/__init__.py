@@ -1,7 +1,7 @@
 """Values right of the privacy barrier, their frames and their noise laws."""
 
 from dpregress.releases.domain import Attribute, Domain
-from dpregress.releases.frame import Coordinates, Frame, ResponseScale, Weighting
+from dpregress.releases.frame import Coordinates, Exposure, Frame, ResponseScale, Weighting
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw, UnitMessages
 from dpregress.releases.release import (
@@ -24,6 +24,7 @@ __all__ = [
     "Coordinates",
     "Domain",
     "Entrywise",
+    "Exposure",
     "Frame",
     "Histogram",
     "Isotropic",

@@ -26,11 +26,15 @@ _NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
 
 @dataclass(frozen=True)
 class ResponseModel:
-    """How a linear predictor becomes a prediction: family, link, and the classes of a response that is one."""
+    """How a linear predictor becomes a prediction: family, link, and the classes of a response that is one.
+
+    Where ``exposure`` names a column, its logarithm is added to the predictor.
+    """
 
     family: str = "gaussian"
     link: str = "identity"
     classes: tuple[str, ...] = ()
+    exposure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,7 @@ def load_response(path: str | Path) -> ResponseModel:
             str(record["response"]["family"]),
             str(record["response"]["link"]),
             tuple(str(name) for name in record["response"]["classes"]),
+            None if record["response"].get("exposure") is None else str(record["response"]["exposure"]),
         ),
     )
 

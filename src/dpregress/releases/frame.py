@@ -10,12 +10,15 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.releases.svec import Matrix, Vector
 
 #: Public numbers lie between its inverse and this: assumption A3 of docs/privacy/floating-point.md.
 _HUGE = 1e100
+#: Exposures are clipped between them: products with any mean stay finite.
+SMALLEST_EXPOSURE, LARGEST_EXPOSURE = 2.0**-100, 2.0**100
 
 
 class Weighting(StrEnum):
@@ -54,6 +57,40 @@ class ResponseScale:
             )
 
 
+@dataclass(frozen=True)
+class Exposure:
+    """How the exposure of a row is bounded: ``e <- clip(e, lower, upper)``; its logarithm is the row's offset.
+
+    Parameters
+    ----------
+    name : str
+    lower, upper : float
+        Public. Without declared bounds they are those of the bins in which exposures are counted.
+
+    Raises
+    ------
+    InvalidInput
+        For bounds of which nothing lies within ``[2^-100, 2^100]``.
+    """
+
+    name: str
+    lower: float = SMALLEST_EXPOSURE
+    upper: float = LARGEST_EXPOSURE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", max(float(self.lower), SMALLEST_EXPOSURE))
+        object.__setattr__(self, "upper", min(float(self.upper), LARGEST_EXPOSURE))
+        if not self.lower < self.upper:
+            raise InvalidInput(
+                f"the bounds of exposure {self.name!r} hold no number between 2^-100 and 2^100: exposures are positive"
+            )
+
+    def offsets(self, exposure: Vector) -> tuple[Vector, NDArray[np.bool_]]:
+        """Logarithms of bounded exposures, of shape (m,), and which were positive and finite; 0 for the others."""
+        usable = np.isfinite(exposure) & (exposure > 0)
+        return np.log(np.clip(np.where(usable, exposure, 1.0), self.lower, self.upper)) * usable, usable
+
+
 class Coordinates(ABC):
     """The public meaning of a release's numbers: totals add only where it is the same."""
 
@@ -82,6 +119,8 @@ class Frame(Coordinates):
     intercept : bool
     response : ResponseScale or None
     weighting : Weighting
+    exposure : Exposure or None
+        Where predictors have an offset.
     """
 
     features: tuple[str, ...]
@@ -91,6 +130,7 @@ class Frame(Coordinates):
     intercept: bool = False
     response: ResponseScale | None = None
     weighting: Weighting = Weighting.ROW
+    exposure: Exposure | None = None
 
     def __post_init__(self) -> None:
         order = len(self.features) + self.intercept
@@ -173,8 +213,8 @@ class Frame(Coordinates):
         """Whether totals in the two frames may be added."""
         return (
             isinstance(other, Frame)
-            and (self.features, self.radius, self.intercept, self.response, self.weighting)
-            == (other.features, other.radius, other.intercept, other.response, other.weighting)
+            and (self.features, self.radius, self.intercept, self.response, self.weighting, self.exposure)
+            == (other.features, other.radius, other.intercept, other.response, other.weighting, other.exposure)
             and np.array_equal(self.whitening, other.whitening)
             and np.array_equal(self.fill, other.fill)
         )
@@ -192,12 +232,13 @@ class Frame(Coordinates):
             "intercept": self.intercept,
             "response": response,
             "weighting": self.weighting.value,
+            "exposure": None if self.exposure is None else dict(vars(self.exposure)),
         }
 
     @classmethod
     def decode(cls, record: Mapping[str, Any]) -> Frame:
         """Read back what :meth:`encode` wrote."""
-        response = record["response"]
+        response, exposure = record["response"], record.get("exposure")
         if response is not None:
             response = ResponseScale(**{**response, "bound": _or_infinite(response["bound"])})
         return cls(
@@ -208,6 +249,7 @@ class Frame(Coordinates):
             intercept=bool(record["intercept"]),
             response=response,
             weighting=Weighting(record["weighting"]),
+            exposure=None if exposure is None else Exposure(**exposure),
         )
 
 

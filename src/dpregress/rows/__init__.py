@@ -8,7 +8,7 @@ from dpregress.rows.encoding import Encoder
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.formulas import FormulaEncoder
 from dpregress.rows.private import PrivateRows
-from dpregress.rows.sources import ArraySource, Source, StreamSource, TableSource
+from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource
 from dpregress.rows.units import CappedSource
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Design",
     "Encoder",
     "Engine",
+    "ExposedSource",
     "FormulaEncoder",
     "LevelRows",
     "PrivateRows",

@@ -3,9 +3,11 @@ r"""The one place where a norm bound is made true.
 Rows come in as they are and leave whitened, inside the ball of the frame, whatever was fed in:
 
 * a feature cell that is missing or not finite is replaced by the frame's public fill value;
-* a row whose response is missing or not finite gets weight 0 (it still counts in n);
+* a row whose response is missing or not finite gets weight 0 (it still counts in n), and so does one whose
+  exposure, where the frame has one, is missing, not finite or not positive;
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
-* the response becomes ``clip(s (y - centre) / scale, +-C)``.
+* the response becomes ``clip(s (y - centre) / scale, +-C)``;
+* the exposure is clipped into public bounds, and its logarithm is the row's offset.
 
 No rule raises, and none depends on another row.
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,22 +38,28 @@ class RawRows:
     """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row.
 
     Where ``counts`` is given, of shape (m,), the rows for which it is False are there but count for nothing.
+    ``exposure``, of shape (m,), is what the mean response is proportional to.
     """
 
     x: Matrix
     y: Vector | None
     first_row: int = 0
     counts: NDArray[np.bool_] | None = None
+    exposure: Vector | None = None
 
 
 @dataclass(frozen=True)
 class BoundedRows:
-    """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row."""
+    """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row.
+
+    ``offset``, of shape (m,), is added to the predictors of the rows; None where the frame has no exposure.
+    """
 
     x: Matrix
     y: Vector
     weight: Vector
     first_row: int
+    offset: Vector | None = None
 
 
 class RowMap(ABC):
@@ -72,7 +80,7 @@ class RowMap(ABC):
             return bounded
         x = np.where(rows.counts[:, None], bounded.x, 0.0)
         y, weight = (np.where(rows.counts, values, 0.0) for values in (bounded.y, bounded.weight))
-        return BoundedRows(x, y, weight, bounded.first_row)
+        return replace(bounded, x=x, y=y, weight=weight)
 
     @abstractmethod
     def _bound(self, rows: RawRows) -> BoundedRows:
@@ -114,8 +122,9 @@ class WhitenedRows(RowMap):
                 self._shrink(rows.x, x, weight, huge)
             if self.frame.weighting is Weighting.FEATURES:
                 weight = np.ones(len(x))
-            y = self._respond(rows.y, x, weight)
-        return BoundedRows(x, y, weight, rows.first_row)
+            offset, known = _offsets(rows, self.frame)
+            y = self._respond(rows.y, known, x, weight)
+        return BoundedRows(x, y, weight, rows.first_row, offset)
 
     @property
     def _limit(self) -> float:
@@ -150,10 +159,10 @@ class WhitenedRows(RowMap):
         x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]
         weight[huge] = np.exp(log_kept - log_norm)[huge]
 
-    def _respond(self, y: Vector | None, x: Matrix, weight: Vector) -> Vector:
+    def _respond(self, y: Vector | None, known: NDArray[np.bool_], x: Matrix, weight: Vector) -> Vector:
         if y is None or self.frame.response is None:
             return np.zeros(len(x))
-        known = np.isfinite(y)
+        known = known & np.isfinite(y)
         if not known.all():
             x[~known] = 0.0
             weight[~known] = 0.0
@@ -178,11 +187,19 @@ class ResponseRows(RowMap):
         if rows.y is None or self.frame.response is None:
             nothing = np.zeros(len(rows.x))
             return BoundedRows(empty, nothing, nothing, rows.first_row)
-        known = np.isfinite(rows.y)
+        offset, known = _offsets(rows, self.frame)
+        known = known & np.isfinite(rows.y)
         weight = known.astype(np.float64)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             y = _bounded_response(rows.y, known, weight, self.frame.response)
-        return BoundedRows(empty, y, weight, rows.first_row)
+        return BoundedRows(empty, y, weight, rows.first_row, offset)
+
+
+def _offsets(rows: RawRows, frame: Frame) -> tuple[Vector | None, NDArray[np.bool_]]:
+    """Logarithms of bounded exposures where the frame has one, and which rows may count."""
+    if frame.exposure is None or rows.exposure is None:
+        return None, np.ones(len(rows.x), dtype=np.bool_)
+    return frame.exposure.offsets(rows.exposure)
 
 
 def _bounded_response(y: Vector, known: NDArray[np.bool_], weight: Vector, response: ResponseScale) -> Vector:

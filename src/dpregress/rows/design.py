@@ -31,9 +31,13 @@ class Design(ABC):
         """Response of shape (m,); missing cells are NaN. None where there is no response."""
 
     @abstractmethod
+    def exposure(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
+        """Exposure of shape (m,); missing cells are NaN. None where the model has none."""
+
+    @abstractmethod
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse missing columns and types that cannot be read; types are public, cells are not."""
 
     @abstractmethod
     def responses(self) -> Design:
-        """The same response without design columns."""
+        """The same response and exposure without design columns."""

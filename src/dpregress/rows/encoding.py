@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -43,21 +43,29 @@ class Encoder(Design):
         The response column.
     classes : tuple of str
         Levels of a response that is a class; empty for a number.
+    exposed : str or None
+        The column of exposures.
     """
 
     columns: tuple[tuple[str, Numeric | Categorical], ...]
     target: str | None = None
     classes: tuple[str, ...] = ()
+    exposed: str | None = None
 
     @classmethod
     def of(
-        cls, names: Sequence[str], target: str | None, schema: Schema | None, classes: tuple[str, ...] = ()
+        cls,
+        names: Sequence[str],
+        target: str | None,
+        schema: Schema | None,
+        classes: tuple[str, ...] = (),
+        exposed: str | None = None,
     ) -> Encoder:
         """Columns typed by the schema, numeric where it is silent."""
         columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
         if not classes and target is not None and schema and isinstance(schema.column(target), Categorical):
             raise InvalidInput(f"target {target!r} is categorical: this model needs a numeric response")
-        encoder = cls(columns, target, classes)
+        encoder = cls(columns, target, classes, exposed)
         for name in names:  # a column called "sex=m" beside the level m of sex
             if encoder.features.count(name) > 1 and list(names).count(name) == 1:
                 raise InvalidInput(f"column {name!r} has the name of an indicator of the schema: rename it")
@@ -71,7 +79,8 @@ class Encoder(Design):
     @property
     def needed(self) -> tuple[str, ...]:
         """Columns of the table that are read."""
-        return (*(name for name, _ in self.columns), *(() if self.target is None else (self.target,)))
+        others = [name for name in (self.target, self.exposed) if name is not None]
+        return (*(name for name, _ in self.columns), *others)
 
     def x(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
         """Design matrix of shape (m, d), column after column in memory; missing cells are NaN."""
@@ -88,9 +97,13 @@ class Encoder(Design):
         column = batch.column(self.target)
         return to_classes(column, self.classes) if self.classes else to_numbers(column)
 
+    def exposure(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
+        """Exposure of shape (m,); missing cells are NaN."""
+        return None if self.exposed is None else to_numbers(batch.column(self.exposed))
+
     def responses(self) -> Encoder:
-        """The same response without design columns."""
-        return Encoder((), self.target, self.classes)
+        """The same response and exposure without design columns."""
+        return replace(self, columns=())
 
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse missing columns and types that can be neither number nor level; types are public, cells are not."""

@@ -135,7 +135,9 @@ class FormulaEncoder(Design):
     table: Encoder
 
     @classmethod
-    def of(cls, text: str, schema: Schema | None, classes: tuple[str, ...] = ()) -> FormulaEncoder:
+    def of(
+        cls, text: str, schema: Schema | None, classes: tuple[str, ...] = (), exposed: str | None = None
+    ) -> FormulaEncoder:
         """Read a formula; categorical columns are those with declared levels.
 
         Parameters
@@ -144,6 +146,8 @@ class FormulaEncoder(Design):
         schema : Schema or None
         classes : tuple of str
             Levels of a response that is a class.
+        exposed : str or None
+            The column of exposures.
 
         Raises
         ------
@@ -152,14 +156,14 @@ class FormulaEncoder(Design):
             schema declares.
         """
         try:
-            return cls._of(text, schema, classes)
+            return cls._of(text, schema, classes, exposed)
         except InvalidInput as error:
             if isinstance(error, SchemaError | UnboundedData):
                 raise
             raise InvalidInput(f"formula {_short(text)}: {error}") from error
 
     @classmethod
-    def _of(cls, text: str, schema: Schema | None, classes: tuple[str, ...]) -> FormulaEncoder:
+    def _of(cls, text: str, schema: Schema | None, classes: tuple[str, ...], exposed: str | None) -> FormulaEncoder:
         left, right = split_terms(text)
         response = _response(left)
         terms = [tuple(_factor(name, schema) for name in term) for term in right if term]
@@ -172,7 +176,8 @@ class FormulaEncoder(Design):
         if not terms:
             raise InvalidInput(f"nothing to regress on: write terms, as in {target} ~ age + income")
         intercept = () in right
-        return cls(text, _coded(terms, intercept), intercept, response, Encoder.of(columns, target, schema, classes))
+        table = Encoder.of(columns, target, schema, classes, exposed)
+        return cls(text, _coded(terms, intercept), intercept, response, table)
 
     def __post_init__(self) -> None:
         width = sum(math.prod(len(coded.factor.names(coded.full)) for coded in block) for block in self.blocks)
@@ -236,8 +241,12 @@ class FormulaEncoder(Design):
         values = self.table.y(batch)
         return values if values is None else self.respond(values)
 
+    def exposure(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
+        """Exposure of shape (m,); missing cells are NaN."""
+        return self.table.exposure(batch)
+
     def responses(self) -> FormulaEncoder:
-        """The same response without design columns."""
+        """The same response and exposure without design columns."""
         return replace(self, blocks=(), table=self.table.responses())
 
     def respond(self, values: Vector) -> Vector:

@@ -104,7 +104,7 @@ class _Encoded(Source):
 
 
 def _encoded(encoder: Design, table: pa.Table | pa.RecordBatch, first: int) -> RawRows:
-    return RawRows(encoder.x(table), encoder.y(table), first)
+    return RawRows(encoder.x(table), encoder.y(table), first, exposure=encoder.exposure(table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +180,44 @@ class StreamSource(_Encoded):
 
     def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         return chunks(self.reader, self.encoder.needed, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedSource(Source):
+    """A source whose rows have these exposures, of shape (n,).
+
+    Parameters
+    ----------
+    rows : Source
+    exposure : ndarray of shape (n,)
+    """
+
+    rows: Source
+    exposure: Vector
+
+    def __post_init__(self) -> None:
+        if self.exposure.shape != (self.rows.n,):
+            raise InvalidInput(f"X has {self.rows.n} rows, exposure has {len(self.exposure)}")
+
+    @property
+    def n(self) -> int:
+        return self.rows.n
+
+    def chunks(self, rows: int) -> Iterator[RawRows]:
+        for piece in self.pieces(rows):
+            yield piece()
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
+        for piece in self.rows.pieces(rows):
+            yield partial(_exposed, piece, self.exposure)
+
+    def responses(self) -> Self:
+        return replace(self, rows=self.rows.responses())
+
+
+def _exposed(piece: Piece, exposure: Vector) -> RawRows:
+    chunk = piece()
+    return replace(chunk, exposure=exposure[chunk.first_row : chunk.first_row + len(chunk.x)])
 
 
 def reader_of(source: Any) -> Reader:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpregress.releases import Histogram, Isotropic, Vector
@@ -65,6 +67,12 @@ class Levels:
     def root_mean_square(self) -> float:
         """``sqrt(E r^2)``."""
         return float(np.sqrt(self.share @ self.size**2))
+
+    def quantiles(self, at: NDArray[np.floating[Any]]) -> Vector:
+        """The sizes below which these shares lie, of the same shape."""
+        order = np.argsort(self.size)
+        place = np.searchsorted(np.cumsum(self.share[order]), at)
+        return np.asarray(self.size[order][np.minimum(place, len(order) - 1)])
 
     def cut(self, bound: float) -> float:
         """``E (|r| - bound)+``: what a clip takes away."""

@@ -34,7 +34,7 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     Parameters
     ----------
     public : PublicMoments
-        Labelled, with rows.
+        Labelled, with rows; with exposures where the frame has one.
     frame : Frame
     family : Family
     """
@@ -42,13 +42,18 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     assert public.labels is not None
     x = frame.whiten(public.rows)
     y = public.labels
+    offset = np.zeros(len(x))
+    if frame.exposure is not None and public.exposure is not None:
+        offset, _ = frame.exposure.offsets(public.exposure)
     start = np.zeros(frame.order)
     if frame.intercept:
+        # where there are exposures the link is the logarithm
         level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
+        level -= float(np.log(np.mean(np.exp(offset))))
         start = level * frame.constant
-    ridge = min(RIDGES, key=lambda r: _left_out(x, y, family, start, r))
-    coef = fisher_scoring(x, y, family, start, ridge=ridge)
-    eta = x @ coef
+    ridge = min(RIDGES, key=lambda r: _left_out(x, y, family, start, r, offset))
+    coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
+    eta = x @ coef + offset
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - frame.order, 1)
     pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
@@ -60,10 +65,10 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     return PublicFit(coef, covariance, dispersion, residuals, frame.weights(x))
 
 
-def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, ridge: float) -> float:
+def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, ridge: float, offset: Vector) -> float:
     """Mean deviance of public rows that were left out, by one scoring step each."""
-    coef = fisher_scoring(x, y, family, start, ridge=ridge)
-    eta = x @ coef
+    coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
+    eta = x @ coef + offset
     weight = family.information(eta)
     information = (x * weight[:, None]).T @ x + ridge * np.eye(len(coef))
     leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ np.linalg.inv(information), x), 0.99)

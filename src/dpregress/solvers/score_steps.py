@@ -5,6 +5,7 @@ Every choice is a function of public facts or of what was released before (docs/
 1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
    coefficients of 0, the intercept from a private histogram of the response (5%);
+   with an exposure first its distribution from a histogram (5%) and its slopes on the features (5%), for stand-ins;
 3. one private Gram matrix of the weighted rows (20%), to which stand-in rows are recoloured;
 4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the stand-ins. With a
    prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
@@ -18,6 +19,7 @@ predicted noise plus what it cuts off.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,6 +30,8 @@ from dpregress.queries import (
     Ask,
     Binomial,
     ClippedScore,
+    ExposureHistogram,
+    ExposureScore,
     Family,
     Gaussian,
     MeanResidual,
@@ -35,7 +39,7 @@ from dpregress.queries import (
     ResponseHistogram,
     SecondMoment,
 )
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector
+from dpregress.releases import Exposure, Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
@@ -45,7 +49,9 @@ from dpregress.solvers.refine import refined
 from dpregress.solvers.repair import floored, gram_floor
 from dpregress.solvers.stand_ins import StandIns, stand_ins
 
-REFINE, _START, GRAM, _LEVELS = 0.10, 0.05, 0.20, 0.05
+REFINE, _EXPOSURE, _START, GRAM, _LEVELS = 0.10, 0.05, 0.05, 0.20, 0.05
+#: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
+_EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private steps: few from a prior near the answer, more from nothing.
@@ -88,6 +94,8 @@ class ScoreSteps(Solver):
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             "refine": REFINE if facts.start.refine else 0.0,
+            "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
+            "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
             "start": 0.0 if labelled or not facts.start.frame.intercept else _START,
             "gram": GRAM,
             "levels": 0.0 if labelled or natural else _LEVELS,
@@ -106,10 +114,14 @@ class ScoreSteps(Solver):
         second = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
         gram = floored(second.gram, gram_floor(second))
         rows = stand_ins(frame, self.facts.public, gram)
-        frame = frame.with_response(ResponseScale(self.facts.target))
+        frame = replace(frame, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
+        exposures = None
+        if frame.exposure is not None:
+            exposures = self._exposures(ask, frame, frame.exposure)
+            rows = rows.exposed(frame.exposure, exposures, self._exposed(ask, frame, gram, exposures))
 
         prior = self._prior(frame)
-        coef = prior.coef if prior is not None else self._start(ask, frame)
+        coef = prior.coef if prior is not None else self._start(ask, frame, exposures)
         levels = self._levels(ask, frame, coef, prior)
         coef, system, uncertainty = self._walk(ask, frame, rows, gram, coef, levels, prior)
         if "mean" in self._spend:
@@ -121,7 +133,21 @@ class ScoreSteps(Solver):
     def _prior(self, frame: Frame) -> PublicFit | None:
         return fit_public(self.facts.public, frame, self.family) if self._labelled and self.facts.public else None
 
-    def _start(self, ask: Ask, frame: Frame) -> Vector:
+    def _exposures(self, ask: Ask, frame: Frame, exposure: Exposure) -> Levels:
+        """How large the private rows' exposures are, within their bounds; public ones may be of another scale."""
+        seen = Levels.of_histogram(ask(ExposureHistogram(frame, EDGES), self._spend["exposures"]))
+        return Levels(np.clip(seen.size, exposure.lower, exposure.upper), seen.share)
+
+    def _exposed(self, ask: Ask, frame: Frame, gram: Matrix, exposures: Levels) -> Vector:
+        """Slopes of the logarithm of exposures on the whitened features."""
+        logs = np.log(exposures.size)
+        centre = float(exposures.share @ logs)
+        spread = math.sqrt(float(exposures.share @ (logs - centre) ** 2))
+        clip = _EXPOSURE_CLIP * max(spread, _EXPOSURE_SPREAD)
+        found = ask(ExposureScore(frame, centre, clip), self._spend["exposed"])
+        return np.asarray(np.linalg.solve(gram, found.mean))
+
+    def _start(self, ask: Ask, frame: Frame, exposures: Levels | None) -> Vector:
         """No slopes; the intercept of the mean: of two classes their rate, else the mean size from a histogram."""
         if "start" not in self._spend:
             return np.zeros(frame.order)
@@ -132,7 +158,10 @@ class ScoreSteps(Solver):
             rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
             return self.family.link.predictor(rate) * frame.constant
         mean = Levels.of_histogram(ask(ResponseHistogram(frame, EDGES), self._spend["start"])).mean
-        return self.family.link.predictor(mean) * frame.constant
+        level = self.family.link.predictor(mean)
+        if exposures is not None:  # the link is the logarithm: the rate of them all
+            level -= math.log(exposures.mean)
+        return level * frame.constant
 
     def _levels(self, ask: Ask, frame: Frame, coef: Vector, prior: PublicFit | None) -> Levels | None:
         """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""

@@ -6,6 +6,7 @@ matrix is released once and the weights of every Newton step come from here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,14 @@ from scipy.stats import qmc
 
 from dpregress.public import PublicMoments
 from dpregress.queries import Family
-from dpregress.releases import Frame, Matrix, Vector
+from dpregress.releases import Exposure, Frame, Matrix, Vector
 from dpregress.releases.matrices import symmetric_power
+from dpregress.solvers.levels import Levels
 
 _PSEUDO_ROWS_LOG2 = 12
+#: Rows over which exposures are spread, by multiples of the golden ratio.
+_EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
+_GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
 _SMALLEST = 1e-3
 #: Newton steps along the stand-ins' curve, how often each may be halved, and the share of the way left that will do.
@@ -29,16 +34,44 @@ class StandIns:
     """Weighted whitened rows ``s x~`` of shape (m, p) and their weights s, of shape (m,).
 
     ``unseen`` of shape (p, p) is what they lack of the private Gram matrix: directions in which the public
-    rows do not vary, such as levels that none of them has.
+    rows do not vary, such as levels that none of them has. ``offset`` of shape (m,) is added to predictors.
     """
 
     x: Matrix
     weight: Vector
     unseen: Matrix
+    offset: Vector | float = 0.0
 
     def predictor(self, coef: Vector) -> Vector:
-        """``x~'b`` of the rows before their weights, of shape (m,); of several columns of coefficients (m, columns)."""
-        return np.asarray((self.x @ coef).T / self.weight).T
+        """``x~'b`` of the rows before their weights, with the offset, of shape (m,).
+
+        Of several columns of coefficients, of shape (m, columns).
+        """
+        return np.asarray((self.x @ coef).T / self.weight + self.offset).T
+
+    def exposed(self, exposure: Exposure, levels: Levels, slope: Vector) -> StandIns:
+        """The same rows, each many times, with exposures of this distribution that go with the features.
+
+        Exposures have the order of ``x~'slope`` plus normal noise, which has what variance of their logarithms
+        the slope leaves.
+
+        Parameters
+        ----------
+        exposure : Exposure
+        levels : Levels
+            The released distribution of private exposures.
+        slope : ndarray of shape (p,)
+            Of the logarithm of exposures on the features.
+        """
+        times = max(1, _EXPOSED_ROWS // len(self.x))
+        x, weight = self.x.repeat(times, axis=0), self.weight.repeat(times)
+        spread = np.sqrt(levels.share @ (np.log(levels.size) - levels.share @ np.log(levels.size)) ** 2)
+        explained = x @ slope / weight
+        left = math.sqrt(max(float(spread**2 - np.var(explained)), 0.0))
+        noise = ndtri((np.arange(len(x)) + 0.5) * _GOLDEN % 1.0)
+        rank = np.argsort(np.argsort(explained + left * noise, kind="stable"))
+        offset, _ = exposure.offsets(levels.quantiles((rank + 0.5) / len(rank)))
+        return StandIns(x, weight, self.unseen, offset)
 
     def information(self, family: Family, coef: Vector) -> Matrix:
         """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""
