@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dpregress import Categorical, Numeric, Schema
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
-from dpregress.rows.encoding import text_of, to_classes, to_levels, to_numbers
+from dpregress.rows.encoding import text_of, to_classes, to_codes, to_levels, to_numbers
 from dpregress.rows.files import to_table
 from tests.rows.properties import untimed
 
@@ -231,6 +231,16 @@ def check_harmless(column: Any, rows: int) -> None:
     assert numbers.shape == levels.shape == (rows,)
     assert numbers.dtype == np.float64
     assert ((levels >= 0) & (levels < len(LEVELS))).all()
+
+
+@pytest.mark.parametrize("levels", [["1", "120000000000"], ["120000000000", "none"], ["7", "120000000000", "8"]])
+def test_a_gap_does_not_change_how_other_cells_are_read(levels: list[str]) -> None:
+    """A gap makes a column of integers one of floats: Arrow spells those as 1.2e+11."""
+    cells = [120_000_000_000, 1, 7, 120_000_000_001]
+    whole = to_codes(pa.array(cells), levels)
+    gap = to_codes(to_table(pd.DataFrame({"c": [*cells, None]})).column("c"), levels)
+    assert np.array_equal(gap, [*whole, np.nan], equal_nan=True)
+    assert whole[0] == levels.index("120000000000")
 
 
 @given(st.lists(st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]))), min_size=1, max_size=8))

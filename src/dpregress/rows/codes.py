@@ -7,7 +7,7 @@ nearest bin. Nothing here raises because of a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -19,7 +19,7 @@ from dpregress.errors import InvalidInput
 from dpregress.public.schema import MISSING
 from dpregress.releases import Attribute, Domain, Matrix, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
-from dpregress.rows.encoding import readable, to_codes, to_numbers
+from dpregress.rows.encoding import readable, to_codes, to_numbers, whole_numbers
 from dpregress.rows.readers import Reader, chunks, has_columns
 from dpregress.rows.sources import Piece, Source
 
@@ -155,17 +155,6 @@ def _digits(count: int) -> tuple[str, ...]:
 def _codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute) -> Vector:
     if attribute.edges:
         return _binned(to_numbers(column), attribute)
-    whole = _whole_numbers(declared(attribute))
-    if whole is not None and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        # a gap in a column of integers makes it one of floats elsewhere: neither may read the other cells otherwise
-        cells = to_numbers(column)
-        if np.array_equal(whole, np.arange(whole[0], whole[0] + len(whole))):
-            place = cells - whole[0]
-            with np.errstate(invalid="ignore"):
-                return place if pa.types.is_integer(column.type) else np.where(np.floor(place) == place, place, np.nan)
-        order = np.argsort(whole)
-        near = np.minimum(np.searchsorted(whole[order], cells), len(whole) - 1)
-        return np.where(whole[order][near] == cells, order[near], np.nan)
     return to_codes(column, declared(attribute))
 
 
@@ -184,21 +173,11 @@ def _binned(cells: Vector, attribute: Attribute) -> Vector:
     return np.where(np.isfinite(cells), np.clip(place, 0, attribute.size - 1), np.nan)
 
 
-def _whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
-    try:
-        numbers = [int(level) for level in levels]
-    except ValueError:
-        return None
-    if [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= 2**53:
-        return None
-    return np.array(numbers, dtype=np.int64)
-
-
 def decoded(domain: Domain, codes: NDArray[np.int64]) -> pa.Table:
     """Codes as a table: whole-number levels as integers (missing ones as gaps), bins as middles, others as text."""
     columns = {}
     for place, attribute in enumerate(domain.attributes):
-        whole = _whole_numbers(declared(attribute))
+        whole = whole_numbers(declared(attribute))
         if attribute.edges:
             values = pa.array(attribute.values, pa.float64())
         elif whole is not None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Numeric, Schema
@@ -174,8 +175,24 @@ def to_classes(column: pa.Array | pa.ChunkedArray, classes: Sequence[str]) -> Ve
 
 
 def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
-    """Positions in ``levels`` as float64; NaN for a missing or undeclared level."""
+    """Positions in ``levels`` as float64; NaN for a missing or undeclared level.
+
+    Levels that are whole numbers match numbers by value: a gap makes a column of integers one of floats elsewhere,
+    and must not change how the other cells are read.
+    """
     column = _plain(column)
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return _spelt(column, levels)
+    numbers = {place: level for place, level in enumerate(levels) if whole_numbers([level]) is not None}
+    if not numbers:
+        return _spelt(column, levels)
+    found = _places(to_numbers(column), np.array([int(level) for level in numbers.values()]))
+    codes = np.array([*numbers, np.nan])[np.nan_to_num(found, nan=len(numbers)).astype(np.int64)]
+    return codes if len(numbers) == len(levels) else np.where(np.isnan(codes), _spelt(column, levels), codes)
+
+
+def _spelt(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
+    """Positions of the levels that are spelt as Arrow spells the cells."""
     if is_text(column.type):
         column = pc.cast(_as_text(column), pa.large_binary())
     else:
@@ -183,6 +200,28 @@ def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vecto
     declared = pa.array([level.encode() for level in levels], pa.large_binary())
     codes = pc.cast(pc.index_in(column, declared), pa.float64())
     return np.asarray(pc.fill_null(codes, float("nan")), dtype=np.float64)
+
+
+def whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
+    """The levels as whole numbers that floats hold exactly; None where one is none, or is not spelt as one."""
+    try:
+        numbers = [int(level) for level in levels]
+    except ValueError:
+        return None
+    if not numbers or [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= 2**53:
+        return None
+    return np.array(numbers, dtype=np.int64)
+
+
+def _places(cells: Vector, whole: NDArray[np.int64]) -> Vector:
+    """Where each cell stands among the numbers; NaN for none of them."""
+    if np.array_equal(whole, np.arange(whole[0], whole[0] + len(whole))):
+        place = cells - whole[0]
+        with np.errstate(invalid="ignore"):
+            return np.where((np.floor(place) == place) & (place >= 0) & (place < len(whole)), place, np.nan)
+    order = np.argsort(whole)
+    near = np.minimum(np.searchsorted(whole[order], cells), len(whole) - 1)
+    return np.where(whole[order][near] == cells, order[near], np.nan)
 
 
 def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
