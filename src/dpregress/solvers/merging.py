@@ -18,6 +18,8 @@ from dpregress.solvers.repair import floored
 _CURVATURE = 0.3
 #: Labels that differ by less are taken for one.
 _ALIKE = 1e-90
+#: Ratios of an information to the Gram matrix, in medians, that count as this much in their mean.
+_ANY = 10.0
 #: Share of a covariance's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
@@ -48,7 +50,9 @@ def believed(information: Matrix, gram: Matrix, share: float) -> Matrix:
     """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
     root = np.linalg.cholesky(gram)
     relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
-    return np.asarray(root @ floored(relative, share * float(np.trace(relative)) / len(relative)) @ root.T)
+    values = np.linalg.eigvalsh(relative)
+    usual = float(np.mean(np.minimum(values, _ANY * np.median(values))))  # directions that no row takes have any ratio
+    return np.asarray(root @ floored(relative, share * usual) @ root.T)
 
 
 def missed(length: float, left: Vector, gram: Matrix) -> Matrix:
