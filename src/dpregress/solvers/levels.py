@@ -64,6 +64,11 @@ class Levels:
         return float(self.share @ self.size)
 
     @property
+    def median(self) -> float:
+        """The size that half of the values do not exceed."""
+        return float(self.quantiles(np.array([0.5]))[0])
+
+    @property
     def root_mean_square(self) -> float:
         """``sqrt(E r^2)``."""
         return float(np.sqrt(self.share @ self.size**2))

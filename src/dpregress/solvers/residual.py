@@ -70,7 +70,7 @@ _AGAIN = 0.5
 #: n mu of a histogram of residuals that tells their size, and its share of a step: of the last, where that is enough,
 #: and of all where public labels do not tell.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
-#: Times by which the sizes of private residuals may differ from those of public ones.
+#: Times by which the median size of private residuals may differ from that of public ones.
 _UNLIKE = 2.0
 
 
@@ -184,7 +184,7 @@ class Residual(Solver):
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         belief = Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
         system = self._system(frame, gram)
-        reach, usual = float(levels.size.max()), levels.root_mean_square
+        reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         for turn, spend in enumerate(steps):
             slack = entry
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
@@ -192,7 +192,7 @@ class Residual(Solver):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 look, spend = split(spend, (share, 1 - share))
                 sizes = self._sizes(ask, frame, belief.coef, reach, look)
-                trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.root_mean_square / usual < _UNLIKE)
+                trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, frame)
             if not trusted:
