@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,14 +82,23 @@ class Levels:
         """``E (|r| - bound)+``: what a clip takes away."""
         return float(self.share @ np.maximum(self.size - bound, 0))
 
-    def best_clip(self, noise: Callable[[float], float]) -> float:
-        """The level, from the median up, at which squared noise plus the square of what is cut off is least."""
+    def best_clip(self, per_unit: float) -> float:
+        """The level, from the median up, with the least squared noise plus square of what is cut off.
+
+        Parameters
+        ----------
+        per_unit : float
+            Root mean squared noise for a clip of 1.
+        """
         order = np.argsort(self.size)
-        above = np.cumsum(self.share[order]) >= 0.5
-        candidates = self.size[order][above & (self.share[order] > 0) & (self.size[order] > 0)]
-        if not len(candidates):
+        size, share = self.size[order], self.share[order]
+        rows, total = np.cumsum(share[::-1])[::-1], np.cumsum((share * size)[::-1])[::-1]
+        cut = np.maximum(total - rows * size, 0)  # what a clip at each size takes away
+        usable = (np.cumsum(share) >= 0.5) & (share > 0) & (size > 0)
+        if not usable.any():
             return 1.0
-        return float(min(candidates, key=lambda bound: noise(float(bound)) ** 2 + self.cut(float(bound)) ** 2))
+        loss = np.where(usable, (per_unit * size) ** 2 + cut**2, np.inf)
+        return float(size[np.argmin(loss)])
 
 
 def visible_count(histogram: Histogram) -> float:

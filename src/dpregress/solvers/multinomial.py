@@ -129,7 +129,7 @@ class MultinomialSteps(Solver):
         """The bound on a residual's norm that loses least on the residuals that the model itself expects."""
         sizes = rows.weight[:, None] * np.sqrt(1 - 2 * mean + np.sum(mean**2, axis=1, keepdims=True))
         per_unit = 2 * frame.radius * math.sqrt(frame.order * (self.classes - 1)) / (spend.mu * self.facts.n)
-        return Levels(sizes.ravel(), mean.ravel() / len(mean)).best_clip(lambda bound: per_unit * bound)
+        return Levels(sizes.ravel(), mean.ravel() / len(mean)).best_clip(per_unit)
 
     def _levelled(self, ask: Ask, frame: Frame, rows: StandIns, coef: Matrix) -> Matrix:
         """Move the intercepts by the released mean residual, along the stand-ins' mean probabilities.

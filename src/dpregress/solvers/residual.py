@@ -334,7 +334,7 @@ class Residual(Solver):
         if "mean" in self._spend:
             spend = self._spend["mean"]
             per_unit = 2 / (spend.mu * self.facts.n)
-            upper = levels.best_clip(lambda bound: per_unit * bound)
+            upper = levels.best_clip(per_unit)
             found = ask(MeanResidual(frame, Gaussian, coef, -upper, upper), spend)
             mean = gram @ frame.constant
             doubt = float(mean @ covariance @ mean) + levels.cut(clip) ** 2

@@ -234,7 +234,7 @@ class ScoreSteps(Solver):
         if levels is None:
             levels = _binary_residuals(rows, self.family.mean(rows.predictor(coef)))
         per_unit = 2 * frame.radius * math.sqrt(frame.order) / (spend.mu * self.facts.n)
-        return levels.best_clip(lambda bound: per_unit * bound)
+        return levels.best_clip(per_unit)
 
     def _levelled(self, ask: Ask, frame: Frame, rows: StandIns, coef: Vector, levels: Levels | None) -> Vector:
         """Move the intercept by the released mean residual, along the stand-ins' mean prediction."""
@@ -244,7 +244,7 @@ class ScoreSteps(Solver):
         lower, upper = -1.0, 1.0
         if levels is not None:
             factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
-            upper = levels.best_clip(lambda bound: bound / (spend.mu * self.facts.n)) / factor
+            upper = levels.best_clip(1 / (spend.mu * self.facts.n)) / factor
             lower = -min(upper, 3 * float(np.max(np.abs(self.family.mean(eta)))))
         found = ask(MeanResidual(frame, self.family, coef, lower, upper), spend)
         wanted = float(np.mean(self.family.mean(eta))) + float(found.mean[0])
