@@ -50,9 +50,7 @@ class LevelRows(RowMap):
         # column by column, as they are counted
         codes: NDArray[Any] = np.empty(rows.x.shape, dtype=code_type(self.domain), order="F")
         for place, attribute in enumerate(self.domain.attributes):
-            cells = rows.x[:, place]
-            known = (cells >= 0) & (cells < attribute.size)  # numbers between two levels count as the lower one
-            codes[:, place] = np.where(known, cells, attribute.unknown)
+            _place(codes[:, place], rows.x[:, place], attribute.size, attribute.unknown)
         return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
 
 
@@ -67,7 +65,7 @@ class Coder:
         shape = batch.num_rows, len(self.domain.attributes)
         codes: NDArray[Any] = np.empty(shape, dtype=code_type(self.domain), order="F")
         for place, attribute in enumerate(self.domain.attributes):
-            _place_codes(batch.column(attribute.name), attribute, codes[:, place])
+            _code(batch.column(attribute.name), attribute, codes[:, place])
         return codes
 
     def check_types(self, schema: pa.Schema) -> None:
@@ -131,24 +129,32 @@ def _coded(coder: Coder, batch: pa.Table | pa.RecordBatch, first: int) -> RawRow
     return RawRows(coder.codes(batch), None, first)
 
 
-def _place_codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: NDArray[Any]) -> None:
+def _code(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: NDArray[Any]) -> None:
     """The codes of a column; integers that start at 0 and leave no gap are codes as they are."""
     whole = pa.types.is_integer(column.type) and column.null_count == 0 and not attribute.edges
-    levels = declared(attribute)
+    levels, none = declared(attribute), np.iinfo(out.dtype).max
     if not whole or levels != _digits(len(levels)):
-        _fill(out, _codes(column, attribute), attribute.size)
+        _place(out, _codes(column, attribute), attribute.size, none)
         return
     first = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        _fill(out[first : first + len(chunk)], chunk.to_numpy(zero_copy_only=True), len(levels))
+        _place(out[first : first + len(chunk)], chunk.to_numpy(zero_copy_only=True), len(levels), none)
         first += len(chunk)
 
 
-def _fill(out: NDArray[Any], cells: NDArray[Any], size: int) -> None:
-    """The cells as codes below ``size``, and what is none of these as no level."""
-    known = (cells >= 0) & (cells < size)
-    out[:] = np.iinfo(out.dtype).max
-    np.copyto(out, cells, casting="unsafe", where=known)
+def _place(out: NDArray[Any], cells: NDArray[Any], size: int, otherwise: int) -> None:
+    """The cells rounded down where they are in ``[0, size)``, else another value.
+
+    Unsigned arithmetic goes round modulo the range of the type, alike for every cell, and is ten times as quick as
+    a choice between two arrays.
+    """
+    other = out.dtype.type(otherwise)
+    with np.errstate(invalid="ignore"):
+        known = (cells >= 0) & (cells < size)
+        np.copyto(out, cells, casting="unsafe")
+    out -= other
+    out *= known
+    out += other
 
 
 @cache
