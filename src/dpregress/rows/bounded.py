@@ -52,6 +52,7 @@ class RawRows:
 class BoundedRows:
     """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row.
 
+    Coded rows have the positions of levels in x, as unsigned integers.
     ``offset``, of shape (m,), is added to the predictors of the rows; None where the frame has no exposure.
     """
 
