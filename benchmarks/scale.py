@@ -76,7 +76,8 @@ def model(d: int = D, *, labelled: bool = True):  # type: ignore[no-untyped-def]
     batch = rows_of(np.random.default_rng(3), 20 * d + 200, d)
     columns = np.column_stack([column.to_numpy() for column in batch.columns]).astype(float)
     public = PublicMoments.from_rows(columns[:, :-1], columns[:, -1], names=batch.schema.names[:-1])
-    return DPLinearRegression(GDP(1.0), public=public if labelled else public.unlabelled())
+    facts = public if labelled else public.unlabelled()
+    return DPLinearRegression(GDP(1.0), public=facts, recipe="one-shot")  # residual steps make several passes
 
 
 def peak() -> float:
@@ -96,11 +97,11 @@ def fits(path: str) -> dict[str, float]:
     one, two = model(), model(labelled=False)
     columns, rows = [*NAMES, "y"], Engine.chunk_rows(D + 2)
     scored = DPGLMRegressor(GDP(3.0), family="gaussian", public=one.public)
-    marks: list[float] = []
+    marks: list[tuple[float, float]] = []
 
     def mark(done: int, of: int) -> None:
         if done == of:
-            marks.append(time.perf_counter())
+            marks.append((time.perf_counter(), time.process_time()))
 
     def discard() -> None:
         for _ in read_files(path).batches(columns, rows):
@@ -123,7 +124,7 @@ def fits(path: str) -> dict[str, float]:
             best[f"{name} cpu"] = min(best[f"{name} cpu"], time.process_time() - before)
     memory = peak()
     scored.fit_table(path, "y", progress=mark)
-    best["pass"] = min(np.diff(marks[1:]))
+    best["pass"], best["pass cpu"] = np.diff(marks[1:], axis=0).min(axis=0)
     return {**best, "peak": memory, "threads": timed(discard_threads), "off": float(np.abs(one.coef_ - BETA).max())}
 
 
@@ -231,7 +232,10 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     yield f"fit, one pass                  {fit:6.2f} s   {fit / read:.2f}   ({cpu:.2f} s of CPU; claimed 1.6)"
     yield f"the same CPU on two free cores {cpu / 2:6.2f} s   {cpu / 2 / found['read cpu']:.2f}"
     yield f"fit, and a pass over y         {found['two']:6.2f} s   {found['two'] / read:.2f}"
-    yield f"each further pass (scores)     {found['pass']:6.2f} s   {found['pass'] / read:.2f}   (claimed 1.6)"
+    cpu = found["pass cpu"]
+    passed = found["pass"]
+    yield f"each further pass (scores)     {passed:6.2f} s   {passed / read:.2f}   ({cpu:.2f} s of CPU; claimed 1.6)"
+    yield f"the same CPU on two free cores {cpu / 2:6.2f} s   {cpu / 2 / found['read cpu']:.2f}"
     yield f"peak memory of the process     {found['peak']:6.0f} MB         (claimed 400)"
     yield f"largest error of a coefficient {found['off']:8.1e}"
 

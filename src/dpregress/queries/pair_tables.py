@@ -13,7 +13,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from dpregress.accounting import Event
 from dpregress.queries.base import Query, R
 from dpregress.releases import Clique, Domain, Isotropic, Matrix, NoiseLaw, Scores, Selection, Tables, Vector
 from dpregress.rows.bounded import BoundedRows, RowMap
-from dpregress.rows.codes import LevelRows
+from dpregress.rows.codes import LevelRows, code_type
 
 #: Weights keep this many binary digits, so that their products with counts stay exact.
 _DIGITS = 6
@@ -78,17 +78,19 @@ def cover(sizes: Sequence[int], cliques: Sequence[Clique]) -> list[tuple[Clique,
 
 
 def count_tables(
-    codes: NDArray[np.int64], sizes: Sequence[int], plan: Sequence[tuple[Clique, list[Clique]]]
+    codes: NDArray[Any], sizes: Sequence[int], plan: Sequence[tuple[Clique, list[Clique]]]
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Exact counts of cliques, by the joint tables of a plan."""
+    """Exact counts of cliques, by the joint tables of a plan.
+
+    Places in a table are as narrow as it allows: sixteen bits hold those of most, and are quick to multiply.
+    """
     found = {}
-    cells = np.empty(len(codes), dtype=np.int64)  # one for all tables: new memory costs more than the products
     for joint, served in plan:
-        place = codes[:, joint[0]]
-        for j in joint[1:]:
-            place = np.multiply(place, sizes[j], out=cells)
-            place += codes[:, j]
         shape = tuple(sizes[j] for j in joint)
+        place = codes[:, joint[0]].astype(np.min_scalar_type(math.prod(shape)))
+        for j in joint[1:]:
+            place *= place.dtype.type(sizes[j])
+            np.add(place, codes[:, j], out=place, casting="unsafe")
         table = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
         for clique in served:
             found[clique] = table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique))
@@ -117,12 +119,12 @@ class CodedQuery(Query[R]):
 
     @property
     def columns(self) -> int:
-        # few columns make large chunks, over which the cost of a pass through all cells is spread
-        return max(1, len(self.domain.attributes) // 4)
+        # a code mostly takes one byte, and over large chunks the cost of a pass through all cells is spread
+        return math.ceil(len(self.domain.attributes) / 8)
 
     def value(self, rows: BoundedRows) -> Vector:
         """Integer blocks of the cliques, one after another."""
-        codes = rows.x.astype(np.int64, order="F")
+        codes = np.asarray(rows.x, dtype=code_type(self.domain), order="F")
         counted = count_tables(codes, self.domain.sizes, self._cover)
         return np.concatenate([self._encoded(clique, counted[clique]).ravel() for clique in self.cliques])
 

@@ -9,8 +9,29 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.queries.base import Query
-from dpregress.releases import Moments, NoiseLaw, Vector, svec
+from dpregress.releases import Matrix, Moments, NoiseLaw, Vector, svec
 from dpregress.rows.bounded import BoundedRows
+
+#: Below so many columns the product of a short block with its copy is quicker than the symmetric product of all
+#: rows, which has half the operations: libraries take such narrow matrices at a quarter of their speed.
+_NARROW, _BLOCK = 24, 2048
+
+
+def gram(x: Matrix) -> Matrix:
+    """``x'x`` of shape (p, p), symmetric up to rounding.
+
+    Examples
+    --------
+    >>> gram(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[10.0, 14.0], [14.0, 20.0]]
+    """
+    if x.shape[1] >= _NARROW:
+        return x.T @ x
+    total = np.zeros((x.shape[1], x.shape[1]))
+    for first in range(0, len(x), _BLOCK):
+        part = x[first : first + _BLOCK]
+        total += part.T @ part.copy("K")
+    return total
 
 
 class SecondMoment(Query[Moments]):
@@ -38,9 +59,9 @@ class SecondMoment(Query[Moments]):
 
     def value(self, rows: BoundedRows) -> Vector:
         if self.frame.response is None:
-            return svec.svec(rows.x.T @ rows.x)
+            return svec.svec(gram(rows.x))
         joint = np.empty((self.order, self.order))
-        joint[:-1, :-1] = rows.x.T @ rows.x
+        joint[:-1, :-1] = gram(rows.x)
         joint[:-1, -1] = joint[-1, :-1] = self.frame.response.cross * (rows.y @ rows.x)
         joint[-1, -1] = self.frame.response.cross**2 * (rows.y @ rows.y)
         return svec.svec(joint)

@@ -52,6 +52,7 @@ class RawRows:
 class BoundedRows:
     """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row.
 
+    Coded rows have the positions of levels in x, as unsigned integers.
     ``offset``, of shape (m,), is added to the predictors of the rows; None where the frame has no exposure.
     """
 
@@ -115,8 +116,10 @@ class WhitenedRows(RowMap):
             if not np.isfinite(squared).all():
                 self._fill(rows.x, x, squared)
             huge = ~np.isfinite(squared)
-            norm = np.sqrt(np.where(huge, 1.0, np.maximum(squared, _TINY)))
-            weight = np.minimum(1.0, self._limit / norm)
+            np.maximum(squared, _TINY, out=squared)
+            np.copyto(squared, 1.0, where=huge)
+            weight = np.divide(self._limit, np.sqrt(squared, out=squared), out=squared)
+            np.minimum(1.0, weight, out=weight)
             x *= weight[:, None]
             if huge.any():
                 self._shrink(rows.x, x, weight, huge)

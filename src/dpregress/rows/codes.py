@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +18,16 @@ from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.public.schema import MISSING
-from dpregress.releases import Attribute, Domain, Matrix, Vector
+from dpregress.releases import Attribute, Domain, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.encoding import readable, to_codes, to_numbers, whole_numbers
 from dpregress.rows.readers import Reader, chunks, has_columns
 from dpregress.rows.sources import Piece, Source
 
-#: Cells of a column that are mapped at once: they stay in the cache.
-_BLOCK = 1 << 13
+
+def code_type(domain: Domain) -> np.dtype[Any]:
+    """The narrowest unsigned integers that hold every level and, as their largest value, no level."""
+    return np.min_scalar_type(max(domain.sizes))
 
 
 @dataclass(frozen=True)
@@ -44,33 +47,25 @@ class LevelRows(RowMap):
         return coef, 0.0
 
     def _bound(self, rows: RawRows) -> BoundedRows:
-        codes = np.empty(rows.x.shape, order="F")  # column by column, as they are counted
-        inside, unknown = np.empty((2, _BLOCK), dtype=bool)
-        with np.errstate(invalid="ignore"):
-            for place, attribute in enumerate(self.domain.attributes):
-                for first in range(0, len(codes), _BLOCK):
-                    part = codes[first : first + _BLOCK, place]
-                    at = slice(len(part))
-                    np.floor(rows.x[first : first + _BLOCK, place], out=part)
-                    np.greater_equal(part, 0, out=inside[at])
-                    np.less(part, attribute.size, out=unknown[at])
-                    np.logical_and(inside[at], unknown[at], out=inside[at])
-                    np.logical_not(inside[at], out=unknown[at])
-                    np.copyto(part, attribute.unknown, where=unknown[at])
+        # column by column, as they are counted
+        codes: NDArray[Any] = np.empty(rows.x.shape, dtype=code_type(self.domain), order="F")
+        for place, attribute in enumerate(self.domain.attributes):
+            _place(codes[:, place], rows.x[:, place], attribute.size, attribute.unknown)
         return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
 
 
 @dataclass(frozen=True)
 class Coder:
-    """Turns batches of a table into codes; unknown cells are NaN until the row map places them."""
+    """Turns batches of a table into codes; unknown cells hold no level until the row map places them."""
 
     domain: Domain
 
-    def codes(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
-        """Positions of levels, of shape (m, attributes)."""
-        codes = np.empty((batch.num_rows, len(self.domain.attributes)), order="F")
+    def codes(self, batch: pa.Table | pa.RecordBatch) -> NDArray[Any]:
+        """Positions of levels, of shape (m, attributes); the largest value of their type where there is none."""
+        shape = batch.num_rows, len(self.domain.attributes)
+        codes: NDArray[Any] = np.empty(shape, dtype=code_type(self.domain), order="F")
         for place, attribute in enumerate(self.domain.attributes):
-            _place_codes(batch.column(attribute.name), attribute, codes[:, place])
+            _code(batch.column(attribute.name), attribute, codes[:, place])
         return codes
 
     def check_types(self, schema: pa.Schema) -> None:
@@ -134,16 +129,32 @@ def _coded(coder: Coder, batch: pa.Table | pa.RecordBatch, first: int) -> RawRow
     return RawRows(coder.codes(batch), None, first)
 
 
-def _place_codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: Vector) -> None:
-    """The codes of a column; integers that start at 0 and leave no gap are copied as they are."""
-    plain = pa.types.is_integer(column.type) and column.null_count == 0 and not attribute.edges
-    if not plain or declared(attribute) != _digits(len(declared(attribute))):
-        out[:] = _codes(column, attribute)
+def _code(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: NDArray[Any]) -> None:
+    """The codes of a column; integers that start at 0 and leave no gap are codes as they are."""
+    whole = pa.types.is_integer(column.type) and column.null_count == 0 and not attribute.edges
+    levels, none = declared(attribute), np.iinfo(out.dtype).max
+    if not whole or levels != _digits(len(levels)):
+        _place(out, _codes(column, attribute), attribute.size, none)
         return
     first = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        out[first : first + len(chunk)] = chunk.to_numpy(zero_copy_only=True)
+        _place(out[first : first + len(chunk)], chunk.to_numpy(zero_copy_only=True), len(levels), none)
         first += len(chunk)
+
+
+def _place(out: NDArray[Any], cells: NDArray[Any], size: int, otherwise: int) -> None:
+    """The cells rounded down where they are in ``[0, size)``, else another value.
+
+    Unsigned arithmetic goes round modulo the range of the type, alike for every cell, and is ten times as quick as
+    a choice between two arrays.
+    """
+    other = out.dtype.type(otherwise)
+    with np.errstate(invalid="ignore"):
+        known = (cells >= 0) & (cells < size)
+        np.copyto(out, cells, casting="unsafe")
+    out -= other
+    out *= known
+    out += other
 
 
 @cache

@@ -121,6 +121,9 @@ class Encoder(Design):
 
 def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
     """A numeric column as float64; what cannot be read as a number is NaN."""
+    numbers = np.empty(len(column))
+    if _copied(column, numbers):
+        return numbers
     column = _plain(column)
     if is_text(column.type):
         column = _as_text(column)
@@ -131,8 +134,8 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
         column = pc.if_else(pc.starts_with(column, "+"), pc.utf8_slice_codeunits(column, 1), column)
     elif pa.types.is_boolean(column.type):
         column = pc.cast(column, pa.int8())
-    numbers = pc.fill_null(pc.cast(column, pa.float64(), safe=False), float("nan"))
-    return np.asarray(numbers, dtype=np.float64)
+    cast = pc.fill_null(pc.cast(column, pa.float64(), safe=False), float("nan"))
+    return np.asarray(cast, dtype=np.float64)
 
 
 def text_of(cell: Any) -> str | None:
