@@ -89,8 +89,11 @@ def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
     assert whole.shape == (query.size,)
     error = np.linalg.norm(np.sum(parts, axis=0) - whole)
     coef = np.asarray(getattr(query, "coef", 0.0))
-    prediction = np.finfo(float).eps * coef.size * query.frame.radius * float(np.linalg.norm(coef))
-    assert error <= len(rows.x) * (ROUNDING * query.contribution() + prediction * query.frame.radius)
+    with np.errstate(over="ignore"):
+        squared = np.sum(bounded(rows).x ** 2, axis=1)
+        prediction = np.finfo(float).eps * coef.size * float(np.linalg.norm(coef)) * squared
+    rounding = np.minimum(prediction, 2 * query.contribution())
+    assert error <= ROUNDING * len(rows.x) * query.contribution() + float(np.sum(rounding))
 
 
 @pytest.mark.parametrize("frame", FRAMES)
