@@ -16,7 +16,11 @@ from scipy.special import ndtri
 from dpregress.releases import Clique, Domain, Matrix, Mixture, Vector
 
 _COMPONENTS = 100
+#: Fewest and most, and how many for a noise that fits once into the number of rows.
 _STEPS = (50, 1000)
+_STEPS_PER_PRECISION = 1.5
+#: Entries of the squared width of a domain, times steps: half a minute of CPU.
+_WORK = 6e8
 _RATE = 0.1
 _SMALLEST_CHANCE = 1e-5
 _SPREAD = 0.5
@@ -66,7 +70,8 @@ class MixtureFit:
         tables : mapping of clique to ndarray
         sigmas : mapping of clique to float
         steps : int, optional
-            Default: the root mean square over the pairs of 1 / noise, from 50 to 1,000.
+            Default: 1.5 times the root mean square over the pairs of 1 / noise, from 50 to 1,000,
+            and fewer of very wide domains.
         rate : float
             Adam's first step length; it falls to a tenth.
         """
@@ -82,7 +87,7 @@ class MixtureFit:
             j, k = (self._encoded(a) for a in clique)
             wanted[j, k], wanted[k, j] = table, table.T
             precision[j, k] = precision[k, j] = weight
-        steps = _steps(sigmas) if steps is None else steps
+        steps = _steps(sigmas, width) if steps is None else steps
         self._descend(wanted, precision, level, level_precision, steps, rate)
         return self.mixture
 
@@ -121,11 +126,14 @@ class MixtureFit:
         return np.asarray(chances)
 
 
-def _steps(sigmas: Mapping[Clique, float]) -> int:
-    """How many noises of a pair table go into 1, in the root mean square."""
+def _steps(sigmas: Mapping[Clique, float], width: int) -> int:
+    """In proportion to the number of noises of a pair table that go into 1, in the root mean square."""
     precisions = [sigma**-2.0 for clique, sigma in sigmas.items() if len(clique) > 1]
-    fewest, most = _STEPS
-    return int(np.clip(np.sqrt(np.mean(precisions)), fewest, most)) if precisions else most
+    fewest = _STEPS[0]
+    most = int(np.clip(_WORK / width**2, *_STEPS))
+    if not precisions:
+        return most
+    return int(np.clip(_STEPS_PER_PRECISION * np.sqrt(np.mean(precisions)), fewest, most))
 
 
 def _quasi_normal(rows: int, columns: int) -> Matrix:

@@ -4,7 +4,7 @@ r"""Logistic and softmax regression by the likelihood of a released mixture, wit
 
 x_i evenly spread points of the mixture, q_i what their components expect of the classes, n the released number of
 rows. Features and classes come from one non-negative, consistent distribution. Cross moments with noise of their own
-do not: set against the same points they cost two hundredths of area under the curve on census tables.
+do not: set against the same points they cost a hundredth of area under the curve on a census table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Regression on released moments, each attribute shrunk as far as the noise asks: empirical Bayes.
 
-Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b)`` over a released mixture for a
-generalised linear model with a canonical link. The error ``c - s(b)`` at the true coefficients is noise whose
+Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b)`` over a released mixture for
+counts. The error ``c - s(b)`` at the true coefficients is noise whose
 covariance S the noise law knows (of ``N g``, ``g = (w b, -1)``), plus sampling. With ``b_j ~ N(0, tau_j^2 I)``
 for the design columns of attribute j, and s linearised, ``s(b) = H b + const``, the posterior mean is
 ``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM): an
