@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, softmax
 
 from dpregress.errors import InvalidInput
 from dpregress.inference import in_original_units
 from dpregress.releases import Coefficients, Domain, Marginals, Matrix, Moments, Vector
 from dpregress.releases.marginals import design
-from dpregress.solvers.relevance import Counts, Logistic, Shrunk, solve_by_relevance
+from dpregress.solvers.mixture_likelihood import solve_classes, solve_logistic
+from dpregress.solvers.relevance import Counts, Shrunk, solve_by_relevance
 
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson")
 #: Rows that stand for a mixture in a generalised linear model.
@@ -126,13 +126,13 @@ def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], fa
     groups = marginals.groups(features)
     attribute = domain.attributes[domain.index(target)]
     if family == "multinomial":
-        return _multinomial(marginals, target, tuple(features), groups)
+        return _multinomial(marginals, target, tuple(features))
     level = attribute.levels[-1] if family == "binomial" else None
     moments = marginals.moments(target, features, level)
     if family == "gaussian":
         found = solve_by_relevance(moments, groups)
     elif family == "binomial":
-        found = solve_by_relevance(moments, groups, Logistic(_points(marginals, features)))
+        found = solve_logistic(moments, _points(marginals, features), _shares(marginals, target))
     else:
         assert moments.frame.response is not None
         scale = moments.frame.response
@@ -144,6 +144,11 @@ def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], fa
 
 def _points(marginals: Marginals, features: Sequence[str]) -> Matrix:
     return design(marginals.domain, marginals.mixture.points(_POINTS), features)
+
+
+def _shares(marginals: Marginals, target: str) -> Matrix:
+    """What the points' components expect of the target's classes."""
+    return marginals.mixture.shares(marginals.domain.index(target), _POINTS)
 
 
 def _coefficients(moments: Moments, found: Shrunk, target: str, *, linear: bool) -> Coefficients:
@@ -161,26 +166,8 @@ def _coefficients(moments: Moments, found: Shrunk, target: str, *, linear: bool)
     )
 
 
-def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...], groups: list[int]) -> TableFit:
-    """Softmax regression on the mixture with the released cross moments, shrunk as one-against-all fits say."""
+def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...]) -> TableFit:
     domain = marginals.domain
-    levels = domain.attributes[domain.index(target)].levels
-    points = _points(marginals, features)
-    moments = [marginals.moments(target, features, level) for level in levels]
-    single = [solve_by_relevance(each, groups, Logistic(points)) for each in moments]
-    variances = np.mean([found.variances for found in single], axis=0)
-    penalty = np.append(1 / Logistic.intercept_variance, 1 / variances[groups]) / marginals.count
-    cross = np.array([each.cross for each in moments])
-    cross += (points.mean(axis=0) - cross.sum(axis=0)) / len(levels)  # what the classes share adds up to all rows
-
-    def loss(flat: Vector) -> tuple[float, Vector]:
-        coef = flat.reshape(cross.shape)
-        predictors = points @ coef.T
-        logs = log_softmax(predictors, axis=1)
-        entropy = float(np.mean(predictors[:, 0] - logs[:, 0]))
-        slope = np.exp(logs).T @ points / len(points) - cross + penalty * coef
-        return entropy - float(np.sum(cross * coef)) + 0.5 * float(np.sum(penalty * coef**2)), slope.ravel()
-
-    start = np.array([found.coef for found in single])
-    coef = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(cross.shape)
-    return TableFit(domain, target, features, "multinomial", coef[:, 1:], coef[:, 0], None, moments[-1])
+    moments = marginals.moments(target, features, domain.attributes[domain.index(target)].levels[-1])
+    coef = solve_classes(_points(marginals, features), _shares(marginals, target), moments.n)
+    return TableFit(domain, target, features, "multinomial", coef[:, 1:], coef[:, 0], None, moments)

@@ -75,6 +75,11 @@ class Mixture:
             codes[:, j] = self._levels(j, component, place * np.sqrt(_prime(j)) % 1.0)
         return codes
 
+    def shares(self, attribute: int, rows: int) -> Matrix:
+        """What each of ``points(rows)`` expects of an attribute's levels, its component given: no row is drawn."""
+        each = max(1, rows // len(self.chances))
+        return np.asarray(np.repeat(self.chances[:, self.domain.levels_of(attribute)], each, axis=0))
+
     def _levels(self, attribute: int, component: Codes, uniform: Vector) -> Codes:
         """The level at which each component's distribution function reaches its uniform number."""
         cumulated = np.cumsum(self.chances[:, self.domain.levels_of(attribute)], axis=1)

@@ -1,7 +1,7 @@
 r"""Regression on released moments, each attribute shrunk as far as the noise asks: empirical Bayes.
 
-Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b)`` over a released mixture for a
-generalised linear model with a canonical link. The error ``c - s(b)`` at the true coefficients is noise whose
+Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b)`` over a released mixture for
+counts. The error ``c - s(b)`` at the true coefficients is noise whose
 covariance S the noise law knows (of ``N g``, ``g = (w b, -1)``), plus sampling. With ``b_j ~ N(0, tau_j^2 I)``
 for the design columns of attribute j, and s linearised, ``s(b) = H b + const``, the posterior mean is
 ``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM): an
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.special import expit
 
 from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix, Moments, Vector
@@ -106,22 +105,6 @@ class _Sampled(Equations):
         return Linearised(information, score + information @ coef, float(slope.mean()), float(slope.mean()))
 
 
-class Logistic(_Sampled):
-    """``m = 1 / (1 + exp(-eta))``; the response is 0 or 1."""
-
-    intercept_variance = 25.0
-
-    def start(self, moments: Moments) -> Vector:
-        chance = float(np.clip(moments.cross[0], 1e-3, 1 - 1e-3))
-        coef = np.zeros(moments.frame.order)
-        coef[0] = np.log(chance / (1 - chance))
-        return coef
-
-    def means(self, predictors: Vector) -> tuple[Vector, Vector]:
-        mean = expit(predictors)
-        return mean, np.maximum(mean * (1 - mean), 1e-6)
-
-
 class Counts(_Sampled):
     """``m = exp(eta)``; the response is not negative, in the units of ``centre + scale y``."""
 
@@ -173,23 +156,50 @@ def solve_by_relevance(moments: Moments, groups: Sequence[int], equations: Equat
     group = np.array([-1, *groups])
     if len(group) != moments.frame.order or not moments.frame.intercept:
         raise InvalidInput("every design column but the constant needs a group")
-    spread = np.clip(np.diagonal(moments.gram), 1e-9, None)
     count = np.bincount(group[1:])
     variances = np.full(len(count), equations.slope_variance)
     coef = equations.start(moments)
     for _ in range(equations.rounds):
         near = equations.linearise(moments, coef)
-        private = moments.noise.product_covariance(np.append(near.weight * coef, -1.0))[:-1, :-1] / moments.n**2
-        noise = private + np.diag(max(near.residual, _LEAST_RESIDUAL) / moments.n * spread)
+        private, noise = _noise(moments, near, coef)
         for _ in range(_UPDATES):
             prior = np.append(equations.intercept_variance, variances[group[1:]])
             half, coef = _posterior(near.slope, near.working, prior, noise)
             left = prior - np.einsum("ij,ij->j", half, half)
             grown = np.bincount(group[1:], weights=(coef**2 + left)[1:])
             variances = np.maximum(grown / count, _LEAST_VARIANCE)
-    covariance = np.diag(prior) - half.T @ half
-    gain = np.linalg.solve(near.slope @ (prior[:, None] * near.slope) + noise, near.slope * prior)
-    return Shrunk(coef, covariance, gain.T @ private @ gain, near.slope, variances)
+    covariance, privacy = _spread(near.slope, prior, private, noise)
+    return Shrunk(coef, covariance, privacy, near.slope, variances)
+
+
+def at_mode(moments: Moments, near: Linearised, coef: Vector, prior: Vector) -> Shrunk:
+    """Coefficients found elsewhere, with the covariances of the posterior of these moments near them.
+
+    Parameters
+    ----------
+    moments : Moments
+    near : Linearised
+        At ``coef``.
+    coef, prior : ndarray of shape (p,)
+        The prior variances of the coefficients.
+    """
+    private, noise = _noise(moments, near, coef)
+    covariance, privacy = _spread(near.slope, prior, private, noise)
+    return Shrunk(coef, covariance, privacy, near.slope, prior[1:])
+
+
+def _noise(moments: Moments, near: Linearised, coef: Vector) -> tuple[Matrix, Matrix]:
+    """Covariance of the equations' error: from privacy noise, and with sampling."""
+    private = moments.noise.product_covariance(np.append(near.weight * coef, -1.0))[:-1, :-1] / moments.n**2
+    spread = np.clip(np.diagonal(moments.gram), 1e-9, None)
+    return private, private + np.diag(max(near.residual, _LEAST_RESIDUAL) / moments.n * spread)
+
+
+def _spread(slope: Matrix, prior: Vector, private: Matrix, noise: Matrix) -> tuple[Matrix, Matrix]:
+    """The posterior covariance, and what of it is privacy noise."""
+    half, _ = _posterior(slope, np.zeros(len(prior)), prior, noise)
+    gain = np.linalg.solve(slope @ (prior[:, None] * slope) + noise, slope * prior)
+    return np.diag(prior) - half.T @ half, np.asarray(gain.T @ private @ gain)
 
 
 def _posterior(slope: Matrix, working: Vector, prior: Vector, noise: Matrix) -> tuple[Matrix, Vector]:
