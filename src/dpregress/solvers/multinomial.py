@@ -123,7 +123,7 @@ class MultinomialSteps(Solver):
             coef = coef + share * wanted.reshape(coef.shape)
             length = share**2 * float(np.mean(np.sum(predictors**2, axis=1)))
             bent = missed(length, (1 - share) * wanted, gram)
-        return coef, system, Uncertainty(privacy, np.asarray(sampling + known))
+        return coef, system, Uncertainty(privacy, np.asarray(sampling + known + bent))
 
     def _clip(self, frame: Frame, rows: StandIns, mean: Matrix, spend: GDP) -> float:
         """The bound on a residual's norm that loses least on the residuals that the model itself expects."""
