@@ -181,6 +181,6 @@ def test_a_step_follows_the_curve_of_the_expected_score(seed: int) -> None:
 
 def test_a_goal_beyond_reach_leaves_the_step() -> None:
     step = np.array([5.0])
-    assert followed(step, np.array([2.0]), np.tanh, lambda move: np.diag(1 / np.cosh(move) ** 2)) is step
-    near = followed(step, np.array([0.9]), np.tanh, lambda move: np.diag(1 / np.cosh(move) ** 2))
+    assert followed(step, np.array([2.0]), np.tanh, lambda move: np.diag(1 - np.tanh(move) ** 2)) is step
+    near = followed(step, np.array([0.9]), np.tanh, lambda move: np.diag(1 - np.tanh(move) ** 2))
     assert near == pytest.approx(np.arctanh(0.9), rel=1e-4)
