@@ -232,7 +232,7 @@ class Frame(Coordinates):
             "intercept": self.intercept,
             "response": response,
             "weighting": self.weighting.value,
-            "exposure": None if self.exposure is None else dict(vars(self.exposure)),
+            **({} if self.exposure is None else {"exposure": dict(vars(self.exposure))}),
         }
 
     @classmethod
