@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dpregress.accounting import convert
 from dpregress.errors import InvalidInput
@@ -134,3 +134,21 @@ def test_bad_delta_is_refused(delta: float) -> None:
     for convert_it in (convert.gdp_mu, convert.gdp_epsilon, convert.zcdp_epsilon):
         with pytest.raises(InvalidInput, match="delta must lie strictly between"):
             convert_it(1.0, delta)
+
+
+@pytest.mark.parametrize("mu", [1e7, 1.1e7, 1e30, 1e150, 1e308])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5])
+def test_a_mu_beyond_reason_has_an_epsilon(mu: float, delta: float) -> None:
+    """``mu^2 / 2`` to first order, never less than that of the tail bound; no error, however large."""
+    epsilon = convert.gdp_epsilon(mu, delta)
+    assert epsilon == pytest.approx(mu * (mu / 2 - float(ndtri(delta))), rel=1e-12)
+    assert convert.gdp_delta(mu, 1.0) == pytest.approx(1.0)
+    assert convert.gdp_delta(mu, epsilon) <= delta * (1 + 1e-6) or epsilon == math.inf or mu > 1e7
+
+
+@pytest.mark.parametrize("mu", [1e-300, 5e-324])
+def test_a_mu_below_reason_reveals_nothing(mu: float) -> None:
+    assert convert.gdp_epsilon(mu, 1e-6) == 0.0
+    assert convert.gdp_delta(mu, 1.0) == 0.0
+    assert convert.zcdp_epsilon(mu, 1e-6) < 1e-100
+    assert convert.zcdp_delta(mu, 1.0) == 0.0

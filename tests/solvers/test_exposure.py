@@ -149,3 +149,17 @@ def test_frames_with_exposures_are_written_and_read() -> None:
     again = Frame.decode(frame.encode())
     assert again.same_as(frame)
     assert not again.same_as(replace(frame, exposure=None))
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_how_sure_a_public_fit_is_does_not_depend_on_the_unit_of_exposures(unit: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, years = rng.normal(size=(300, 2)), rng.exponential(2.0, 300) + 0.1
+    y = rng.poisson(years * np.exp(x @ [0.5, -0.5])) * 1.0
+    fits = []
+    for exposure in (years, years * unit):
+        public = PublicMoments.from_rows(x, y, exposure=exposure)
+        frame = replace(from_public(public, intercept=True), exposure=Exposure("e"))
+        fits.append(fit_public(public, frame, family_of("poisson")))
+    assert fits[1].dispersion == pytest.approx(fits[0].dispersion, rel=1e-2)
+    np.testing.assert_allclose(fits[1].covariance, fits[0].covariance, rtol=0.1, atol=1e-4)

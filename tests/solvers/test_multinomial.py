@@ -19,7 +19,8 @@ from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import MultinomialSteps, Solution
 from dpregress.solvers.multinomial import of_classes
-from dpregress.solvers.softmax_fit import softmax_scoring
+from dpregress.solvers.softmax_fit import softmax_information, softmax_scoring
+from dpregress.solvers.stand_ins import followed, stand_ins
 from dpregress.trust import Central, Door
 from tests.laws.spies import Silent
 from tests.support import missing
@@ -158,3 +159,28 @@ def test_scoring_on_public_rows_with_a_class_that_none_has(seed: int) -> None:
     y[y == 3] = 0
     coef = softmax_scoring(x / x.std(axis=0), y, np.zeros((3, 3)), ridge=1.0)
     assert np.isfinite(coef).all()
+
+
+def test_a_step_follows_the_curve_of_the_expected_score(seed: int) -> None:
+    """The move changes the stand-ins' mean score by what the measured step says; a tangent would fall short."""
+    rng = np.random.default_rng(seed)
+    public = PublicMoments.from_rows(*data(rng, 200)).unlabelled()
+    found = start(NAMES, intercept=True, public=public, schema=None, row_bound=60.0)
+    solver = MultinomialSteps(Facts(4_000, "y", found, public, None), CLASSES, GDP(2.0), 0.0)
+    rows, basis, coef = stand_ins(found.frame, public, np.eye(4)), contrasts(CLASSES), np.zeros((4, CLASSES - 1))
+    before = probabilities(rows.predictor(coef), basis)
+    system = softmax_information(rows.x, before, basis) / len(rows.x)
+    goal = rng.normal(size=coef.shape)  # of coefficients that far away
+    after = probabilities(rows.predictor(goal), basis)
+    change = rows.x.T @ (rows.weight[:, None] * ((after - before) @ basis)) / len(rows.x)
+    step = np.linalg.solve(system, change.ravel())
+    moved = solver._along_curve(rows, coef, system, step)
+    np.testing.assert_allclose(moved, goal.ravel(), atol=1e-3)
+    assert np.linalg.norm(step - goal.ravel()) > 10 * np.linalg.norm(moved - goal.ravel())
+
+
+def test_a_goal_beyond_reach_leaves_the_step() -> None:
+    step = np.array([5.0])
+    assert followed(step, np.array([2.0]), np.tanh, lambda move: np.diag(1 - np.tanh(move) ** 2)) is step
+    near = followed(step, np.array([0.9]), np.tanh, lambda move: np.diag(1 - np.tanh(move) ** 2))
+    assert near == pytest.approx(np.arctanh(0.9), rel=1e-4)

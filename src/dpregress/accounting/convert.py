@@ -15,8 +15,10 @@ rounded in the safe direction where they are the result of a root search.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -32,6 +34,8 @@ _ROOT_TOLERANCE = 1e-13
 #: A budget beyond it promises nothing that could be told from no promise.
 LARGEST_EPSILON = 1e9
 _RTOL = 1e-15
+#: Beyond this mu the upper bound of epsilon is its value to thirteen digits, and what bounds it has none left.
+_LARGE_MU = 1e7
 #: Beyond this argument ``1 - t m(t)`` is taken from its asymptotic series (it cancels otherwise).
 _ASYMPTOTIC = 30.0
 
@@ -43,7 +47,7 @@ def _mills(t: float) -> float:
 def _mills_slope(t: np.ndarray) -> np.ndarray:
     """``1 - t m(t)``, the negative derivative of the Mills ratio."""
     direct = 1 - t * math.sqrt(math.pi / 2) * erfcx(np.minimum(t, _ASYMPTOTIC) / math.sqrt(2))
-    u = 1 / np.maximum(t, _ASYMPTOTIC) ** 2
+    u = (1 / np.maximum(t, _ASYMPTOTIC)) ** 2
     series = u * (1 - u * (3 - u * (15 - u * (105 - 945 * u))))
     return np.asarray(np.where(t < _ASYMPTOTIC, direct, series))
 
@@ -56,14 +60,15 @@ def log_gdp_delta(mu: float, epsilon: float) -> float:
         return 0.0
     low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if low < -1:
-        log_first, log_second = float(log_ndtr(-low)), epsilon + float(log_ndtr(-high))
-        return log_first + math.log1p(-math.exp(min(log_second - log_first, -1e-300)))
+        log_first = float(log_ndtr(-low))
+        log_ratio = math.log(_mills(high)) - low * low / 2 - _LOG_SQRT_2PI - log_first  # low < -1 only where mu > 2
+        return log_first + math.log1p(-math.exp(log_ratio))
     if mu < 0.5:
         nodes = low + mu * (1 + _NODES) / 2
         difference = mu / 2 * float(_WEIGHTS @ _mills_slope(nodes))
     else:
         difference = _mills(low) - _mills(high)
-    return -low * low / 2 - _LOG_SQRT_2PI + math.log(difference)
+    return -low * low / 2 - _LOG_SQRT_2PI + math.log(difference) if difference > 0 else -math.inf
 
 
 def gdp_delta(mu: float, epsilon: float) -> float:
@@ -96,7 +101,9 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if math.isinf(mu):
         return math.inf
-    upper = mu * mu / 2 + mu * -float(ndtri_exp(target)) + 1  # delta(eps) <= Phi(mu/2 - eps/mu)
+    upper = mu * (mu / 2 - float(ndtri_exp(target))) + 1  # delta(eps) <= Phi(mu/2 - eps/mu)
+    if mu > _LARGE_MU:
+        return upper
     root = float(brentq(lambda e: target - log_gdp_delta(mu, e), 0.0, upper, xtol=1e-300, rtol=_RTOL))
     return root * (1 + 1e-13)
 
@@ -123,7 +130,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         order = 1 + extra
         return order * rho + math.log(extra / order) - (target + math.log(order)) / extra
 
-    return max(0.0, _minimum(epsilon_at, centre=math.log(math.sqrt(-target / rho) + 1e-12))) * (1 + 1e-12)
+    return max(0.0, _minimum(epsilon_at, centre=(math.log(-target) - math.log(rho)) / 2)) * (1 + 1e-12)
 
 
 def pure_mu(epsilon: float) -> float:
@@ -134,8 +141,8 @@ def pure_mu(epsilon: float) -> float:
 
 def check_epsilon_delta(epsilon: float, delta: float) -> None:
     """Refuse an epsilon that is not positive and finite, and a delta outside (0, 1)."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInput(f"epsilon must be positive and finite, not {epsilon}: 1 is a common choice")
+    if not is_positive(epsilon):
+        raise InvalidInput(f"epsilon must be positive and finite, not {epsilon!r}: 1 is a common choice")
     if epsilon > LARGEST_EPSILON:
         raise InvalidInput(f"epsilon = {epsilon:g} protects nobody: 1 is a common choice")
     check_delta(delta)
@@ -143,8 +150,16 @@ def check_epsilon_delta(epsilon: float, delta: float) -> None:
 
 def check_delta(delta: float) -> None:
     """Refuse a delta outside (0, 1)."""
-    if not 0 < delta < 1:
-        raise InvalidInput(f"delta must lie strictly between 0 and 1, not {delta}: choose it below 1/n, such as 1e-6")
+    if not (is_positive(delta) and delta < 1):
+        raise InvalidInput(f"delta must lie strictly between 0 and 1, not {delta!r}: choose it below 1/n, such as 1e-6")
+
+
+def is_positive(value: Any) -> bool:
+    """Whether this is a positive finite number; texts and arrays are none."""
+    try:
+        return isinstance(value, numbers.Real) and math.isfinite(value) and float(value) > 0
+    except OverflowError:  # a whole number beyond floats
+        return False
 
 
 def _log_zcdp_delta(rho: float, epsilon: float) -> float:
@@ -158,7 +173,7 @@ def _log_zcdp_delta(rho: float, epsilon: float) -> float:
         order = 1 + extra
         return extra * (order * rho - epsilon) - math.log(extra) + order * math.log(extra / order)
 
-    return _minimum(log_delta, centre=math.log(max((epsilon - rho) / (2 * rho), 1e-6)))
+    return _minimum(log_delta, centre=math.log(min(max((epsilon - rho) / (2 * rho), 1e-6), 1e280)))
 
 
 def _minimum(function: Callable[[float], float], centre: float) -> float:

@@ -79,8 +79,8 @@ class Event(ABC):
 
 
 def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInput(f"{name} must be positive and finite, not {value}")
+    if not convert.is_positive(value):
+        raise InvalidInput(f"{name} must be positive and finite, not {value!r}")
     return float(value)
 
 
@@ -167,7 +167,7 @@ class ZCDP(Event):
 
     @property
     def gaussian_mu(self) -> float:
-        return math.sqrt(2 * self.rho)
+        return 2 * math.sqrt(self.rho / 2)  # twice the largest rho is no number
 
     def epsilon(self, delta: float) -> float:
         return convert.zcdp_epsilon(self.rho, delta)

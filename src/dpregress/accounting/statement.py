@@ -105,6 +105,7 @@ class PrivacyStatement:
             assumed_public=tuple(str(fact) for fact in record["assumed_public"]),
             seeded=bool(record["seeded"]),
             recorded=record["recorded"],
+            max_rows_per_unit=record.get("max_rows_per_unit"),
         )
 
 

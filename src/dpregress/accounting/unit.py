@@ -37,8 +37,8 @@ class Unit:
     def __post_init__(self) -> None:
         if self.rows is None:
             return
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
-            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {self.rows!r}")
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows < 2**53:
+            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {str(self.rows)[:20]!r}")
         if self.name in ("", RECORD.name):
             raise InvalidInput(f"a column called {self.name!r} cannot name the unit: rename it, to person_id say")
 

@@ -80,13 +80,15 @@ def check(
 def _response(
     table: pa.Table, target: str, schema: Schema | None, family: str, classes: tuple[str, ...]
 ) -> ColumnCheck:
+    from dpregress.estimators._data import check_classes
     from dpregress.queries import family_of
     from dpregress.rows import Encoder
     from dpregress.rows.files import present
     from dpregress.rows.inspection import inspect_response
 
     present([target], table.schema.names)
-    Encoder.of((), target, schema, classes)  # refuses what a fit would
+    Encoder.of((), target, schema, classes)  # both refuse what a fit would
+    check_classes(target, classes, schema)
     possible = family_of("binomial" if family == "multinomial" else family).distribution.possible
     return inspect_response(table, target, schema, classes, possible)
 

@@ -108,13 +108,14 @@ def fit(
         only_formula,
         split_names,
     )
-    from dpregress.estimators._public import moments_of
+    from dpregress.estimators._public import check_apart, moments_of
 
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
     if public_rows is None and schema is None:
         raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
-    source = _source(data, database, query, public_rows)
+    source = _source(data, database, query)
+    check_apart(source, public_rows)
     columns, public, left_out = None, None, 0
     if formula is not None:
         only_formula(target, features, no_intercept)
@@ -147,7 +148,7 @@ def fit(
     _print(model, left_out, out)
 
 
-def _source(data: tuple[str, ...], database: str | None, query: str | None, public: Path | None):  # type: ignore[no-untyped-def]
+def _source(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
     """What ``fit_table`` takes: the files, or the query."""
     from dpregress import SQLQuery
     from dpregress.rows.locations import paths_of
@@ -158,11 +159,7 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None, publ
         raise InvalidInput("give DATA (files or patterns), or --sql with --query; not both")
     if database is not None and query is not None:
         return SQLQuery(database, query)
-    paths = paths_of(data)
-    for path in paths:
-        if isinstance(path, Path) and public is not None and public.exists() and path.samefile(public):
-            raise InvalidInput(f"{public} is the private table itself: --public takes rows that are public already")
-    return paths
+    return paths_of(data)
 
 
 def _model(family: str, link: str | None, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.errors import InvalidInput
-from dpregress.public import Schema
+from dpregress.public import Categorical, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, StreamSource, TableSource
 from dpregress.rows.encoding import text_of, to_classes, to_numbers
@@ -111,7 +111,22 @@ def training_table(
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     check_exposure(exposure, features, (target,), unit)
     encoder = Encoder.of(features, target, schema, classes, exposure)
+    check_classes(target, classes, schema)
     return encoded(source, encoder, unit), encoder
+
+
+def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
+    """Refuse classes that the schema's levels of the response do not hold: no row would have them."""
+    column = None if schema is None else schema.column(target)
+    if not isinstance(column, Categorical):
+        return
+    found = to_classes(pa.array(column.levels, pa.large_string()), classes)
+    absent = [name for position, name in enumerate(classes) if position not in found]
+    if absent:
+        raise InvalidInput(
+            f"{absent[0]!r} is a class of {target!r} but no level of it in the schema, which has "
+            f"{', '.join(column.levels[:12])}: give the classes as they are spelt there"
+        )
 
 
 def encoded(source: Any, design: Design, unit: str | None) -> Source:
@@ -202,21 +217,21 @@ def matrix(X: Any) -> Matrix:
     return values
 
 
-def numbers(y: Any) -> Vector:
+def numbers(y: Any, name: str = "y") -> Vector:
     """A float64 vector; a cell that is not a number becomes NaN. A column of shape (n, 1) is taken, with a warning."""
-    return _one_column(_numeric(y))
+    return _one_column(_numeric(y), name)
 
 
-def _one_column(values: NDArray[Any]) -> NDArray[Any]:
+def _one_column(values: NDArray[Any], name: str = "y") -> NDArray[Any]:
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: use ravel()",
+            f"A column-vector {name} was passed when a 1d array was expected: use ravel()",
             DataConversionWarning,
             stacklevel=5,
         )
         values = values.ravel()
     if values.ndim != 1:
-        raise InvalidInput(f"y should be a 1d array, got an array of shape {values.shape} instead.")
+        raise InvalidInput(f"{name} should be a 1d array, got an array of shape {values.shape} instead.")
     return values
 
 

@@ -21,7 +21,7 @@ def exposed(source: Source, exposure: Any) -> Source:
         raise InvalidInput(
             f"exposure={exposure!r} is a name: fit takes an exposure for each row, fit_table the name of a column"
         )
-    return ExposedSource(source, numbers(exposure))
+    return ExposedSource(source, numbers(exposure, "exposure"))
 
 
 def exposure_bounds(
@@ -66,7 +66,7 @@ def offsets(exposure: Any, rows: int) -> Vector | float:
         return 0.0
     if isinstance(exposure, str):
         raise InvalidInput(f"exposure={exposure!r} is a name: predict takes an exposure for each row")
-    values = numbers(exposure)
+    values = numbers(exposure, "exposure")
     if len(values) != rows:
         raise InvalidInput(f"X has {rows} rows, exposure has {len(values)}")
     return log_exposure(values)

@@ -16,11 +16,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import bounded_units, check_exposure, design, matrix, training_source, training_table
+from dpregress.estimators._data import (
+    bounded_units,
+    check_classes,
+    check_exposure,
+    design,
+    matrix,
+    training_source,
+    training_table,
+)
 from dpregress.estimators._exposure import exposed, exposure_bounds
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
 from dpregress.estimators._progress import shown
-from dpregress.estimators._public import is_public, moments_of, public_columns
+from dpregress.estimators._public import check_apart, is_public, moments_of, public_columns
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -180,6 +188,7 @@ class PrivateLinearModel(BaseEstimator):
         budget = self._checked_parameters()
         if isinstance(unit, str):
             raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
+        check_apart(X, self.public)
         name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
         if self.formula is not None:
             rows = self._computed(self.formula, X, y)
@@ -240,6 +249,7 @@ class PrivateLinearModel(BaseEstimator):
             raise InvalidInput(f"progress= takes True, False or a callable, not a {type(progress).__name__}")
         if engine is not None and not isinstance(engine, Engine):
             raise InvalidInput(f"engine= takes an Engine, not a {type(engine).__name__}")
+        check_apart(source, self.public)
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
@@ -263,7 +273,7 @@ class PrivateLinearModel(BaseEstimator):
         if self.public is not None:
             public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
         _say(left_out)
-        return Training(source, features, target, public, self.schema, self.fit_intercept)
+        return Training(source, features, target, public, self.schema, bool(self.fit_intercept))
 
     def _computed(
         self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
@@ -271,6 +281,9 @@ class PrivateLinearModel(BaseEstimator):
         """Columns of a formula; labels given as ``y`` are numbers already."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
         check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
+        if y is None and self.target_classes:
+            (target,) = encoder.response.columns
+            check_classes(target, self.target_classes, self.schema)
         source = formula_source(rows, y, encoder, unit)
         public, left_out = None, 0
         if self.public is not None:
@@ -338,6 +351,8 @@ class PrivateLinearModel(BaseEstimator):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise InvalidInput(f"{name}= takes a {kind.__name__}, not a {type(value).__name__}")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InvalidInput(f"fit_intercept= takes True or False, not {self.fit_intercept!r}")
         if self.public is not None and not is_public(self.public):
             raise InvalidInput(
                 f"public= takes a PublicMoments, or a table or file of public rows, not a {type(self.public).__name__}"

@@ -11,6 +11,7 @@ from dpregress.estimators._formula import check_numeric, opened, public_moments,
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.rows import Encoder
 from dpregress.rows.files import is_table, names_of, to_table
+from dpregress.rows.locations import FileState, Location, paths_of
 
 
 def is_public(given: Any) -> bool:
@@ -18,6 +19,28 @@ def is_public(given: Any) -> bool:
     if isinstance(given, list | tuple):
         return all(isinstance(part, str | Path) for part in given)
     return isinstance(given, PublicMoments | str | Path) or is_table(given)
+
+
+def check_apart(source: Any, public: Any) -> None:
+    """Refuse private rows in the place of public ones: the same object, or one of the same files.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if public is None or isinstance(public, PublicMoments):
+        return
+    private = {FileState.of(path).file for path in _files(source)}
+    shared = [str(path) for path in _files(public) if FileState.of(path).file in private]
+    if shared or public is source:
+        what = shared[0] if shared else "public="
+        raise InvalidInput(f"{what} is the private table itself: give rows that are public already")
+
+
+def _files(given: Any) -> tuple[Location, ...]:
+    """The files that these are; none for what is no file."""
+    parts = given if isinstance(given, list | tuple) else [given]
+    return paths_of(given) if all(isinstance(part, str | Path) for part in parts) else ()
 
 
 def public_columns(public: Any, *others: str | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from dpregress.errors import InvalidInput
 from dpregress.estimators._data import coded
 from dpregress.estimators._exposure import offsets
 from dpregress.estimators._fit import PrivateLinearModel, checked_penalty, original
-from dpregress.public import PublicMoments, Schema
+from dpregress.public import Schema
 from dpregress.public.facts import Facts
 from dpregress.queries import Family, family_of
 from dpregress.releases import ClassCoefficients, Coefficients, Vector
@@ -34,7 +34,7 @@ class _ScoredModel(PrivateLinearModel):
         self,
         privacy: Event | None = None,
         *,
-        public: PublicMoments | None = None,
+        public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         alpha: float = 0.0,
@@ -120,7 +120,7 @@ class DPGLMRegressor(_ScoredRegressor):
     link : str, optional
         "log", "identity" (poisson); "log", "inverse" (gamma); "identity", "log" (gaussian); "logit", "probit"
         (binomial). The first is the default.
-    public : PublicMoments, optional
+    public : PublicMoments, table or file, optional
         Of rows with the same columns. Labelled rows give the start, and are never fallen below by much.
     schema : Schema, optional
     row_bound : float, optional
@@ -161,7 +161,7 @@ class DPGLMRegressor(_ScoredRegressor):
         *,
         family: str = "poisson",
         link: str | None = None,
-        public: PublicMoments | None = None,
+        public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         alpha: float = 0.0,
@@ -296,7 +296,7 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         privacy: Event | None = None,
         *,
         classes: Sequence[float | str] = (0, 1),
-        public: PublicMoments | None = None,
+        public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         alpha: float = 0.0,
@@ -350,7 +350,8 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
     @property
     def target_classes(self) -> tuple[str, ...]:
         """Texts of the classes."""
-        texts = () if isinstance(self.classes, str) else tuple(text_of(value) or "" for value in self.classes)
+        given = self.classes if isinstance(self.classes, list | tuple | range) or np.ndim(self.classes) == 1 else ()
+        texts = tuple("" if value != value else text_of(value) or "" for value in given)  # NaN is no class
         if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
             raise InvalidInput(f"classes must be at least two different numbers or texts, not {self.classes!r}")
         return texts

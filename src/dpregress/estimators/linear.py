@@ -13,7 +13,7 @@ from dpregress.errors import InvalidInput
 from dpregress.estimators._fit import PrivateLinearModel, checked_penalty
 from dpregress.inference import privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_frame
-from dpregress.public import PublicMoments, Schema
+from dpregress.public import Schema
 from dpregress.public.facts import Facts
 from dpregress.releases import Vector
 from dpregress.releases.files import ResponseModel
@@ -35,7 +35,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     ----------
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
-    public : PublicMoments, optional
+    public : PublicMoments, table or file, optional
         Moments of public rows with the same columns, or the rows themselves, a table or a file, which the schema
         encodes; a fit to labelled ones (those with a column of y's name) is the start and the prior.
     schema : Schema, optional
@@ -89,7 +89,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         self,
         privacy: Event | None = None,
         *,
-        public: PublicMoments | None = None,
+        public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         alpha: float = 1.0,
@@ -183,7 +183,7 @@ class DPLinearRegression(DPRidge):
         self,
         privacy: Event | None = None,
         *,
-        public: PublicMoments | None = None,
+        public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         fit_intercept: bool = True,

@@ -16,7 +16,7 @@ from dpregress.estimators._fit import PrivateLinearModel, Training
 from dpregress.estimators._public import columns_behind, moments_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
-from dpregress.public import Numeric, PublicMoments, Schema
+from dpregress.public import Numeric, Schema
 from dpregress.public.facts import Facts
 from dpregress.queries.responses import LINKS, LOSSES, MeanResponse, mean_response
 from dpregress.releases import Coefficients, Release, Vector
@@ -44,7 +44,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         mean response of one's own: m and its slope.
     epsilon, delta : float
         Of one user's message, for replacing their whole row by any other. Unit vectors spend no delta.
-    public : PublicMoments, optional
+    public : PublicMoments, table or file, optional
         Moments of public rows with the same columns, or the rows themselves (a table or a file); labelled ones
         are a prior. Without them the Gram matrix is collected too, which takes far more users.
     schema : Schema, optional
@@ -100,7 +100,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        public: PublicMoments | None = None,
+        public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         response_bounds: tuple[float, float] | None = None,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpregress.errors import SeededNoiseWarning, UnsafeNoise
+from dpregress.errors import InvalidInput, SeededNoiseWarning, UnsafeNoise
 from dpregress.releases import Vector
 
 #: The sampler's grid lies this many bits below sigma / sqrt(length).
@@ -167,17 +167,32 @@ def noise_source(random_state: int | np.random.Generator | np.random.RandomState
     Parameters
     ----------
     random_state : int, Generator, RandomState or None
+
+    Raises
+    ------
+    InvalidInput
+        For anything else.
     """
     if random_state is None:
         return SecureSource()
+    generator = _generator(random_state)
     warnings.warn(
         "the noise comes from a seed: whoever knows it can take it off; for publication leave random_state=None",
         SeededNoiseWarning,
         stacklevel=3,
     )
+    return SeededSource(generator)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31))
-    return SeededSource(np.random.default_rng(random_state))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"random_state= takes None, a whole number from 0 or a NumPy Generator, not {random_state!r}"
+        ) from None
 
 
 def random_bytes(count: int) -> bytes:
@@ -197,7 +212,7 @@ def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) 
         None draws from the operating system.
     size : int
     """
-    return random_bytes(size) if random_state is None else np.random.default_rng(random_state).spawn(1)[0].bytes(size)
+    return random_bytes(size) if random_state is None else _generator(random_state).spawn(1)[0].bytes(size)
 
 
 def sampling_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:

@@ -27,6 +27,8 @@ _RANK_TOLERANCE = 1e-11
 _IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
 _ROWS_PER_COLUMN = 5
+#: A bound on rows lies between its inverse and this: systems can be solved in its units.
+_LARGEST_BOUND = 1e90
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ def _start(
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refine=True)
     if row_bound is not None:
-        if not (math.isfinite(row_bound) and row_bound > 0):
-            raise InvalidInput(f"row_bound must be positive and finite, not {row_bound}")
+        if not 1 / _LARGEST_BOUND <= row_bound <= _LARGEST_BOUND:
+            raise InvalidInput(f"row_bound must be positive and between 1e-90 and 1e90, not {row_bound}")
         return Start(_balled(names, row_bound, intercept), refine=True, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
 

@@ -308,11 +308,11 @@ def family_of(name: str, link: str | None = None) -> Family:
     InvalidInput
         For a name or a combination that is not offered.
     """
-    if name not in _OFFERED:
+    if not isinstance(name, str) or name not in _OFFERED:
         raise InvalidInput(f"family must be one of {', '.join(_OFFERED)}, not {name!r}")
     links = {family.link.name: family for family in _OFFERED[name]}
     if link is None:
         return _OFFERED[name][0]
-    if link not in links:
+    if not isinstance(link, str) or link not in links:
         raise InvalidInput(f"link of {name} must be one of {', '.join(links)}, not {link!r}")
     return links[link]

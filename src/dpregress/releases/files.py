@@ -131,7 +131,7 @@ def load_formula(path: str | Path) -> WrittenFormula | None:
 def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
     """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6."""
     delta = privacy.budget.parameters().get("delta", 1e-6)
-    total = {"mu": privacy.mu, "epsilon": privacy.epsilon(delta), "delta": delta}
+    total = {"mu": privacy.mu, "epsilon": _finite(np.array([privacy.epsilon(delta)]))[0], "delta": delta}
     record = {"format": _PRIVACY_FORMAT, "software": software, "total": total, **privacy.encode()}
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
 

@@ -36,7 +36,7 @@ from dpregress.solvers.score_steps import (
     STEPS_WITHOUT,
 )
 from dpregress.solvers.softmax_fit import LONGEST, PublicClasses, fit_public_classes, softmax_information
-from dpregress.solvers.stand_ins import StandIns, stand_ins
+from dpregress.solvers.stand_ins import StandIns, followed, stand_ins
 
 _NEWTON_STEPS = 50
 
@@ -117,13 +117,30 @@ class MultinomialSteps(Solver):
                 known = doubted(known + sampling, system, noise, step)
             found = merged(known + bent, privacy, system, noise)
             known, privacy = found.known, found.privacy
-            wanted = np.asarray(found.gain @ step)
+            wanted = self._along_curve(rows, coef, system, np.asarray(found.gain @ step))
             predictors = rows.x @ wanted.reshape(coef.shape)
             share = min(1.0, LONGEST / max(float(np.abs(predictors @ self._basis.T).max()), 1e-300))
             coef = coef + share * wanted.reshape(coef.shape)
             length = share**2 * float(np.mean(np.sum(predictors**2, axis=1)))
             bent = missed(length, (1 - share) * wanted, gram)
-        return coef, system, Uncertainty(privacy, np.asarray(sampling + known))
+        return coef, system, Uncertainty(privacy, np.asarray(sampling + known + bent))
+
+    def _along_curve(self, rows: StandIns, coef: Matrix, system: Matrix, step: Vector) -> Vector:
+        """The move that changes the stand-ins' expected score by ``system @ step``, as :class:`StandIns` has it."""
+        start = probabilities(rows.predictor(coef), self._basis)
+        linear = system - softmax_information(rows.x, start, self._basis) / len(rows.x)
+
+        def moved(move: Vector) -> Matrix:
+            return probabilities(rows.predictor(coef + move.reshape(coef.shape)), self._basis)
+
+        def change(move: Vector) -> Vector:
+            expected = rows.weight[:, None] * ((moved(move) - start) @ self._basis)
+            return np.asarray((rows.x.T @ expected / len(rows.x)).ravel() + linear @ move)
+
+        def slope(move: Vector) -> Matrix:
+            return np.asarray(softmax_information(rows.x, moved(move), self._basis) / len(rows.x) + linear)
+
+        return followed(step, system @ step, change, slope)
 
     def _clip(self, frame: Frame, rows: StandIns, mean: Matrix, spend: GDP) -> float:
         """The bound on a residual's norm that loses least on the residuals that the model itself expects."""

@@ -58,7 +58,8 @@ def fit_public(public: PublicMoments, frame: Frame, family: Family) -> PublicFit
     freedom = max(len(y) - frame.order, 1)
     pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
     information = (x * family.information(eta)[:, None]).T @ x + ridge * np.eye(frame.order)
-    alike = (y - family.mean(x @ start)) ** 2 / family.distribution.variance(family.mean(x @ start))
+    unexplained = family.mean(x @ start + offset)
+    alike = (y - unexplained) ** 2 / family.distribution.variance(unexplained)
     pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
     covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))

@@ -7,6 +7,7 @@ matrix is released once and the weights of every Newton step come from here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,26 +91,45 @@ class StandIns:
         eta = self.predictor(coef)
         factor = family.factor(eta)
         linear = system - self._gram(factor * family.slope(eta))  # floors, penalties, directions unseen
-        goal, start, moved = system @ step, family.mean(eta), np.zeros_like(step)
+        start = family.mean(eta)
 
-        def off(move: Vector) -> Vector:
-            change = family.mean(self.predictor(coef + move)) - start
-            return np.asarray(goal - self.x.T @ (self.weight * factor * change) / len(self.x) - linear @ move)
+        def change(move: Vector) -> Vector:
+            expected = family.mean(self.predictor(coef + move)) - start
+            return np.asarray(self.x.T @ (self.weight * factor * expected) / len(self.x) + linear @ move)
 
-        left = off(moved)
-        for _ in range(_CURVE_STEPS):
-            if np.linalg.norm(left) <= _CURVE_TOLERANCE * np.linalg.norm(goal):
-                return moved
-            slope = self._gram(factor * family.slope(self.predictor(coef + moved))) + linear
-            way = np.linalg.lstsq(slope, left, rcond=None)[0]
-            tried = ((moved + share * way, off(moved + share * way)) for share in 0.5 ** np.arange(_HALVINGS))
-            moved, left = next(((a, b) for a, b in tried if b @ b < left @ left), (step, goal))
-            if moved is step:
-                break
-        return step
+        def slope(move: Vector) -> Matrix:
+            return np.asarray(self._gram(factor * family.slope(self.predictor(coef + move))) + linear)
+
+        return followed(step, system @ step, change, slope)
 
     def _gram(self, weights: Vector) -> Matrix:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
+
+
+def followed(
+    step: Vector, goal: Vector, change: Callable[[Vector], Vector], slope: Callable[[Vector], Matrix]
+) -> Vector:
+    """The move whose ``change`` is the goal, by Newton's method from 0 with halved steps; ``step`` where none is found.
+
+    Parameters
+    ----------
+    step, goal : ndarray of shape (q,)
+    change : callable
+        Of a move; 0 for none.
+    slope : callable
+        Its derivative, of shape (q, q).
+    """
+    moved, left = np.zeros_like(step), goal
+    for _ in range(_CURVE_STEPS):
+        if np.linalg.norm(left) <= _CURVE_TOLERANCE * np.linalg.norm(goal):
+            return moved
+        way = np.linalg.lstsq(slope(moved), left, rcond=None)[0]
+        tried = (moved + share * way for share in 0.5 ** np.arange(_HALVINGS))
+        found = next((each for each in tried if np.linalg.norm(goal - change(each)) < np.linalg.norm(left)), None)
+        if found is None:
+            break
+        moved, left = found, goal - change(found)
+    return step
 
 
 def stand_ins(frame: Frame, public: PublicMoments | None, gram: Matrix) -> StandIns:

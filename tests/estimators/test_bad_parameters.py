@@ -1,0 +1,127 @@
+"""Parameters of the wrong type or beyond reason: one line that says the mend, and nothing charged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpregress import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Categorical,
+    DPGLMRegressor,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    MemoryLedger,
+    Numeric,
+    Schema,
+    SQLiteLedger,
+)
+from dpregress.errors import DPRegressError, InvalidInput
+
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame({"a": RNG.uniform(-1, 1, 200), "b": RNG.uniform(-1, 1, 200), "y": RNG.poisson(1.0, 200) * 1.0})
+SCHEMA = Schema({"a": Numeric(-1, 1), "b": Numeric(-1, 1), "y": Numeric(0, 9)})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GDP("1"),
+        lambda: GDP(None),
+        lambda: GDP(np.array([1.0, 2.0])),
+        lambda: GDP(1j),
+        lambda: GDP(10**400),
+        lambda: ZCDP("x"),
+        lambda: ApproxDP("1", 1e-6),
+        lambda: ApproxDP(1.0, "1e-6"),
+        lambda: MemoryLedger("x"),
+        lambda: MemoryLedger(GDP(1.0), ""),
+        lambda: SQLiteLedger(3, "x"),
+    ],
+)
+def test_budgets_and_ledgers(make: Any) -> None:
+    with pytest.raises(DPRegressError, match=r"^[^\n]+$"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"random_state": "a"}, "random_state= takes"),
+        ({"random_state": -1}, "random_state= takes"),
+        ({"random_state": 1.5}, "random_state= takes"),
+        ({"fit_intercept": "no"}, "fit_intercept= takes True or False"),
+        ({"fit_intercept": None}, "fit_intercept= takes True or False"),
+        ({"row_bound": 1e150, "schema": None}, "row_bound must be positive and between"),
+        ({"row_bound": 1e-150, "schema": None}, "row_bound must be positive and between"),
+    ],
+)
+@pytest.mark.parametrize("model", [DPPoissonRegressor, DPRidge])
+def test_parameters(model: Any, parameters: dict[str, Any], said: str) -> None:
+    ledger = MemoryLedger(GDP(9.0))
+    with pytest.raises(InvalidInput, match=said):
+        model(GDP(1.0), **{"schema": SCHEMA, "ledger": ledger, **parameters}).fit_table(TABLE, "y")
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("classes", [None, 3, {0, 1}, (0, float("nan")), "ab"])
+def test_classes(classes: Any) -> None:
+    with pytest.raises(InvalidInput, match="classes must be at least two"):
+        DPLogisticRegression(GDP(1.0), classes=classes, schema=SCHEMA).fit_table(TABLE, "y")
+
+
+def test_families_and_bounds_on_rows() -> None:
+    with pytest.raises(InvalidInput, match="family must be one of"):
+        DPGLMRegressor(GDP(1.0), family=[], schema=SCHEMA).fit_table(TABLE, "y")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="max_rows_per_unit must be"):
+        DPRidge(GDP(1.0), schema=SCHEMA).fit(
+            TABLE[["a", "b"]], TABLE["y"], unit=np.arange(200), max_rows_per_unit=10**400
+        )
+    with pytest.raises(InvalidInput, match="exposure should be a 1d array"):
+        DPPoissonRegressor(GDP(1.0), schema=SCHEMA).fit(TABLE[["a", "b"]], TABLE["y"], exposure=TABLE[["a", "b"]])
+
+
+@pytest.mark.parametrize("formula", [None, "smoker ~ a"])
+def test_classes_that_are_no_levels_of_the_response(formula: str | None) -> None:
+    """Every row would have weight 0, and the budget would be spent on nothing."""
+    schema = Schema({**SCHEMA.columns, "smoker": Categorical(("no", "yes"))})
+    rows = TABLE[["a"]].assign(smoker=np.where(TABLE["b"] > 0, "yes", "no"))
+    ledger = MemoryLedger(GDP(9.0))
+    model = DPLogisticRegression(GDP(1.0), schema=schema, ledger=ledger, formula=formula)
+    with pytest.raises(InvalidInput, match="'0' is a class of 'smoker' but no level of it in the schema"):
+        model.fit_table(rows, None if formula else "smoker")
+    assert not ledger.charges
+    model.set_params(classes=("no", "yes")).fit_table(rows, None if formula else "smoker")
+    coded = rows.assign(smoker=(rows["smoker"] == "yes") * 1)  # positions, as fit takes them
+    if formula is None:
+        model.set_params(classes=(0, 1)).fit(coded[["a"]], coded["smoker"])
+    assert len(ledger.charges) == (2 if formula is None else 1)
+
+
+def test_private_rows_in_the_place_of_public_ones(tmp_path: Path) -> None:
+    """By whatever name: the same object, path, pattern or link."""
+    private, other = tmp_path / "private.csv", tmp_path / "other.csv"
+    TABLE.to_csv(private, index=False)
+    TABLE[:50].to_csv(other, index=False)
+    (tmp_path / "link.csv").hardlink_to(private)
+    x, y = TABLE[["a", "b"]], TABLE["y"]
+    for public in (private, str(private), tmp_path / "link.csv", [other, private], str(tmp_path / "p*.csv")):
+        ledger = MemoryLedger(GDP(9.0))
+        for formula in (None, "y ~ a + b"):
+            with pytest.raises(InvalidInput, match="is the private table itself"):
+                DPRidge(GDP(1.0), public=public, formula=formula, ledger=ledger).fit_table(
+                    private, None if formula else "y"
+                )
+        assert not ledger.charges
+    with pytest.raises(InvalidInput, match="public= is the private table itself"):
+        DPRidge(GDP(1.0), public=TABLE).fit_table(TABLE, "y")
+    with pytest.raises(InvalidInput, match="public= is the private table itself"):
+        DPRidge(GDP(1.0), public=x).fit(x, y)
+    DPRidge(GDP(1.0), public=other).fit_table(private, "y")
