@@ -96,16 +96,17 @@ class PrivacyStatement:
     @classmethod
     def decode(cls, record: Mapping[str, Any]) -> PrivacyStatement:
         """Read back what :meth:`encode` wrote."""
+        unit = Unit(str(record["unit"]), record.get("max_rows_per_unit"))  # refuses what is no unit
         return cls(
             budget=decode(record["budget"]),
             promise=decode(record["promise"]),
             events=Composed(tuple(decode(event) for event in record["events"])),
             relation=Relation(record["relation"]),
-            unit=str(record["unit"]),
+            unit=unit.name,
             assumed_public=tuple(str(fact) for fact in record["assumed_public"]),
             seeded=bool(record["seeded"]),
             recorded=record["recorded"],
-            max_rows_per_unit=record.get("max_rows_per_unit"),
+            max_rows_per_unit=unit.rows,
         )
 
 

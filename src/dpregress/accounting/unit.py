@@ -38,7 +38,7 @@ class Unit:
         if self.rows is None:
             return
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows < 2**53:
-            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {str(self.rows)[:20]!r}")
+            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {str(self.rows)[:20]}")
         if self.name in ("", RECORD.name):
             raise InvalidInput(f"a column called {self.name!r} cannot name the unit: rename it, to person_id say")
 
