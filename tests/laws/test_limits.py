@@ -36,7 +36,8 @@ Fit = tuple[Vector, float]
 
 def data(rng: np.random.Generator) -> tuple[Matrix, Vector]:
     """Correlated columns of different scale away from zero, and a response that is not quite linear."""
-    mixing = np.diag(10.0 ** np.arange(-2, COLUMNS - 2)) @ (np.eye(COLUMNS) + 0.5 * rng.normal(size=(COLUMNS,) * 2))
+    turn, _ = np.linalg.qr(rng.normal(size=(COLUMNS, COLUMNS)))
+    mixing = np.diag(10.0 ** np.arange(-2, COLUMNS - 2)) @ (turn * np.geomspace(0.2, 1.0, COLUMNS))
     x = rng.normal(size=(ROWS, COLUMNS)) @ mixing.T + rng.normal(size=COLUMNS)
     return x, x @ rng.normal(size=COLUMNS) + 3.0 + rng.exponential(size=ROWS)
 

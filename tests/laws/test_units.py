@@ -10,6 +10,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import duckdb
@@ -20,10 +21,10 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.estimators import DPRidge
 from dpregress.estimators._data import bounded_units, training_table
-from dpregress.mechanisms import Gaussian
+from dpregress.mechanisms import Gaussian, SeededSource
 from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.public import Numeric, Schema
 from dpregress.queries import MixedRows, Query
@@ -32,6 +33,7 @@ from dpregress.rows import CappedSource, PrivateRows, RawRows, SQLQuery, Threade
 from dpregress.rows.files import CSVReader, ParquetReader
 from dpregress.rows.readers import Reader
 from dpregress.rows.units import counted
+from dpregress.trust import Central, Door
 from tests import registry
 from tests.laws.spies import watched
 from tests.laws.test_accounting import _assert_paid_first, table_of
@@ -67,6 +69,9 @@ def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
     rows = some_rows(query, rng, 20)
     assert rows.y is not None
     n = len(rows.x)
+    if query.kept_apart:
+        _check_refused(query, capped(rows, ["u"] * n, 1))
+        return
     for most in (1, 2, 5):
         allowed = most * float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
         for _ in range(5):
@@ -77,6 +82,14 @@ def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
             found = exact_total(query, capped(rows, ids, most))
             moved = np.linalg.norm(exact_total(query, capped(registry.taken(rows, order), other_ids, most)) - found)
             assert moved <= allowed, f"a unit of {most} rows moves the sum by {moved}, {allowed} is allowed for"
+
+
+def _check_refused(query: Query[Any], rows: PrivateRows) -> None:
+    """A unit's row may stand elsewhere in the other table: what has cells for each row is not about units."""
+    reservation = MemoryLedger(GDP(1.0)).reserve(GDP(1.0))
+    with pytest.raises(NotAnswered):
+        Door(Central(), rows, SeededSource(np.random.default_rng(0)), reservation)(query, GDP(1.0))
+    assert not reservation.drawn.parts
 
 
 def check_reached(entry: QueryEntry, frame: str, seed: int) -> None:

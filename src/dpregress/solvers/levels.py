@@ -13,16 +13,19 @@ from dpregress.releases import Histogram, Isotropic, Vector
 
 #: Half-octave bins from 2^-100 to 2^100, for scales of any unit.
 EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
+#: From the geometric middle of a half-octave bin to its ends.
+HALF_BIN = 2**0.25
 #: Chance that an empty bin is taken for a full one, in all bins together.
 _FALSE_BIN = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Sizes ``|r|`` and how often each occurs, summing to 1."""
+    """Sizes ``|r|`` and how often each occurs, summing to 1; each stands for sizes of up to ``most`` times it."""
 
     size: Vector
     share: Vector
+    most: float = 1.0
 
     @classmethod
     def of_sample(cls, values: Vector) -> Levels:
@@ -40,7 +43,7 @@ class Levels:
         counts = np.where(histogram.total > threshold, histogram.total, 0.0)
         if not counts.any():
             counts[int(np.argmax(histogram.total))] = 1.0
-        return cls(np.sqrt(histogram.edges[:-1] * histogram.edges[1:]), counts / counts.sum())
+        return cls(np.sqrt(histogram.edges[:-1] * histogram.edges[1:]), counts / counts.sum(), HALF_BIN)
 
     def with_hidden_tail(self, hidden: float) -> Levels:
         """With what may lie above the largest size seen: half of ``hidden`` (a share) half an octave up, and so on.
@@ -55,7 +58,7 @@ class Levels:
         steps = np.arange(1, 5)
         size = np.concatenate([self.size, top * 2 ** (steps / 2)])
         share = np.concatenate([self.share, hidden * 0.5**steps])
-        return Levels(size, share / share.sum())
+        return Levels(size, share / share.sum(), self.most)
 
     @property
     def mean(self) -> float:
@@ -92,13 +95,14 @@ class Levels:
         """
         order = np.argsort(self.size)
         size, share = self.size[order], self.share[order]
-        rows, total = np.cumsum(share[::-1])[::-1], np.cumsum((share * size)[::-1])[::-1]
-        cut = np.maximum(total - rows * size, 0)  # what a clip at each size takes away
+        bound = size * self.most
+        rows, total = (np.append(np.cumsum(of[::-1])[::-1], 0)[1:] for of in (share, share * size))  # that lie above
+        cut = np.maximum(total - rows * bound, 0)
         usable = (np.cumsum(share) >= 0.5) & (share > 0) & (size > 0)
         if not usable.any():
             return 1.0
-        loss = np.where(usable, (per_unit * size) ** 2 + cut**2, np.inf)
-        return float(size[np.argmin(loss)])
+        loss = np.where(usable, (per_unit * bound) ** 2 + cut**2, np.inf)
+        return float(bound[np.argmin(loss)])
 
 
 def visible_count(histogram: Histogram) -> float:

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 from dpregress.public import PublicMoments
 from dpregress.releases import Frame, Histogram, Isotropic, Matrix, Moments, Vector
 from dpregress.releases.matrices import symmetric_power
-from dpregress.solvers.levels import Levels, visible_count
+from dpregress.solvers.levels import HALF_BIN, Levels, visible_count
 from dpregress.solvers.repair import floored, gram_floor, noise_norm
 
 _NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
@@ -297,9 +297,9 @@ class Sizes:
         if not seen.any():
             return cls(Levels(np.array([reach]), np.ones(1)), blind=True)
         counts = np.where(seen, histogram.total, 0.0)
-        levels = Levels(size, counts / counts.sum()).with_hidden_tail(_HIDDEN_NOISES * noise / histogram.n)
+        levels = Levels(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(_HIDDEN_NOISES * noise / histogram.n)
         most = max(2 * reach, float(edges[1:][seen].max()))
-        return cls(Levels(np.minimum(levels.size, most), levels.share), blind=False)
+        return cls(Levels(np.minimum(levels.size, most), levels.share, HALF_BIN), blind=False)
 
     def clip(self, per_unit: float, inefficiency: float) -> float:
         """The bound with the least squared noise, bias proxy and loss of efficiency.
@@ -312,7 +312,7 @@ class Sizes:
             ``p / n``.
         """
         second = self.levels.root_mean_square**2
-        bounds = self.levels.size[self.levels.size >= 0.7 * math.sqrt(second)] * 2**0.25
+        bounds = self.levels.size[self.levels.size >= 0.7 * math.sqrt(second)] * self.levels.most
         return float(min(bounds, key=lambda bound: self._loss(float(bound), second, per_unit, inefficiency)))
 
     def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
