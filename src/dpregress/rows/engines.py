@@ -23,7 +23,9 @@ from dpregress.releases import Vector
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.sources import Piece, Source
 
-_CHUNK_BYTES = 1 << 21  # a chunk and its whitened copy stay in the cache, and threads have work for milliseconds
+_CHUNK_BYTES = 1 << 22  # larger ones leave the cache, smaller ones cost more calls than sums
+#: The largest block whose release tells glibc to keep freed memory of this size.
+_KEPT_BYTES = (1 << 25) - (1 << 16)
 _UNIT = np.finfo(float).eps / 2
 
 Progress = Callable[[int, int], None]
@@ -64,7 +66,7 @@ class ThreadedEngine(Engine):
     Parameters
     ----------
     workers : int, optional
-        Threads that work on sums. Default: the processors this process may use.
+        Threads that work on sums, the calling one among them. Default: the processors this process may use.
     progress : callable, optional
         Called with (rows done, rows in all).
     """
@@ -93,18 +95,31 @@ class ThreadedEngine(Engine):
     def _map(
         self, work: Callable[[Piece], tuple[int, Vector]], pieces: Iterator[Piece], *, alone: bool
     ) -> Iterator[tuple[int, Vector]]:
-        """Values in the order of the chunks, with a few in flight while the next are read."""
+        """Values in the order of the chunks, with a few in flight while the next are read.
+
+        The calling thread reads, and lends a hand where the others have enough to do: so a processor neither waits
+        for another nor is shared.
+        """
         if alone:
             yield from map(work, pieces)
             return
+        _keep_pages()
         pending: deque[Future[tuple[int, Vector]]] = deque()
-        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self.workers) as pool:
+        others = self.workers - 1
+        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(max(others, 1)) as pool:
             for piece in pieces:
-                pending.append(pool.submit(work, piece))
-                if len(pending) > 2 * self.workers:
+                waiting = sum(not future.done() for future in pending)
+                pending.append(pool.submit(work, piece) if waiting < 2 * others else _done(work(piece)))
+                while pending and (pending[0].done() or len(pending) > 2 * self.workers):
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
+
+
+def _done(result: tuple[int, Vector]) -> Future[tuple[int, Vector]]:
+    future: Future[tuple[int, Vector]] = Future()
+    future.set_result(result)
+    return future
 
 
 class _TreeSum:
@@ -134,3 +149,13 @@ class _TreeSum:
 def _controller() -> ThreadpoolController:
     """The BLAS libraries of this process; looking for them takes milliseconds, so it is done once."""
     return ThreadpoolController()
+
+
+@cache
+def _keep_pages() -> None:
+    """Let the allocator keep the pages of a chunk for the next one: to fault them in anew doubles the time.
+
+    glibc hands freed memory back beyond twice the largest block it has mapped and freed so far. Elsewhere this does
+    nothing.
+    """
+    np.empty(_KEPT_BYTES, dtype=np.uint8)
