@@ -80,6 +80,7 @@ def test_predictions(capsys: pytest.CaptureFixture[str]) -> None:
         probability, likelier = line.split(",")
         assert likelier == ('"yes"' if float(probability) > 0.5 else '"no"')
     assert "--overwrite" in run(capsys, *predict).err
+    assert "cannot be read" in run(capsys, "predict", "elsewhere", "people.csv", "-o", "other.csv").err
     refused = run(capsys, "predict", "dpregress-out/model.json", "people.csv", "-o", "other.csv")
     assert refused.code == 2
     assert "region=north" in refused.err
@@ -110,7 +111,7 @@ def test_several_classes(capsys: pytest.CaptureFixture[str], labels: tuple[str, 
 def test_counts_are_predicted_on_their_own_scale(capsys: pytest.CaptureFixture[str]) -> None:
     """The mean of predicted counts is near that of the counts: ten standard deviations of the noise, below 1e-12."""
     assert fit(capsys, "visits", "poisson").code == 0
-    run(capsys, "predict", "dpregress-out/model.json", "people.csv", "--schema", "levels.toml", "-o", "out.csv")
+    run(capsys, "predict", "dpregress-out", "people.csv", "--schema", "levels.toml", "-o", "out.csv")
     predicted = np.loadtxt("out.csv", skiprows=1)
     rows = [line.split(",") for line in Path("people.csv").read_text().splitlines()[1:]]
     assert abs(predicted.mean() / np.mean([float(row[2]) for row in rows]) - 1) < 0.25

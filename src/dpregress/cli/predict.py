@@ -23,7 +23,7 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
 def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwrite: bool) -> None:
-    """Predict the response of the rows of DATA with a MODEL (model.json of a fit).
+    """Predict the response of the rows of DATA with a MODEL (model.json or folder of a fit).
 
     Writes one row for each row of DATA: the mean response; for two classes the probability of the second
     and the likelier one, for more the probability of each and the likeliest. Predictions about people are about
@@ -31,7 +31,7 @@ def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwr
 
     \b
     Example:
-      dpregress predict cost-model/model.json new-claims.csv -o predicted.csv
+      dpregress predict cost-model new-claims.csv -o predicted.csv
     """
     import pyarrow as pa
     import pyarrow.csv as pacsv

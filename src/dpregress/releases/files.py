@@ -148,14 +148,18 @@ def load_moments(path: str | Path) -> Moments:
 
 
 def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
+    """Read a model file, or the one in a folder that a fit wrote."""
+    path = Path(path) / "model.json" if Path(path).is_dir() else Path(path)
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
         if record["format"] != _FORMAT:
             raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
         return read(record)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (OSError, UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}; give the model.json of a fit") from error
+    except (UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path} is not a model file: {error}") from error
 
 
