@@ -73,3 +73,8 @@ class SeededNoiseWarning(UserWarning):
 
 class NoScaleWarning(UserWarning):
     """Released moments fit no coefficients of the model: a stated rule chose the nearest. It tells of noise only."""
+
+
+def reason(error: Exception) -> str:
+    """What went wrong with a public file, in one line and without the system's number for it."""
+    return (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dpregress.errors import InvalidInput, OutputError
+from dpregress.errors import InvalidInput, OutputError, reason
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -50,7 +50,7 @@ def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"cannot write to {folder}: {_reason(error)}; choose another --out") from error
+        raise InvalidInput(f"cannot write to {folder}: {reason(error)}; choose another --out") from error
 
 
 def write_all(folder: Path, texts: Mapping[str, str], *, private: bool = False) -> None:
@@ -75,7 +75,7 @@ def write_all(folder: Path, texts: Mapping[str, str], *, private: bool = False) 
         made = []
     except (OSError, ValueError) as error:
         raise OutputError(
-            f"cannot write to {folder}: {_reason(error)}; if a budget was charged, it stays charged"
+            f"cannot write to {folder}: {reason(error)}; if a budget was charged, it stays charged"
         ) from error
     finally:
         with suppress(OSError):  # what is not empty stays
@@ -92,7 +92,3 @@ def _make(folder: Path, *, mode: int = 0o777) -> list[Path]:
         at = at.parent
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     return missing
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP, Event, PureDP, decode
-from dpregress.errors import DPRegressError, InvalidInput
+from dpregress.errors import DPRegressError, InvalidInput, reason
 from dpregress.mechanisms import IntegerGaussian, NoiseSource, UnitVector
 from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
@@ -194,7 +194,7 @@ class Study:
         try:
             return cls.read(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"{path} cannot be read: {error}") from error
+            raise InvalidInput(f"{path} cannot be read: {reason(error)}") from error
 
     @classmethod
     def read(cls, text: str) -> Self:

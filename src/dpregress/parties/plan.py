@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpregress.accounting import GDP, ApproxDP, Composed, gaussian_promise
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, reason
 from dpregress.mechanisms.mixing import MIXINGS
 from dpregress.parties.documents import (
     MALFORMED,
@@ -188,7 +188,7 @@ def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
         with Path(path).open("rb") as file:
             terms = tomllib.load(file)
     except (ValueError, OSError, RecursionError) as error:
-        raise InvalidInput(f"cannot read {path} as an agreement: {error}") from error
+        raise InvalidInput(f"cannot read {path} as an agreement: {reason(error)}") from error
     known_in(terms, _WRITTEN, str(path))
     parties = terms.get("parties")
     if not isinstance(parties, dict):

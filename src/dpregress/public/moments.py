@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, reason
 from dpregress.releases import Matrix, Vector
 
 _FORMAT = "dpregress.public-moments/1"
@@ -215,7 +215,7 @@ class PublicMoments:
         except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput(f"{path} is not a file of public moments: {error}") from error
+            raise InvalidInput(f"{path} is not a file of public moments: {reason(error)}") from error
 
 
 def _matrix(V: ArrayLike) -> Matrix:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, reason
 from dpregress.releases.frame import Frame
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
@@ -158,7 +158,7 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}; give the model.json of a fit") from error
+        raise InvalidInput(f"{path} cannot be read: {reason(error)}; give the model.json of a fit") from error
     except (UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path} is not a model file: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import Composed, PrivacyStatement, Relation, decode
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, reason
 from dpregress.releases.domain import Domain
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, NoiseLaw
@@ -63,8 +63,7 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
             _unpacked(record["level_error"], (domain.levels,)),
         )
     except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
-        problem = " ".join(str(error).split())
-        raise InvalidInput(f"{path} is not a file of marginals: {problem}") from error
+        raise InvalidInput(f"{path} is not a file of marginals: {reason(error)}") from error
     return marginals, privacy
 
 

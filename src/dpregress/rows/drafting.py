@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpregress.errors import InvalidInput, SchemaError
+from dpregress.errors import InvalidInput, SchemaError, reason
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.public.schema import is_plain, toml_key, toml_value
 from dpregress.rows.encoding import is_text, readable, to_numbers
@@ -125,12 +125,13 @@ def from_dictionary(table: pa.Table, source: str) -> str:
 
 def from_domain(path: Path) -> str:
     """A draft from a JSON domain, ``{column: number of levels}`` or ``{column: [levels]}``."""
+    form = "write {column: number of levels} in JSON"
     try:
         record = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a domain: write {{column: number of levels}} in JSON ({error})") from error
+        raise InvalidInput(f"{path} is not a domain: {form} ({reason(error)})") from error
     if not isinstance(record, Mapping) or not record:
-        raise InvalidInput(f"{path} is not a domain: write {{column: number of levels}} in JSON")
+        raise InvalidInput(f"{path} is not a domain: {form}")
     return f"# A draft from the domain {_comment(path.name)}.\n\n" + Schema.from_levels(record).to_toml()
 
 
