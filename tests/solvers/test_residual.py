@@ -138,7 +138,7 @@ def test_radius_and_clip_grow_with_the_budget_beyond_the_public_rows(seed: int) 
 
 
 def test_the_radius_without_labels_grows_with_the_budget(seed: int) -> None:
-    x, _ = data(seed, 200)
+    x, _ = data(seed, 201)  # an odd number: its median is a row
     public = PublicMoments.from_rows(x)
     frame = facts(N, public, intercept=False).start.frame
     norms = public_norms(public, frame, refined=False)
