@@ -38,7 +38,7 @@ def watched() -> Iterator[list[str]]:
         watched_methods = [
             *((cls, "_append", CHARGE) for cls in descendants(Ledger)),
             (Reservation, "draw", DRAW),
-            *((cls, "chunks", READ) for cls in descendants(Source)),
+            *((cls, "pieces", READ) for cls in descendants(Source)),
             *((cls, "add_gaussian", NOISE) for cls in (NoiseSource, *descendants(NoiseSource))),
             (NoiseSource, "choose", NOISE),
         ]

@@ -73,6 +73,7 @@ def check_order(entry: EstimatorEntry, seed: int) -> None:
 def _assert_paid_first(steps: list[str]) -> None:
     assert steps.count(CHARGE) == 1, f"charged {steps.count(CHARGE)} times: {steps}"
     assert steps[0] == CHARGE, f"something came before the charge: {steps}"
+    assert READ in steps, f"nobody saw the rows being read: {steps}"
     assert steps.count(NOISE) == steps.count(DRAW) >= 1, f"draws and noises do not match: {steps}"
     drawn = answered = 0
     for step in steps[1:]:

@@ -300,6 +300,7 @@ def test_paid_first(mechanism: str, seed: int, tmp_path: Path) -> None:
             model.fit(table, target="y")
         assert steps[0] == CHARGE
         assert steps.count(CHARGE) == 1
+        assert READ in steps
         drawn = 0
         for step in steps[1:]:
             drawn += (step == DRAW) - (step == NOISE)

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, Engine, RawRows, Source, ThreadedEngine
+from dpregress.rows.sources import Piece
 
 COLUMNS = 60
 
@@ -74,11 +75,12 @@ class Recorded(Source):
     def n(self) -> int:
         return self.source.n
 
-    def chunks(self, rows: int) -> Iterator[RawRows]:
+    def pieces(self, rows: int) -> Iterator[Piece]:
         self.asked.append(rows)
-        for chunk in self.source.chunks(rows):
+        for piece in self.source.pieces(rows):
+            chunk = piece()
             self.given.append((chunk.first_row, len(chunk.x)))
-            yield chunk
+            yield piece
 
 
 @pytest.mark.parametrize("workers", [1, 2])

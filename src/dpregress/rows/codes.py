@@ -92,10 +92,6 @@ class CodedSource(Source):
     def n(self) -> int:
         return int(self.table.num_rows)
 
-    def chunks(self, rows: int) -> Iterator[RawRows]:
-        for piece in self.pieces(rows):
-            yield piece()
-
     def pieces(self, rows: int) -> Iterator[Piece]:
         for first in range(0, max(self.n, 1), rows):  # without rows one empty chunk: that there are none is private
             yield partial(_coded, Coder(self.domain), self.table.slice(first, rows), first)
@@ -111,10 +107,6 @@ class CodedParquet(Source):
     @property
     def n(self) -> int:
         return self.reader.n
-
-    def chunks(self, rows: int) -> Iterator[RawRows]:
-        for piece in self.pieces(rows):
-            yield piece()
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         coder, first = Coder(self.domain), 0

@@ -39,21 +39,17 @@ class Source(ABC):
         """Number of rows, public under replace-one neighbours."""
 
     @abstractmethod
-    def chunks(self, rows: int) -> Iterator[RawRows]:
-        """Chunks of at most ``rows`` rows, each with the index of its first row."""
-
     def pieces(self, rows: int) -> Iterator[Piece]:
-        """The same chunks, each still to be made from what was read."""
-        for chunk in self.chunks(rows):
-            yield partial(_itself, chunk)
+        """Chunks of at most ``rows`` rows, each with its first row's index, still to be made from what was read."""
+
+    def chunks(self, rows: int) -> Iterator[RawRows]:
+        """The same chunks, made."""
+        for piece in self.pieces(rows):
+            yield piece()
 
     def responses(self) -> Source:
         """The same rows without their features, where these cost something to read."""
         return self
-
-
-def _itself(chunk: RawRows) -> RawRows:
-    return chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +73,10 @@ class ArraySource(Source):
     def n(self) -> int:
         return len(self.x)
 
-    def chunks(self, rows: int) -> Iterator[RawRows]:
+    def pieces(self, rows: int) -> Iterator[Piece]:
         for first in range(0, self.n, rows):
             part = slice(first, first + rows)
-            yield RawRows(self.x[part], None if self.y is None else self.y[part], first)
+            yield partial(RawRows, self.x[part], None if self.y is None else self.y[part], first)
 
 
 class _Encoded(Source):
@@ -91,10 +87,6 @@ class _Encoded(Source):
     @abstractmethod
     def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         """The needed columns, in tables of exactly ``rows`` rows but for the last."""
-
-    def chunks(self, rows: int) -> Iterator[RawRows]:
-        for piece in self.pieces(rows):
-            yield piece()
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         first = 0
@@ -202,10 +194,6 @@ class ExposedSource(Source):
     @property
     def n(self) -> int:
         return self.rows.n
-
-    def chunks(self, rows: int) -> Iterator[RawRows]:
-        for piece in self.pieces(rows):
-            yield piece()
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         for piece in self.rows.pieces(rows):

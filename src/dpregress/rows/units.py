@@ -57,10 +57,6 @@ class CappedSource(Source):
     def _counts(self) -> NDArray[np.bool_]:
         return counted(self.ids, self.n, self.most)
 
-    def chunks(self, rows: int) -> Iterator[RawRows]:
-        for piece in self.pieces(rows):
-            yield piece()
-
     def pieces(self, rows: int) -> Iterator[Piece]:
         counts = self._counts
         for piece in self.rows.pieces(rows):
