@@ -75,6 +75,13 @@ class Levels:
         """``sqrt(E r^2)``."""
         return float(np.sqrt(self.share @ self.size**2))
 
+    @property
+    def logarithm(self) -> tuple[float, float]:
+        """Mean and standard deviation of ``log |r|``."""
+        logs = np.log(self.size)
+        mean = float(self.share @ logs)
+        return mean, float(np.sqrt(self.share @ (logs - mean) ** 2))
+
     def quantiles(self, at: NDArray[np.floating[Any]]) -> Vector:
         """The sizes below which these shares lie, of the same shape."""
         order = np.argsort(self.size)

@@ -140,9 +140,7 @@ class ScoreSteps(Solver):
 
     def _exposed(self, ask: Ask, frame: Frame, gram: Matrix, exposures: Levels) -> Vector:
         """Slopes of the logarithm of exposures on the whitened features."""
-        logs = np.log(exposures.size)
-        centre = float(exposures.share @ logs)
-        spread = math.sqrt(float(exposures.share @ (logs - centre) ** 2))
+        centre, spread = exposures.logarithm
         clip = _EXPOSURE_CLIP * max(spread, _EXPOSURE_SPREAD)
         found = ask(ExposureScore(frame, centre, clip), self._spend["exposed"])
         return np.asarray(np.linalg.solve(gram, found.mean))

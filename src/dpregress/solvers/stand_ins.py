@@ -66,9 +66,9 @@ class StandIns:
         """
         times = max(1, _EXPOSED_ROWS // len(self.x))
         x, weight = self.x.repeat(times, axis=0), self.weight.repeat(times)
-        spread = np.sqrt(levels.share @ (np.log(levels.size) - levels.share @ np.log(levels.size)) ** 2)
+        _, spread = levels.logarithm
         explained = x @ slope / weight
-        left = math.sqrt(max(float(spread**2 - np.var(explained)), 0.0))
+        left = math.sqrt(max(spread**2 - float(np.var(explained)), 0.0))
         noise = ndtri((np.arange(len(x)) + 0.5) * _GOLDEN % 1.0)
         rank = np.argsort(np.argsort(explained + left * noise, kind="stable"))
         offset, _ = exposure.offsets(levels.quantiles((rank + 0.5) / len(rank)))
