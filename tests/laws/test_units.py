@@ -29,7 +29,7 @@ from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.public import Numeric, Schema
 from dpregress.queries import MixedRows, Query
 from dpregress.releases import Vector
-from dpregress.rows import CappedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
+from dpregress.rows import CappedSource, ExposedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
 from dpregress.rows.files import CSVReader, ParquetReader
 from dpregress.rows.readers import Reader
 from dpregress.rows.units import counted
@@ -70,7 +70,9 @@ def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
     assert rows.y is not None
     n = len(rows.x)
     if query.kept_apart:
-        _check_refused(query, capped(rows, ["u"] * n, 1))
+        within = capped(rows, ["u"] * n, 1)
+        _check_refused(query, within)
+        _check_refused(query, PrivateRows(ExposedSource(within.source, np.ones(n))))
         return
     for most in (1, 2, 5):
         allowed = most * float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)

@@ -121,3 +121,12 @@ def test_an_error_in_a_chunk_reaches_the_caller(workers: int) -> None:
     source = ArraySource(np.zeros((2 * Engine.chunk_rows(COLUMNS), COLUMNS)))
     with pytest.raises(RuntimeError, match="chunk at 0"):
         ThreadedEngine(workers=workers).total(source, fail, columns=COLUMNS)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_a_callers_setting_for_overflows_is_not_the_rows(workers: int) -> None:
+    """What a cell overflows to would raise or warn, depending on the cell and on who computed its chunk."""
+    x = np.full((3 * Engine.chunk_rows(COLUMNS), COLUMNS), 1e200)
+    with np.errstate(all="raise"):
+        total = ThreadedEngine(workers).total(ArraySource(x), lambda rows: (rows.x**2).sum(axis=0), columns=COLUMNS)
+    assert np.isinf(total).all()

@@ -76,8 +76,9 @@ class ThreadedEngine(Engine):
 
     def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
         def work(piece: Piece) -> tuple[int, Vector]:
-            chunk = piece()
-            return len(chunk.x), value(chunk)
+            with np.errstate(all="ignore"):  # a caller's own setting would let private cells raise or warn
+                chunk = piece()
+                return len(chunk.x), value(chunk)
 
         rows = self.chunk_rows(columns)
         tree = _TreeSum()

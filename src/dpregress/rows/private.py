@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.sources import Source
-from dpregress.rows.units import CappedSource
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,3 @@ class PrivateRows:
     def n(self) -> int:
         """Number of rows."""
         return self.source.n
-
-    @property
-    def capped(self) -> bool:
-        """Whether at most k rows of a unit count: then a unit's data may move to other places of the table."""
-        return isinstance(self.source, CappedSource)

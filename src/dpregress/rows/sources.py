@@ -47,6 +47,11 @@ class Source(ABC):
         for piece in self.pieces(rows):
             yield piece()
 
+    @property
+    def capped(self) -> bool:
+        """Whether at most k rows of a unit count: then a unit's data may move to other places of the table."""
+        return False
+
     def responses(self) -> Source:
         """The same rows without their features, where these cost something to read."""
         return self
@@ -194,6 +199,10 @@ class ExposedSource(Source):
     @property
     def n(self) -> int:
         return self.rows.n
+
+    @property
+    def capped(self) -> bool:
+        return self.rows.capped
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         for piece in self.rows.pieces(rows):

@@ -53,6 +53,10 @@ class CappedSource(Source):
     def n(self) -> int:
         return self.rows.n
 
+    @property
+    def capped(self) -> bool:
+        return True
+
     @cached_property
     def _counts(self) -> NDArray[np.bool_]:
         return counted(self.ids, self.n, self.most)

@@ -57,7 +57,7 @@ class TrustModel(ABC):
         if reservation.relation is not Relation.REPLACE_ONE and not (self.hides_count and query.exact):
             # noise that covers rounding depends on n, which is private under add-or-remove
             raise NotAnswered(f"this question is answered for {Relation.REPLACE_ONE.value} neighbours only")
-        if query.kept_apart and rows.capped:
+        if query.kept_apart and rows.source.capped:
             # its sensitivity is about a row that changes in its place
             raise NotAnswered(
                 f"{type(query).__name__} answers for each row in its place: it cannot protect a unit's rows"
