@@ -29,6 +29,7 @@ _IN_DIRECTION = 1e-4
 _ROWS_PER_COLUMN = 5
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
+_CAP = 0.5
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,19 @@ def public_radius(public: PublicMoments, frame: Frame) -> float:
     if public.rows is None or public.n <= frame.order + 1:
         inflation = public.n / max(public.n - frame.order - 1, 1)
         return chi_radius(frame) * math.sqrt(min(inflation, float(public.n)))
-    whitened = frame.whiten(public.rows)
-    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / public.n, 1 - 1e-9)
-    return float(np.sqrt(np.median((public.n - 1) * leverage / (1 - leverage))))
+    return math.sqrt(float(np.median(leave_one_out_norms(public.rows, frame) ** 2)))
+
+
+def leave_one_out_norms(rows: Matrix, frame: Frame) -> Vector:
+    """Norms that new rows like these may have in a frame whitened by these public rows.
+
+    Each is ``sqrt((m - 1) h / (1 - h))``, the norm of the row in a frame whitened by the others, and at most ``sqrt(m)``.
+    A row that alone has a rare level has h = 1 and no such norm; a private row equal to a public one has norm
+    ``sqrt(m h)`` in this frame, so that none lies beyond ``sqrt(m)``.
+    """
+    whitened = frame.whiten(rows)
+    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / len(rows), _CAP)
+    return np.asarray(np.sqrt(np.minimum((len(rows) - 1) * leverage / (1 - leverage), len(rows))))
 
 
 def chi_radius(frame: Frame) -> float:

@@ -57,8 +57,11 @@ class Belief:
         factor = widening(self.known + bias * np.eye(len(self.coef)), step)
         return self if factor == 1 else replace(self, precision=self.precision / factor)
 
-    def after(self, step: Step, *, bias: float = 0.0, slack: float = 0.0) -> Belief:
-        """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move."""
+    def after(self, step: Step, *, bias: float = 0.0, slack: float = 0.0, most_left: float = _MOST_LEFT) -> Belief:
+        """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move.
+
+        ``most_left`` is the largest share of its way that the step can have left.
+        """
         identity = np.eye(len(self.coef))
         precision = self.precision + step.precision(bias)
         precision += _JITTER * float(np.trace(precision)) * identity  # never singular: the budget is spent by now
@@ -67,7 +70,7 @@ class Belief:
         move = gain @ step.value
         privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
         covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
-        covariance += self._left_over(step) * (np.outer(move, move) + float(move @ move) / len(move) * identity)
+        covariance += self._left_over(step, most_left) * (np.outer(move, move) + float(move @ move) / len(move) * identity)
         return Belief(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)), (step, move))
 
     @property
@@ -75,7 +78,7 @@ class Belief:
         """The covariance."""
         return np.asarray(np.linalg.inv(self.precision))
 
-    def _left_over(self, step: Step) -> float:
+    def _left_over(self, step: Step, most_left: float) -> float:
         r"""The squared length that a step leaves, in those it moved: 0 unless it stands out of the noise.
 
         Exact Newton steps differ by the move between them, but for their noises. What they differ by beyond is a
@@ -90,8 +93,17 @@ class Belief:
         if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= _longest(len(beyond)):
             return 0.0
         left = max(float(beyond @ beyond) - float(np.trace(noise)), 0.0)
-        share = min(math.sqrt(left / max(float(moved @ moved), 1e-300)), _MOST_LEFT)
+        share = min(math.sqrt(left / max(float(moved @ moved), 1e-300)), most_left, _MOST_LEFT)
         return (share / (1 - share)) ** 2
+
+
+def most_left(system: Matrix, off: float, clipped: float) -> float:
+    """The largest share of its way that a step ``A^{-1} g`` leaves, by what is not known of the slope H of g.
+
+    The share is ``|I - A^{-1} H|``. Without clips ``|H - A|`` is at most ``off``, so that all may be left along an
+    eigenvalue of A that is no larger; a clip takes the share of the slope that it clips.
+    """
+    return min(off / float(np.linalg.eigvalsh(system)[0]) + clipped, 1.0)
 
 
 def widening(known: Matrix, step: Step) -> float:

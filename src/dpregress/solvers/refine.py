@@ -16,12 +16,13 @@ from dpregress.solvers.repair import gram_floor
 
 def refined(ask: Ask, frame: Frame, spend: GDP) -> Frame:
     """``W <- A^{-1/2} W`` with A a private second moment in the first frame; the radius is a chi-square median."""
-    return rewhitened(frame, ask(SecondMoment(frame.with_response(None)), spend))
+    second = ask(SecondMoment(frame.with_response(None)), spend)
+    return rewhitened(frame, second, gram_floor(second))
 
 
-def rewhitened(frame: Frame, second: Moments) -> Frame:
-    """The same of a second moment that was released."""
-    root = symmetric_power(second.gram, -0.5, smallest=gram_floor(second))
+def rewhitened(frame: Frame, second: Moments, floor: float) -> Frame:
+    """The same of a second moment that was released, its eigenvalues raised to at least ``floor``."""
+    root = symmetric_power(second.gram, -0.5, smallest=floor)
     better = frame.rewhitened(root, 1.0)
     # directions too weak to be whitened in this noise make rows shorter than normal ones
     length = math.sqrt(max(float(np.trace(root @ second.gram @ root)), 1.0))

@@ -11,6 +11,9 @@ from dpregress.releases.matrices import symmetric_power
 _SMALLEST = 0.2
 #: An eigenvalue of this many noises is believed: the floor then vanishes with the noise.
 _NOISES = 8.0
+#: The same where steps follow. Noise moves an eigenvalue above three noises by a third of itself at most, so that each
+#: step leaves a third of its way at most. A higher floor shortens steps along eigenvalues that are known well enough.
+STEPS_FOLLOW = 3.0
 #: Beside a whitened Gram matrix a penalty of this trace leaves no slope worth a digit; more would drown the intercept.
 _ENDLESS = 1e10
 
@@ -25,13 +28,13 @@ def floored(gram: Matrix, floor: float) -> Matrix:
     return symmetric_power(gram, 1.0, smallest=floor)
 
 
-def gram_floor(moments: Moments) -> float:
-    """The floor for a whitened Gram matrix: eight noises, at most 0.2, and never below the noise itself.
+def gram_floor(moments: Moments, noises: float = _NOISES) -> float:
+    """The floor for a whitened Gram matrix: this many noises, at most 0.2, and never below the noise itself.
 
     Rare indicators have small eigenvalues that are real, so the floor has to go to zero with the noise.
     """
     noise = noise_norm(moments)
-    return max(noise, min(_SMALLEST, _NOISES * noise))
+    return max(noise, min(_SMALLEST, noises * noise))
 
 
 def ridge_penalty(frame: Frame, alpha: float, n: int) -> Matrix:

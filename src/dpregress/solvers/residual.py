@@ -31,13 +31,14 @@ from dpregress.queries import (
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.solvers.base import Solution, Solver, Uncertainty
-from dpregress.solvers.belief import Belief, Step
+from dpregress.solvers.belief import Belief, Step, most_left
 from dpregress.solvers.levels import EDGES, Levels
 from dpregress.solvers.merging import has_prior, solvable
 from dpregress.solvers.one_shot import scale_share
 from dpregress.solvers.refine import refined, rewhitened
-from dpregress.solvers.repair import ridge_penalty
+from dpregress.solvers.repair import STEPS_FOLLOW, gram_floor, ridge_penalty
 from dpregress.solvers.residual_plan import (
+    MixedGram,
     Prior,
     Sizes,
     far_apart,
@@ -177,7 +178,8 @@ class Residual(Solver):
             frame.whiten(public.rows), prior, frame.radius,
             n=self.facts.n, mu=mu, gram_mu=self._spend["gram"].mu, steps=len(self._steps),
         )  # fmt: skip
-        frame, gram, entry, steps = self._gram(ask, self._framed(frame, plan.radius, centre))
+        frame, found, steps = self._gram(ask, self._framed(frame, plan.radius, centre))
+        gram = found.matrix
         prior = self._prior(frame, public.rows, labels - centre)
         clip, levels = plan.clip, Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / public.n)
         dispersion, trusted = prior.dispersion, not prior.unseen
@@ -186,7 +188,7 @@ class Residual(Solver):
         system = self._system(frame, gram)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         for turn, spend in enumerate(steps):
-            slack = entry
+            slack, clipped = found.variance, 1.0
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
             if not trusted or (turn == len(steps) - 1 and share <= _LOOK):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
@@ -198,11 +200,13 @@ class Residual(Solver):
             if not trusted:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
                 clip = sizes.clip(math.sqrt(frame.order) * self._noise(frame, 1.0, spend), frame.order / self.facts.n)
-                slack += sizes.above(clip) ** 2 / frame.order
+                clipped = sizes.above(clip)
+                slack += clipped**2 / frame.order
             step = self._measured(ask, frame, system, belief.coef, clip, spend)
             wider = belief.doubting(step, bias=plan.bias)
             trusted = trusted and wider is belief
-            belief = wider.after(step, bias=plan.bias * len(steps), slack=slack)
+            left = most_left(system, found.off, clipped)
+            belief = wider.after(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
         return self._finished(ask, frame, system, gram, belief, levels, clip, dispersion)
 
     def _prior(self, frame: Frame, rows: Matrix, labels: Vector) -> Prior:
@@ -220,7 +224,8 @@ class Residual(Solver):
         )  # fmt: skip
         frame = self._framed(frame, plan.radius, centre)
         mean, doubt = self._mean_response(ask, frame, reach)
-        frame, gram, entry, steps = self._gram(ask, frame)
+        frame, found, steps = self._gram(ask, frame)
+        gram = found.matrix
         coef = mean * frame.constant if frame.intercept else np.zeros(frame.order)
         system = self._system(frame, gram)
         belief: Belief | None = None
@@ -233,8 +238,9 @@ class Residual(Solver):
                 variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
                 belief = Belief(coef, np.zeros_like(gram), self._shrunk(frame, gram, step, variance, doubt))
             # the Gram matrix is noisy and the clipped correlation is less steep than the system says
-            slack = entry + sizes.above(clip) ** 2 / frame.order
-            belief = belief.doubting(step).after(step, slack=slack)
+            clipped = sizes.above(clip)
+            slack, left = found.variance + clipped**2 / frame.order, most_left(system, found.off, clipped)
+            belief = belief.doubting(step).after(step, slack=slack, most_left=left)
             coef = belief.coef
         assert belief is not None
         dispersion = self._dispersion(sizes.levels, frame)
@@ -287,8 +293,8 @@ class Residual(Solver):
     def _system(self, frame: Frame, gram: Matrix) -> Matrix:
         return solvable(gram + self._penalty(frame))
 
-    def _gram(self, ask: Ask, frame: Frame) -> tuple[Frame, Matrix, float, tuple[GDP, ...]]:
-        """The Gram matrix, its frame, an entry's variance, and the steps; where public rows mislead, a second one.
+    def _gram(self, ask: Ask, frame: Frame) -> tuple[Frame, MixedGram, tuple[GDP, ...]]:
+        """The Gram matrix, its frame, and the steps; where public rows mislead, a second one.
 
         That is paid from the first step, in coordinates whitened by the first matrix.
         """
@@ -297,12 +303,12 @@ class Residual(Solver):
         known = None if public is None or self.facts.start.refine else public.rows
         rows = None if known is None else frame.whiten(known)
         if rows is None or not self._may_repeat or not far_apart(moments, rows):
-            return frame, *mixed_gram(moments, rows), self._steps
+            return frame, mixed_gram(moments, rows), self._steps
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
-        better = rewhitened(frame, moments)
+        better = rewhitened(frame, moments, gram_floor(moments, STEPS_FOLLOW))
         frame = better.rewhitened(np.eye(frame.order), better.radius * frame.radius / self.facts.start.frame.radius)
         moments = ask(SecondMoment(frame.with_response(None)), again)
-        return frame, *mixed_gram(moments, None), (first, *self._steps[1:])
+        return frame, mixed_gram(moments, None), (first, *self._steps[1:])
 
     def _noise(self, frame: Frame, clip: float, spend: GDP) -> float:
         """Of each entry of a score."""

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2
 
 from dpregress.public import PublicMoments
+from dpregress.public.whitening import leave_one_out_norms
 from dpregress.releases import Frame, Histogram, Isotropic, Matrix, Moments, Vector
 from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.levels import HALF_BIN, Levels, visible_count
-from dpregress.solvers.repair import floored, gram_floor, noise_norm
+from dpregress.solvers.repair import STEPS_FOLLOW, floored, gram_floor, noise_norm
 
 _NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
@@ -122,9 +124,7 @@ def public_norms(public: PublicMoments | None, frame: Frame, *, refined: bool) -
     if public is None or public.rows is None or refined:
         levels = (np.arange(400) + 0.5) / 400
         return np.asarray(np.sqrt(chi2.ppf(levels, len(frame.features)) + frame.intercept))
-    whitened = frame.whiten(public.rows)
-    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / public.n, 1 - 1e-9)
-    return np.asarray(np.sqrt((public.n - 1) * leverage / (1 - leverage)))
+    return leave_one_out_norms(public.rows, frame)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,31 @@ def _candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
     return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]
 
 
-def mixed_gram(moments: Moments, public: Matrix | None) -> tuple[Matrix, float]:
+class MixedGram(NamedTuple):
+    """A Gram matrix that steps are solved with.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (p, p)
+        Positive definite.
+    variance : float
+        Of an entry, as an estimate of the private rows' exact matrix.
+    off : float
+        How far that may be in spectral norm: three noises, or the floor of the eigenvalues where that is more.
+    """
+
+    matrix: Matrix
+    variance: float
+    off: float
+
+    @classmethod
+    def of(cls, matrix: Matrix, floor: float, variance: float) -> MixedGram:
+        """The matrix with its eigenvalues floored."""
+        noise = 2 * math.sqrt(len(matrix) * variance)
+        return cls(floored(matrix, floor), variance, max(STEPS_FOLLOW * noise, floor))
+
+
+def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
     """The released Gram matrix and that of public rows, weighted by the variances of their entries.
 
     Parameters
@@ -231,19 +255,12 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> tuple[Matrix, float]:
         Without a response.
     public : ndarray of shape (m, p) or None
         Whitened public rows.
-
-    Returns
-    -------
-    gram : ndarray of shape (p, p)
-        Positive definite.
-    variance : float
-        Of an entry, as an estimate of the private rows' exact matrix.
     """
     assert isinstance(moments.noise, Isotropic)
     private = (moments.noise.sigma / moments.n) ** 2 / 2
-    floor = gram_floor(moments)
+    floor = gram_floor(moments, STEPS_FOLLOW)
     if public is None:
-        return floored(moments.gram, floor), private
+        return MixedGram.of(moments.gram, floor, private)
     rows = public * moments.frame.weights(public)[:, None]
     gram = rows.T @ rows / len(rows)
     fourth = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** 2))
@@ -252,7 +269,7 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> tuple[Matrix, float]:
     if apart > _ALIKE * (private + sampled):
         sampled = apart - private
     share = private / (private + sampled)
-    return floored((1 - share) * moments.gram + share * gram, min(floor, 0.2)), sampled * share
+    return MixedGram.of((1 - share) * moments.gram + share * gram, min(floor, 0.2), sampled * share)
 
 
 def far_apart(moments: Moments, public: Matrix) -> bool:
