@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from dpregress import Categorical, Numeric, PublicMoments, Schema
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.public.whitening import chi_radius, from_public, public_radius, start
+from dpregress.public.whitening import chi_radius, from_public, leave_one_out_norms, public_radius, start
 from dpregress.releases import Frame, Matrix
 
 
@@ -66,6 +66,22 @@ def test_the_radius_is_the_leave_one_out_median(intercept: bool, seed: int) -> N
         second = others.T @ others / len(others)
         squares.append(vectors[left_out] @ np.linalg.solve(second, vectors[left_out]))
     assert frame.radius == pytest.approx(math.sqrt(np.median(squares)), rel=1e-6)
+
+
+def test_a_row_that_alone_has_a_level_does_not_decide_norms(seed: int) -> None:
+    """Its leave-one-out norm is infinite; in these coordinates its own norm, and that of rows like it, is sqrt(m)."""
+    rows = np.column_stack([rows_of(seed), np.zeros(60)])
+    rows[7, -1] = 1.0
+    frame = from_public(PublicMoments.from_rows(rows), intercept=False)
+    found = leave_one_out_norms(rows, frame)
+    assert found[7] == found.max() == pytest.approx(math.sqrt(59))
+    assert np.linalg.norm(frame.whiten(rows[7:8])) == pytest.approx(math.sqrt(60))
+
+
+def test_a_level_in_each_row_leaves_a_radius_in_reach(seed: int) -> None:
+    """More than half of the rows have a leverage of 1."""
+    rows = np.column_stack([np.eye(14)[:, :8], np.random.default_rng(seed).normal(size=(14, 3))])
+    assert from_public(PublicMoments.from_rows(rows), intercept=False).radius <= math.sqrt(14)
 
 
 def test_without_rows_the_radius_is_that_of_normal_rows(seed: int) -> None:

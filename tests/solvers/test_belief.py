@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpregress.solvers.belief import Belief, Step, widening
+from dpregress.solvers.belief import Belief, Step, most_left, widening
 
 EYE = np.eye(3)
 
@@ -42,3 +42,26 @@ def test_exact_steps_leave_nothing_but_their_noise() -> None:
     for _ in range(4):
         belief = belief.after(Step(truth - belief.coef, EYE, 1e-8))
     assert np.diag(belief.known) == pytest.approx(1e-8 / 4, rel=0.01)
+
+
+def test_noise_is_not_taken_for_a_step_that_sees_nothing() -> None:
+    """Two steps that differ by more than their noise, of a system that is known to three parts in a hundred."""
+    belief = Belief(np.zeros(3), 0 * EYE, 1e-6 * EYE).after(Step(np.array([0.1, 0.0, 0.0]), EYE, 1e-4))
+    step = Step(np.array([0.0, 0.1, 0.1]), EYE, 1e-4)
+    doubtful, known = belief.after(step), belief.after(step, most_left=most_left(EYE, 0.02, 0.01))
+    assert np.sqrt(np.diag(known.known)).max() < 0.02
+    assert np.sqrt(np.diag(doubtful.known)).min() > 0.5
+
+
+def test_what_a_step_leaves_is_bounded_by_what_is_not_known_of_its_slope() -> None:
+    """Slopes H within ``off`` of the system, flattened by clips: no eigenvalue of ``I - A^{-1} H`` is larger."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        half, error = rng.normal(size=(2, 4, 4))
+        system, error = half @ half.T + 0.5 * np.eye(4), error + error.T
+        off, clipped = rng.uniform(0, 0.5), rng.uniform(0, 0.5)
+        slope = (1 - clipped) * (system + error / np.linalg.norm(error, 2) * off)
+        left = np.linalg.eigvals(np.eye(4) - np.linalg.solve(system, slope))
+        assert np.abs(left).max() <= off / np.linalg.eigvalsh(system)[0] + clipped + 1e-12
+        assert most_left(system, off, clipped) <= 1.0
+    assert most_left(2 * EYE, 0.5, 0.1) == pytest.approx(0.35)

@@ -1,7 +1,7 @@
 r"""Where a fit starts: coordinates and a radius from public facts alone.
 
 Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
-norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages (measured best;
+norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best;
 no shrinkage, small eigenvalues are what must be whitened). Directions in which S is zero take the
 scale of the schema. Without public moments the schema's bounds, or a plain bound on the row norm, give
 a first frame that the recipe refines with a private second moment.
@@ -29,7 +29,8 @@ _IN_DIRECTION = 1e-4
 _ROWS_PER_COLUMN = 5
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
-_CAP = 0.5
+#: Public rows of a larger leverage say too little of the norms of others like them.
+_LARGEST_LEVERAGE = 0.5
 
 
 @dataclass(frozen=True)
@@ -138,15 +139,15 @@ def public_radius(public: PublicMoments, frame: Frame) -> float:
 
 
 def leave_one_out_norms(rows: Matrix, frame: Frame) -> Vector:
-    """Norms that new rows like these may have in a frame whitened by these public rows.
+    """Norms that new rows may have in a frame whitened by these public rows, of shape (m,).
 
-    Each is ``sqrt((m - 1) h / (1 - h))``, the norm of the row in a frame whitened by the others, and at most ``sqrt(m)``.
-    A row that alone has a rare level has h = 1 and no such norm; a private row equal to a public one has norm
-    ``sqrt(m h)`` in this frame, so that none lies beyond ``sqrt(m)``.
+    ``sqrt((m - 1) h / (1 - h))`` is the norm of each row in the frame of the others, h its leverage. It is infinite
+    for a row that alone has a rare level, while a private row of that level has norm ``sqrt(m h)`` in this frame.
+    Leverages therefore count as 1/2 at most, and no norm lies beyond ``sqrt(m - 1)``.
     """
     whitened = frame.whiten(rows)
-    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / len(rows), _CAP)
-    return np.asarray(np.sqrt(np.minimum((len(rows) - 1) * leverage / (1 - leverage), len(rows))))
+    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / len(rows), _LARGEST_LEVERAGE)
+    return np.asarray(np.sqrt((len(rows) - 1) * leverage / (1 - leverage)))
 
 
 def chi_radius(frame: Frame) -> float:

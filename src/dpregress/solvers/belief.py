@@ -70,7 +70,8 @@ class Belief:
         move = gain @ step.value
         privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
         covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
-        covariance += self._left_over(step, most_left) * (np.outer(move, move) + float(move @ move) / len(move) * identity)
+        left = self._left_over(step, most_left)
+        covariance += left * (np.outer(move, move) + float(move @ move) / len(move) * identity)
         return Belief(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)), (step, move))
 
     @property

@@ -208,7 +208,7 @@ def plan_unlabelled(norms: Vector, base: float, order: int, *, n: int, mu: float
         cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
         inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
         gram_noise = order * (math.sqrt(2) * (radius / unit) ** 2 / (gram_mu * n * kept)) ** 2
-        unsolved = _PROXY * 2 * min(1.0, gram_noise) ** 2 * _SIGNAL
+        unsolved = _PROXY * 2 * min(1.0, gram_noise) * _SIGNAL
         expected = shrunk + _PROXY * cut_rows**2 + max(0.0, inefficiency) * order / n + unsolved
         plans.append(Plan(radius / unit, _CLIP, _PROXY * cut_rows**2 / order, expected))
     return min(plans, key=lambda plan: plan.expected)
@@ -258,9 +258,8 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
     """
     assert isinstance(moments.noise, Isotropic)
     private = (moments.noise.sigma / moments.n) ** 2 / 2
-    floor = gram_floor(moments, STEPS_FOLLOW)
     if public is None:
-        return MixedGram.of(moments.gram, floor, private)
+        return MixedGram.of(moments.gram, gram_floor(moments, STEPS_FOLLOW), private)
     rows = public * moments.frame.weights(public)[:, None]
     gram = rows.T @ rows / len(rows)
     fourth = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** 2))
@@ -269,7 +268,8 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
     if apart > _ALIKE * (private + sampled):
         sampled = apart - private
     share = private / (private + sampled)
-    return MixedGram.of((1 - share) * moments.gram + share * gram, min(floor, 0.2), sampled * share)
+    mixture = (1 - share) * moments.gram + share * gram
+    return MixedGram.of(mixture, min(gram_floor(moments), 0.2), sampled * share)
 
 
 def far_apart(moments: Moments, public: Matrix) -> bool:
