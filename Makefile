@@ -24,14 +24,17 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The same every time: one fixed seed (DPREGRESS_TEST_SEED=N for another), and nothing that draws fresh noise.
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not nightly'
 
+# With the long statistical tests, at the same seed.
 test-all: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not nightly'
 
+# Everything; what takes a seed at 20 fresh ones, each printed. About an hour.
 test-nightly: lint
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m tests.nightly -n $(WORKERS)
 
 bench: install
 	$(BIN)/python -m benchmarks.one_shot

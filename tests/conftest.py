@@ -1,41 +1,48 @@
-"""One fresh seed a run, so that every run tests other random data; a failure says how to repeat it."""
+"""One seed for all tests, the same in every run unless told otherwise; ``make test-nightly`` tells fresh ones.
+
+``make test`` draws nothing fresh: the seed is fixed, Hypothesis derives its examples from the tests themselves, and
+tests of the operating system's noise, which takes no seed, are nightly.
+"""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import settings
 
 _VARIABLE = "DPREGRESS_TEST_SEED"
-_SEED = pytest.StashKey[int]()
+#: The day on which it was fixed, not one chosen among others.
+_DEFAULT = 20261122
+_SEED = int(os.environ.get(_VARIABLE) or _DEFAULT)  # workers of pytest-xdist inherit the environment
+
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("fresh", derandomize=False, print_blob=True)  # --hypothesis-profile=fresh
+settings.load_profile("fixed")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    given = getattr(config, "workerinput", {}).get(_VARIABLE) or os.environ.get(_VARIABLE)
-    config.stash[_SEED] = int(given) if given else int.from_bytes(os.urandom(4), "big")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what another seed makes another test: ``make test-nightly`` repeats it."""
+    for item in items:
+        if "seed" in getattr(item, "fixturenames", ()) or item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.seeded)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: object) -> None:
-    """Hand the seed of the run to the workers of pytest-xdist."""
-    node.workerinput[_VARIABLE] = node.config.stash[_SEED]  # type: ignore[attr-defined]
+def _line() -> str:
+    return f"seed of this run: {_SEED} (repeat it with {_VARIABLE}={_SEED})"
 
 
-def _line(config: pytest.Config) -> str:
-    return f"seed of this run: {config.stash[_SEED]} (repeat it with {_VARIABLE}={config.stash[_SEED]})"
+def pytest_report_header() -> str:
+    return _line()
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return _line(config)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Repeat the seed below the failures: with ``-q`` there is no header."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
-        terminalreporter.write_line(_line(config))
+        terminalreporter.write_line(_line())
 
 
 @pytest.fixture
-def seed(request: pytest.FixtureRequest) -> int:
+def seed() -> int:
     """The seed of this run: tests make their generators from it and must pass whatever it is."""
-    return request.config.stash[_SEED]
+    return _SEED

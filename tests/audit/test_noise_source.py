@@ -17,10 +17,14 @@ SOURCES = {
     "seeded": lambda seed: SeededSource(np.random.default_rng(seed)),
 }
 each_source = pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
+#: For tests of laws: those of noise that takes no seed are nightly.
+each_law = pytest.mark.parametrize(
+    "make", [pytest.param(SOURCES["secure"], marks=pytest.mark.nightly), SOURCES["seeded"]], ids=SOURCES.keys()
+)
 
 
 @pytest.mark.parametrize("sigma", [1e-6, 1.0, 3e7])
-@each_source
+@each_law
 def test_normal(make, sigma: float, seed: int) -> None:
     """Each of four tests fails with probability 1e-7: distribution, scale, mean, and neighbours' independence."""
     draws = make(seed).add_gaussian(np.zeros(DRAWS), sigma) / sigma
@@ -35,7 +39,7 @@ def test_normal(make, sigma: float, seed: int) -> None:
 
 
 @pytest.mark.parametrize("cells", [10, 200])
-@each_source
+@each_law
 def test_chi_square(make, cells: int, seed: int) -> None:
     """Counts in equally likely cells; fails with probability about 1e-7 (at least 100 are expected in each)."""
     draws = make(seed).add_gaussian(np.zeros(DRAWS), 2.0) / 2.0
@@ -44,13 +48,14 @@ def test_chi_square(make, cells: int, seed: int) -> None:
     assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FAILURE, cells - 1)
 
 
-@each_source
+@each_law
 def test_tails(make, seed: int) -> None:
     """No draw beyond 8 sigma (probability 2e-11), some beyond 3 (none with probability 1e-23)."""
     size = np.abs(make(seed).add_gaussian(np.zeros(DRAWS), 1.0)).max()
     assert 3 < size < 8
 
 
+@pytest.mark.nightly
 def test_secure_draws_differ() -> None:
     """Two calls, and all entries of one, differ (a repeat has probability below 1e-9: the grid is 2^-40 sigma)."""
     first, second = (SecureSource().add_gaussian(np.zeros(50), 1.0) for _ in range(2))
@@ -65,11 +70,11 @@ def test_grid_is_far_below_the_noise() -> None:
     np.testing.assert_array_equal(steps, np.round(steps))
 
 
-def test_location(seed: int) -> None:
-    """The value is the mean. Each of the two fails with probability 1e-7."""
-    for make in SOURCES.values():
-        noise = make(seed).add_gaussian(np.full(DRAWS, 123.25), 0.5) - 123.25
-        assert abs(noise.mean()) < norm.isf(FAILURE / 2) * 0.5 / np.sqrt(DRAWS)
+@each_law
+def test_location(make, seed: int) -> None:
+    """The value is the mean. Fails with probability 1e-7."""
+    noise = make(seed).add_gaussian(np.full(DRAWS, 123.25), 0.5) - 123.25
+    assert abs(noise.mean()) < norm.isf(FAILURE / 2) * 0.5 / np.sqrt(DRAWS)
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, np.nan, np.inf, -np.inf, 1e-300, 1e300, 5e-324])
@@ -91,7 +96,7 @@ def test_strange_values(make, sigma: float, seed: int) -> None:
     np.testing.assert_allclose(np.abs(noisy[1:3]), 2.0**50 * sigma, rtol=1e-12)
 
 
-@each_source
+@each_law
 def test_large_values_keep_their_noise(make, seed: int) -> None:
     """At the clamp the noise still moves the last digits: repeated answers differ (all equal: below 1e-9)."""
     answers = make(seed).add_gaussian(np.full(100, 1e300), 1.0)

@@ -195,7 +195,9 @@ def test_cells_without_a_level() -> None:
         domain_of(Schema({"a": Categorical(("0", "1"), missing="level", ordered=True), "b": Numeric(0, 1)}))
 
 
-@pytest.mark.parametrize("source", [SecureSource(), None], ids=["secure", "seeded"])
+@pytest.mark.parametrize(
+    "source", [pytest.param(SecureSource(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
+)
 def test_choice(source: NoiseSource | None, seed: int) -> None:
     """Chosen as often as ``exp(eps q / (2 Delta))`` says, by a chi-square test. Fails with 1e-6 at most."""
     rng = np.random.default_rng(seed)

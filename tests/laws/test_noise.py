@@ -121,6 +121,7 @@ def test_trust_model(trust: TrustEntry, entry: QueryEntry, seed: int) -> None:
     check_noise(entry, "plain", answer_of_trust(trust), source, seed, draws=trust.draws(ROWS))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("entry", QUERIES[:-1], ids=str)
 def test_secure_source(entry: QueryEntry, seed: int) -> None:
     """The operating system's noise, not a seed's. Fails with probability 1e-7."""

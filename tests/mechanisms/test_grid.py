@@ -109,6 +109,7 @@ def test_sampler_counts_the_same_rounding() -> None:
         assert math.isclose(randomness._measurement(length, sigma, grid).map(1.0), claim, rel_tol=1e-12)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("value", [0.0, 0.5, -0.5, 2.25, -3.75])
 def test_sampler_is_a_discrete_gaussian(value: float) -> None:
     """On a coarse grid (s = 1/2) draws have the discrete law around the nearest grid point, and not the rounded one.

@@ -47,6 +47,7 @@ def direction(order: int, rng: np.random.Generator) -> Vector:
     return np.asarray(found / np.linalg.norm(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1.0, 0.4, 0.0])
 @pytest.mark.parametrize(("epsilon", "order"), CASES)
 def test_answers_are_unbiased(epsilon: float, order: int, length: float, seed: int) -> None:
@@ -74,6 +75,7 @@ def test_device_and_campaign_agree_in_law(epsilon: float, order: int, seed: int)
         assert ks_2samp(*(sent @ axis for sent in pair)).pvalue > 1e-8
 
 
+@pytest.mark.nightly
 def test_the_secure_source_draws_the_same_cosines(seed: int) -> None:
     """Level 1e-8."""
     along = direction(3, np.random.default_rng(seed))

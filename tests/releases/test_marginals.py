@@ -51,6 +51,7 @@ def test_moments_of_a_mixture(name: str, seed: int) -> None:
         assert np.abs(rows.T @ rows / len(rows) - expected).max() < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOMAINS)
 def test_residual_noise_is_exact(name: str, seed: int) -> None:
     """``Cov(N v)`` of ResidualPlanner's moments against 3,000 releases.

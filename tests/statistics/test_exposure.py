@@ -7,7 +7,7 @@ import pytest
 
 from dpregress import ApproxDP, DPPoissonRegressor, PublicMoments
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 
 COEF = np.array([0.5, -0.4, 0.3])
 N, M = 20_000, 100

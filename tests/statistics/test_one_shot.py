@@ -15,7 +15,7 @@ from dpregress.mechanisms import NoiseSource
 from dpregress.papers import cao2026
 from dpregress.releases import Vector
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 
 REPEATS = 101
 

@@ -10,7 +10,7 @@ import pytest
 from dpregress import GDP, DPLinearRegression, PublicMoments
 from dpregress.experiments import simulation
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 
 REPEATS = 81
 
