@@ -194,6 +194,7 @@ class Residual(Solver):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 look, spend = split(spend, (share, 1 - share))
                 sizes = self._sizes(ask, frame, belief.coef, reach, look)
+                clipped = sizes.above(clip)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, frame)
