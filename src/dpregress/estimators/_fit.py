@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
+from dpregress.accounting.names import note_of
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import (
     bounded_units,
@@ -316,7 +317,8 @@ class PrivateLinearModel(BaseEstimator):
         trust.accept(solver.rounds)
         noise = noise_source(self.random_state)
         ledger = MemoryLedger(promise, unit=data.unit.name) if self.ledger is None else self.ledger
-        reservation = ledger.reserve(promise, unit=data.unit, note=f"{type(self).__name__} of {data.target}")
+        note = note_of(f"{type(self).__name__} of {data.target}")
+        reservation = ledger.reserve(promise, unit=data.unit, note=note, seeded=noise.seeded)
         engine = ThreadedEngine() if engine is None else engine
         rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))

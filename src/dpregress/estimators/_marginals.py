@@ -91,7 +91,9 @@ def release_marginals(
     ledger = MemoryLedger(promise, relation=Relation.ADD_REMOVE) if ledger is None else ledger
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
-    reservation = ledger.reserve(promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}")
+    reservation = ledger.reserve(
+        promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}", seeded=noise.seeded
+    )
     rows = PrivateRows(source, ThreadedEngine(progress=progress))
     marginals = solver.estimate(Door(trust, rows, noise, reservation))
     statement = PrivacyStatement(

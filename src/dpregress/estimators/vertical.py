@@ -167,7 +167,9 @@ class VerticalRegression:
         _check(names, response, chosen, self.family)
         noise = noise_source(self.random_state)
         reservations = [
-            ledger.reserve(promise, note=f"vertical release of {len(side.frame.features)} columns")
+            ledger.reserve(
+                promise, note=f"vertical release of {len(side.frame.features)} columns", seeded=noise.seeded
+            )
             for side, ledger in zip(sides, self._ledgers(promise, len(sides)), strict=True)
         ]
         self.joint_ = join(
@@ -246,11 +248,12 @@ class VerticalRegression:
         """Coefficients with their standard errors and both guarantees, as text."""
         if not hasattr(self, "coefficients_"):
             raise InvalidInput("nothing is fitted yet: call fit first")
-        person = self.joint_privacy_
+        person = self.joint_privacy_.promise
+        nominal = ", nominally" if self.joint_privacy_.seeded else ""
         return (
             summary_of(self.coefficients_, self.privacy_[0])
             + f" (each of {len(self.privacy_)} parties, for its own columns)"
-            + f"\nfor a person over all parties: mu = {person.mu:.4g}, "
+            + f"\nfor a person over all parties{nominal}: mu = {person.mu:.4g}, "
             + f"epsilon = {person.epsilon(self.delta):.4g} at delta = {self.delta:g}"
         )
 
