@@ -242,8 +242,6 @@ def test_seeds_are_recorded_and_older_files_stay_ledgers(path: Path) -> None:
 def test_a_budget_without_a_name_hides_no_other(path: Path, raw: sqlite3.Connection) -> None:
     """Earlier versions opened one for an unset shell variable, and then called the whole file damaged."""
     with raw:
-        raw.execute(
-            "INSERT INTO dataset VALUES ('', ?, 'replace-one', 'record', '')", (json.dumps(GDP(1.0).encode()),)
-        )
+        raw.execute("INSERT INTO dataset VALUES ('', ?, 'replace-one', 'record', '')", (json.dumps(GDP(1.0).encode()),))
     for name in SQLiteLedger.datasets(path):
         assert SQLiteLedger(path, name).account.budget == GDP(1.0)

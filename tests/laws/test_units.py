@@ -144,7 +144,9 @@ def check_record_reached(entry: QueryEntry, frame: str, seed: int) -> None:
     if not query.tight or query.kept_apart or isinstance(query, MixedRows):
         return
     rows = some_rows(query, rng, 30)
-    single = np.array([exact_total(query, registry.private(registry.taken(rows, slice(i, i + 1)))) for i in range(len(rows.x))])
+    single = np.array(
+        [exact_total(query, registry.private(registry.taken(rows, slice(i, i + 1)))) for i in range(len(rows.x))]
+    )
     a, b = np.unravel_index(squareform(pdist(single)).argmax(), (len(single), len(single)))
     unit = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
     for most in (1, 3):

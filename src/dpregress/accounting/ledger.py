@@ -347,7 +347,7 @@ class SQLiteLedger(Ledger):
     def _read_charges(self, connection: sqlite3.Connection) -> tuple[Charge, ...]:
         seeded = "NULL" if _version(connection) == _WITHOUT_SEEDED else "seeded"
         rows = connection.execute(
-            f"SELECT event, note, charged, {seeded} FROM charge WHERE dataset = ? ORDER BY id",  # noqa: S608 - two words
+            f"SELECT event, note, charged, {seeded} FROM charge WHERE dataset = ? ORDER BY id",
             (self.dataset,),
         )
         return tuple(

@@ -26,7 +26,7 @@ def check_name(name: object, what: str) -> str:
     if len(name) > _LONGEST_NAME:
         raise InvalidInput(f"{what} has at most {_LONGEST_NAME} characters, not {len(name)}: give a shorter one")
     if name != name.strip() or not name.isprintable():
-        raise InvalidInput(f"{what} has blanks around it, or characters that cannot be printed: {ascii(name)}")
+        raise InvalidInput(f"{what} has blanks around it, or characters that cannot be printed: {name!a}")
     return name
 
 

@@ -195,7 +195,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             Default: that of the budget.
         """
         check_is_fitted(self)
-        return shuffled_epsilon(self.campaign_.spend, self.release_.n, self.delta if delta is None else delta)
+        campaign, delta = self.campaign_, self.delta if delta is None else delta
+        return shuffled_epsilon(campaign.spend, self.release_.n, delta, entries=campaign.query.size)
 
     def predict(self, X: ArrayLike) -> Vector:
         """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""

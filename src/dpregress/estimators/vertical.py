@@ -167,9 +167,7 @@ class VerticalRegression:
         _check(names, response, chosen, self.family)
         noise = noise_source(self.random_state)
         reservations = [
-            ledger.reserve(
-                promise, note=f"vertical release of {len(side.frame.features)} columns", seeded=noise.seeded
-            )
+            ledger.reserve(promise, note=f"vertical release of {len(side.frame.features)} columns", seeded=noise.seeded)
             for side, ledger in zip(sides, self._ledgers(promise, len(sides)), strict=True)
         ]
         self.joint_ = join(

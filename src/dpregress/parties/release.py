@@ -15,9 +15,20 @@ from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
 from dpregress.mechanisms import SecureSource
 from dpregress.mechanisms.mixing import derived_key, keystream, mixing_of
 from dpregress.parties.align import Alignment
-from dpregress.parties.documents import MALFORMED, check_signature, load, packed, signed, text_in, truth_in, unpacked
+from dpregress.parties.documents import (
+    LARGEST_TERMS,
+    MALFORMED,
+    check_signature,
+    load,
+    packed,
+    signed,
+    text_in,
+    truth_in,
+    unpacked,
+)
 from dpregress.parties.keys import Identity
 from dpregress.parties.plan import Agreement, PartyTerms
+from dpregress.parties.verify import check_determined
 from dpregress.public import Categorical
 from dpregress.public.whitening import start
 from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
@@ -146,7 +157,7 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
     InvalidInput
         For a file that is cut off, changed, of another agreement, or does not match the plan.
     """
-    record = load(path, _FORMAT)
+    record = load(path, _FORMAT, most=_largest(agreed))
     party = str(record.get("party"))
     terms = agreed.plan.party(party)
     check_signature(record, agreed.public_keys[party], str(path))
@@ -158,6 +169,12 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
         raise InvalidInput(f"{path}: {error}") from error
     except MALFORMED as error:
         raise InvalidInput(f"{path} does not hold what a release holds: {error}") from error
+
+
+def _largest(agreed: Agreement) -> int:
+    """Bytes that no release by this plan exceeds: base64 takes 11 for a number, a number of a frame at most 32."""
+    widest = max(len(terms.encoder.features) for terms in agreed.plan.parties) + 1
+    return LARGEST_TERMS + 11 * (agreed.plan.k + widest) * widest + 2 * 32 * (widest + 1) * widest
 
 
 def statement(agreed: Agreement, file: ReleaseFile) -> PrivacyStatement:
@@ -231,5 +248,6 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
     release = PartyRelease(moments, mixture)
     if not terms.promise.covers(Composed.of(release.events)):
         raise InvalidInput(f"it spends more than the plan allows {terms.name}")
+    check_determined(plan, terms, release, first_frame(terms))
     people, order = (text_in(record[key], key) for key in ("people", "order"))
     return ReleaseFile(terms.name, release, people, order, truth_in(record["mock"], "mock"))
