@@ -83,10 +83,12 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     from dpregress.parties import plan_from_toml
     from dpregress.parties.documents import digest, text_of
     from dpregress.parties.keys import committed, read_secret, write_secret
+    from dpregress.rows.memory import check_mixture_fits
 
     check_out(out, ["plan.json"], overwrite=overwrite)
     secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
     made = plan_from_toml(terms, key_commitment=committed(secret))
+    check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
     if not key_file.exists():
         write_secret(key_file, secret)
     write_all(out, {"plan.json": text_of(made.encode())})
@@ -125,9 +127,11 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
     from dpregress.parties.documents import fingerprint
     from dpregress.parties.keys import has_identity
     from dpregress.parties.plan import check_unsigned
+    from dpregress.rows.memory import check_mixture_fits
 
     made = load_plan(plan_file)
     made.party(party)
+    check_mixture_fits(made.k, [len(terms.encoder.features) for terms in made.parties])
     name = SIGNATURE.format(party)
     known = open_identity(keys) if has_identity(keys) else None
     check_unsigned(made, party, known, plan_file.parent / name)

@@ -41,6 +41,7 @@ from dpregress.releases.files import ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
+from dpregress.rows.memory import check_moments_fit
 from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
 
@@ -312,6 +313,7 @@ class PrivateLinearModel(BaseEstimator):
             data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
         )
         promise = gaussian_promise(budget)
+        check_moments_fit(facts.start.frame.order, len(self.target_classes))
         solver = self._solver(facts, data.unit.per_record(promise))
         trust = Central()
         trust.accept(solver.rounds)

@@ -25,6 +25,7 @@ from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, Threa
 from dpregress.rows.codes import Coder
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table, read, read_files, to_table
+from dpregress.rows.memory import check_release_fits
 from dpregress.solvers.aim import AIM
 from dpregress.solvers.noisy_blocks import NoisyBlocks
 from dpregress.solvers.one_shot_tables import OneShotTables
@@ -34,6 +35,8 @@ from dpregress.trust import Central, Door
 
 MECHANISMS = ("one-shot", "aim", "residuals", "gaussian")
 _UNIT = "record"
+#: Mechanisms that hold a table of all levels for every pair of columns.
+_WHOLE_TABLES = ("aim", "residuals")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ def release_marginals(
     """
     budget = ApproxDP(epsilon, delta)
     promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
+    _check_memory(mechanism, domain)
     source = coded_source(table, domain)
     trust = Central()
     trust.accept(solver.rounds)
@@ -122,6 +126,14 @@ def _solver(mechanism: str, domain: Domain, budget: ApproxDP, target: int | None
     if mechanism == "gaussian":
         return mu, NoisyBlocks(domain, mu)
     raise InvalidInput(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+
+
+def _check_memory(mechanism: str, domain: Domain) -> None:
+    """By the levels alone. Two of the mechanisms hold the cells of every pair, the others the encoded columns' moments."""
+    sizes, width = domain.sizes, domain.width
+    cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if mechanism in _WHOLE_TABLES else width**2
+    what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {mechanism}"
+    check_release_fits(cells, width, what, "release fewer --columns, --bins or levels")
 
 
 def coded_source(table: Any, domain: Domain) -> Source:

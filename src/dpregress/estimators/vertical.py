@@ -33,6 +33,7 @@ from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Frame, Moments, Vector
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source, TableSource
 from dpregress.rows.files import is_table, to_table
+from dpregress.rows.memory import check_mixture_fits
 from dpregress.solvers.base import Solution
 from dpregress.solvers.joint import regression, solve_joint
 from dpregress.solvers.stein import logistic_scale
@@ -163,6 +164,7 @@ class VerticalRegression:
         n = sides[0].source.n
         columns = [len(side.frame.features) for side in sides]
         self.rows_ = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
+        check_mixture_fits(self.rows_, columns)
         mixing = mixing_of(self.mixing, n, self.rows_, shared_seed(self.random_state))
         _check(names, response, chosen, self.family)
         noise = noise_source(self.random_state)

@@ -34,6 +34,7 @@ from dpregress.public.whitening import start
 from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
 from dpregress.releases.svec import svec, unsvec
 from dpregress.rows import ArraySource, PrivateRows
+from dpregress.rows.memory import check_mixture_fits
 from dpregress.solvers.vertical import PartyRelease, release_party
 from dpregress.trust import Door, Vertical
 
@@ -112,6 +113,7 @@ def make_release(
     ledger = ledger if ledger is not None and not alignment.mock else MemoryLedger(terms.promise)
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
+    check_mixture_fits(agreed.plan.k, [len(each.encoder.features) for each in agreed.plan.parties])
     mixing = mixing_of(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
     try:  # once: to release again would be other noise on the same rows, for one charge
         reservation = ledger.reserve(terms.promise, note=ledger_note(agreed), once=True)
