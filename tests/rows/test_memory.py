@@ -49,9 +49,8 @@ def test_marginals(mechanism: str, numeric: bool) -> None:
     schema = Schema.from_levels(dict.fromkeys(names, levels), numeric=names if numeric else [])
     ledger = MemoryLedger(ApproxDP(1.0, 1e-5), relation=Relation.ADD_REMOVE)
     table = pd.DataFrame({name: ["1", "2", "3"] for name in names})
-    model = MarginalsRegression(
-        schema, mechanism=mechanism, ledger=ledger, family="gaussian" if numeric else "multinomial"
-    )
+    family = "gaussian" if numeric else "multinomial"
+    model = MarginalsRegression(schema, mechanism=mechanism, ledger=ledger, family=family)
     with pytest.raises(InvalidInput, match=FIGURES) as caught:
         model.fit(table, target="a")
     assert "\n" not in str(caught.value)
@@ -61,7 +60,7 @@ def test_marginals(mechanism: str, numeric: bool) -> None:
 def test_a_thousand_bins_of_eight_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """28 tables of a million cells: what a process limited to 5 GB died of after the charge."""
     assert 28 * 1024**2 * 256 > 5e9
-    schema = "\n".join(f"[columns.x{i}]\nlower = 0\nupper = 1\n" for i in range(8))
+    schema = "\n".join(f"[x{i}]\nlower = 0\nupper = 1\n" for i in range(8))
     (tmp_path / "s.toml").write_text(schema)
     (tmp_path / "d.csv").write_text(",".join(f"x{i}" for i in range(8)) + "\n" + ",".join(["0.5"] * 8) + "\n")
     ledger = SQLiteLedger.create(tmp_path / "b.db", "d", ApproxDP(2.0, 1e-6), relation=Relation.ADD_REMOVE)
@@ -124,7 +123,7 @@ def test_a_plan_that_nobody_can_release(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("rows", [99_999_999_999, 10**30])
 def test_synthetic_rows(rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "d.csv").write_text("a,b\n" + "x,0.5\n" * 50)
-    (tmp_path / "s.toml").write_text('[columns.a]\nlevels = ["x", "y"]\n[columns.b]\nlower = 0\nupper = 1\n')
+    (tmp_path / "s.toml").write_text('[a]\nlevels = ["x", "y"]\n[b]\nlower = 0\nupper = 1\n')
     made = run(
         capsys, "marginals", "release", tmp_path / "d.csv", "--schema", tmp_path / "s.toml", "--epsilon", 1,
         "--delta", 1e-6, "--out", tmp_path / "m.json",

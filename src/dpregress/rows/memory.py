@@ -54,7 +54,7 @@ def check_release_fits(numbers: int, square: int, what: str, mend: str) -> None:
 
 
 def check_moments_fit(columns: int, classes: int) -> None:
-    """Refuse a fit of so many design columns, and classes of the response, that memory does not hold its Gram matrix."""
+    """Refuse a fit of so many design columns, or classes, that memory does not hold its Gram matrix."""
     square = columns * max(classes - 1, 1)
     what = f"a fit of {columns:,} columns" + (f" and {classes:,} classes" if classes > 2 else "")
     check_release_fits(columns * (columns + 1) // 2, square, what, "fit fewer columns or classes")
