@@ -146,3 +146,18 @@ def test_arrays_are_refused_too() -> None:
         odd = pa.table({"a": [0.5], "y": [0.5], "who": pa.nulls(1, kind)})
         with pytest.raises(InvalidInput, match="unit column 'who' is of type"):
             model().fit_table(odd, "y", unit="who", max_rows_per_unit=2)
+
+
+@pytest.mark.parametrize("name", [" who ", "who\xa0", "w\nho", "w" * 300])
+def test_a_column_of_ids_may_be_called_anything(name: str) -> None:
+    """Names that no ledger's file takes are those of tables all the same, and so are those of responses."""
+    whole = table().rename(columns={"who": name})
+    fitted = model(random_state=None).fit_table(whole, "y", ["a", "b"], unit=name, max_rows_per_unit=2)
+    assert fitted.privacy_.unit == name
+
+
+@pytest.mark.parametrize("name", [" y ", "y\n", "\x1b[2J", "y" * 3000])
+def test_a_response_may_be_called_anything(name: str) -> None:
+    ledger, whole = MemoryLedger(GDP(10.0)), table()
+    DPRidge(GDP(1.0), row_bound=10.0, ledger=ledger).fit(whole[["a", "b"]], whole["y"].rename(name))
+    assert ledger.charges[0].note.isprintable()

@@ -120,7 +120,7 @@ def test_a_plan_that_nobody_can_release(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(SQLiteLedger(tmp_path / "clinic.db", "clinic").charges) == 1
 
 
-@pytest.mark.parametrize("rows", [99_999_999_999, 10**30])
+@pytest.mark.parametrize("rows", [99_999_999_999, 10**400])
 def test_synthetic_rows(rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "d.csv").write_text("a,b\n" + "x,0.5\n" * 50)
     (tmp_path / "s.toml").write_text('[a]\nlevels = ["x", "y"]\n[b]\nlower = 0\nupper = 1\n')

@@ -71,11 +71,6 @@ class Account:
             )
 
 
-def _new_account(dataset: str, budget: Event, relation: Relation, unit: str) -> Account:
-    """The account of a budget that is opened now: its names are ones that people can type and tell apart."""
-    return Account(check_name(dataset, "the name of a data set"), budget, relation, check_name(unit, "a unit's name"))
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -149,7 +144,7 @@ class Ledger(ABC):
         if unit is not None:
             unit.check(self.account.unit)
         check_note(note)
-        self._append(event, note, once=once, seeded=seeded)
+        self._append(event, note, once=once, seeded=bool(seeded))
         return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
     def _refuse_if_over(self, spent: Composed, event: Event) -> None:
@@ -201,7 +196,8 @@ class MemoryLedger(Ledger):
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
     ) -> None:
-        self._account = _new_account(dataset, budget, relation, unit)
+        # a fit without a ledger makes one whose unit is called as the table calls it
+        self._account = Account(check_name(dataset, "the name of a data set"), budget, relation, unit)
         self._charges: list[Charge] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -279,7 +275,8 @@ class SQLiteLedger(Ledger):
             When the data set has a budget already: a budget is opened once and never changed.
         """
         path = Path(path)
-        account = _new_account(dataset, budget, relation, unit)  # refuses before a file is made
+        name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
+        account = Account(name, budget, relation, whose)  # what is refused is refused before a file is made
         if not _holds(path.parent.is_dir):
             raise LedgerError(f"no folder {path.parent}: make it first")
         with _transaction(path, write=True, create=True) as connection:

@@ -129,7 +129,7 @@ def _solver(mechanism: str, domain: Domain, budget: ApproxDP, target: int | None
 
 
 def _check_memory(mechanism: str, domain: Domain) -> None:
-    """By the levels alone. Two of the mechanisms hold the cells of every pair, the others the encoded columns' moments."""
+    """By the levels alone: some mechanisms hold the cells of every pair, the others moments of encoded columns."""
     sizes, width = domain.sizes, domain.width
     cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if mechanism in _WHOLE_TABLES else width**2
     what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {mechanism}"

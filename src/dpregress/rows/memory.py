@@ -1,8 +1,9 @@
 """How much memory a release will take, by public sizes alone: what does not fit is refused before it is charged.
 
 A fit that runs out of memory is charged all the same, and a release that is made once can then never be made. The
-figures are upper estimates, measured on the releases of this library: a released number takes up to 200 bytes beside its
-copies in flight (the sampler's lists of numbers, and the text of a file), a cell of a square matrix of the solver too.
+figures are upper estimates, measured on the releases of this library: a released number takes up to 200 bytes beside
+its copies in flight (the sampler's lists of numbers, and the text of a file), and so does a cell of a square matrix of
+the solver.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _PER_NUMBER, _PER_CELL, _PER_SAMPLED = 256, 256, 64
 _IN_FLIGHT = 2 * 8
 #: What is kept free for everything else.
 _SPARE = 64 << 20
+#: Beyond it a figure tells nobody more, and no float may hold it.
+_UNTOLD = 10**30
 _MEMINFO = Path("/proc/meminfo")
 #: The limit of a container, and what of it is used, in the two versions of control groups.
 _GROUPS = (
@@ -79,7 +82,7 @@ def _check(needed: int, what: str, mend: str) -> None:
 
 
 def _text(size: int) -> str:
-    return f"{size / 1e9:.2g} GB" if size < 10**11 else f"{min(size / 1e9, 1e300):,.3g} GB"
+    return f"{min(size, _UNTOLD) / 1e9:,.2g} GB"
 
 
 def available() -> int:
