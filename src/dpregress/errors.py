@@ -9,7 +9,8 @@
     ├── PrivacyError                  the answer would break the promise
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
     │   ├── NotAnswered               this trust model cannot answer that query
-    │   └── UnsafeNoise               a noise scale at which the sampler would return the data itself
+    │   ├── UnsafeNoise               a noise scale at which the sampler would return the data itself
+    │   └── SeededNoise               a total is asked of a fit whose noise came from a seed: it has none
     ├── SourceError                   private rows could not be read to their end; what was charged stays charged
     ├── OutputError                   results could not be written; what was charged stays charged
     └── LedgerError                   no such ledger or budget, or a file that is not one
@@ -49,6 +50,10 @@ class NotAnswered(PrivacyError):
 
 class UnsafeNoise(PrivacyError):
     """A noise scale at which a sampler would hand back the data itself."""
+
+
+class SeededNoise(PrivacyError):
+    """A total is asked of a fit whose noise came from a seed: against whoever knows the seed it has none."""
 
 
 class SourceError(DPRegressError):

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
-from dpregress.accounting import GDP, ApproxDP, PureDP
+from dpregress.accounting import GDP, ZCDP, ApproxDP, PureDP
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput
 
@@ -46,7 +46,49 @@ def test_it_is_below_the_closed_form(epsilon0: float, n: int) -> None:
 def test_a_gaussian_message_gains_too() -> None:
     message = GDP(ApproxDP(1.0, 1e-6).gaussian_mu)
     assert shuffled_epsilon(message, 10**6, 1e-6) < 0.05
-    assert math.isclose(shuffled_epsilon(message, 1, 1e-6), 1.0, rel_tol=1e-9)
+    assert math.isclose(shuffled_epsilon(message, 1, 1e-6, entries=230), 1.0, rel_tol=1e-6)
+    # not knowing how many integers there are costs a little, and nothing of the guarantee
+    for n in (1, 10**4):
+        known, unknown = (shuffled_epsilon(message, n, 1e-6, entries=entries) for entries in (230, None))
+        assert known <= unknown <= 1.15 * known
+
+
+#: Of one entry, as docs/privacy/local-messages.md has it for the coarsest grid that is allowed.
+TOTAL_VARIATION = 0.0202 / 2.0**46 + 0.0158 / 2.0**69
+
+
+def least_delta(epsilon: float, mu: float, n: int, entries: int) -> float:
+    """The delta that can be proved at epsilon, by either route and over all points of the curves: by its own sums."""
+    rho, best = mu * mu / 2, math.inf
+    rounding = n * entries * TOTAL_VARIATION * (1 + math.exp(epsilon))
+    orders = 1 + 10.0 ** np.arange(-3.0, 6.0, 0.01)
+    for epsilon0 in np.arange(0.7, 1.0, 0.02):
+        logs = (orders - 1) * (orders * rho - epsilon0) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
+        normal = norm.cdf(mu / 2 - epsilon0 / mu) - math.exp(epsilon0) * norm.cdf(-mu / 2 - epsilon0 / mu)
+        hidden = divergence(epsilon, float(epsilon0), n)
+        factor = (math.exp(epsilon) + 1) * (1 + math.exp(-epsilon0) / 2) * n
+        best = min(best, hidden + factor * math.exp(logs.min()), hidden + factor * max(normal, 0.0) + rounding)
+    return best
+
+
+def test_what_integers_take_of_delta_is_counted() -> None:
+    """The exact discrete Gaussian is zCDP; it is mu-GDP only up to a total variation, of all n messages together."""
+    mu, n, entries, delta = 0.1, 600, 50_000, 1e-11
+    found = shuffled_epsilon(GDP(mu), n, delta, entries=entries)
+    assert least_delta(found, mu, n, entries) <= delta, "the bound is broken"
+    without = shuffled_epsilon(GDP(mu), n, delta, entries=1)  # as if messages were 50,000 times as short
+    assert without <= found
+    assert found < GDP(mu).epsilon(delta)  # it still gains
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (1.0, 1e-12), (8.0, 1e-9)])
+def test_one_message_costs_what_its_integers_cost(epsilon: float, delta: float) -> None:
+    """n = 1: the curve of mu-GDP alone is no bound for integers; where they take all of delta only zCDP is left."""
+    mu, entries = ApproxDP(epsilon, delta).gaussian_mu, 10_000
+    found = shuffled_epsilon(GDP(mu), 1, delta, entries=entries)
+    assert found > epsilon
+    taken = entries * TOTAL_VARIATION * (1 + math.exp(found))
+    assert GDP(mu).delta(found) + taken <= delta or ZCDP(mu * mu / 2).delta(found) <= delta * (1 + 1e-9)
 
 
 def test_what_has_no_bound_is_refused() -> None:
@@ -54,3 +96,5 @@ def test_what_has_no_bound_is_refused() -> None:
         shuffled_epsilon(ApproxDP(1.0, 1e-6), 100, 1e-6)
     with pytest.raises(InvalidInput, match="at least one"):
         shuffled_epsilon(PureDP(1.0), 0, 1e-6)
+    with pytest.raises(InvalidInput, match="at least one entry"):
+        shuffled_epsilon(GDP(1.0), 10, 1e-6, entries=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sqlite3
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dpregress.accounting import GDP, ApproxDP, Relation, SQLiteLedger
-from dpregress.errors import LedgerError
+from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation, SQLiteLedger
+from dpregress.errors import InvalidInput, LedgerError
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_nothing_written_is_changed_or_taken_out(path: Path, raw: sqlite3.Connec
     "statement",
     [
         "INSERT OR REPLACE INTO dataset SELECT name, 'more', relation, unit, opened FROM dataset",
-        "INSERT OR REPLACE INTO charge SELECT id, dataset, 'less', note, charged FROM charge",
+        "INSERT OR REPLACE INTO charge SELECT id, dataset, 'less', note, charged, seeded FROM charge",
     ],
 )
 def test_nothing_written_is_replaced(raw: sqlite3.Connection, statement: str) -> None:
@@ -185,3 +186,63 @@ def test_a_locked_file_is_refused_after_waiting(
     raw.rollback()
     ledger.reserve(GDP(0.1))
     assert len(ledger.charges) == 2
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t", "a\nb", "a\x1b[2J", "\ud800", " a", "a ", "x" * 201, None, 3, b"a"])
+@pytest.mark.parametrize("where", ["dataset", "unit"])
+def test_a_name_that_nobody_can_type_makes_no_ledger(name: Any, where: str, tmp_path: Path) -> None:
+    """An unset shell variable, most of all: refused in one line, before a file is made or a budget is opened."""
+    names = {"dataset": "people", "unit": "record", where: name}
+    unit = names["unit"]
+    for path in (tmp_path / "new.db", tmp_path / "old.db"):
+        if path.name == "old.db":
+            SQLiteLedger.create(path, "before", GDP(1.0))
+        with pytest.raises(InvalidInput) as caught:
+            SQLiteLedger.create(path, names["dataset"], GDP(1.0), unit=unit)
+        assert "\n" not in str(caught.value)
+        assert str(caught.value).isprintable()
+    assert not (tmp_path / "new.db").exists()
+    assert SQLiteLedger.datasets(tmp_path / "old.db") == ("before",)
+    if where == "dataset":
+        with pytest.raises(InvalidInput):
+            MemoryLedger(GDP(1.0), names["dataset"])
+
+
+@pytest.mark.parametrize("note", ["a\nb", "\x1b[2J", "\ud800", "x" * 1001, None, 3])
+def test_a_note_is_one_line(note: Any, path: Path) -> None:
+    for ledger in (SQLiteLedger(path, "people"), MemoryLedger(GDP(1.0), unit="person")):
+        before = len(ledger.charges)
+        with pytest.raises(InvalidInput, match="the note of a charge is one printable line"):
+            ledger.reserve(GDP(0.1), note=note)
+        assert len(ledger.charges) == before
+
+
+def as_version_1(path: Path) -> None:
+    """The file as this program wrote it before it recorded seeds."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("ALTER TABLE charge DROP COLUMN seeded; PRAGMA user_version=1;")
+
+
+def test_seeds_are_recorded_and_older_files_stay_ledgers(path: Path) -> None:
+    """A line that was written before says that it is not known; the next charge gives the file its column."""
+    as_version_1(path)
+    ledger = SQLiteLedger(path, "people")
+    assert [charge.seeded for charge in ledger.charges] == [None]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)  # reading changes nothing
+    ledger.reserve(GDP(0.1), seeded=True)
+    ledger.reserve(GDP(0.1))
+    assert [charge.seeded for charge in ledger.charges] == [None, True, False]
+    assert ledger.spent.mu == pytest.approx(0.03**0.5)
+    as_version_1(path)
+    SQLiteLedger.create(path, "others", GDP(1.0)).reserve(GDP(0.2), seeded=True)
+    assert [charge.seeded for charge in SQLiteLedger(path, "others").charges] == [True]
+    assert [charge.seeded for charge in SQLiteLedger(path, "people").charges] == [None, None, None]
+
+
+def test_a_budget_without_a_name_hides_no_other(path: Path, raw: sqlite3.Connection) -> None:
+    """Earlier versions opened one for an unset shell variable, and then called the whole file damaged."""
+    with raw:
+        raw.execute("INSERT INTO dataset VALUES ('', ?, 'replace-one', 'record', '')", (json.dumps(GDP(1.0).encode()),))
+    for name in SQLiteLedger.datasets(path):
+        assert SQLiteLedger(path, name).account.budget == GDP(1.0)

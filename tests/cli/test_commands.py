@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from dpregress.accounting import GDP, SQLiteLedger
 from dpregress.cli.main import cli
 from tests.support import run
 
@@ -88,3 +89,24 @@ def test_ledger_show_refuses_other_files(tables: Path, capsys: pytest.CaptureFix
         refused = run(capsys, "ledger", "show", tables / name)
         assert refused.code == 2
         assert refused.err.count("\n") == 1
+
+
+def test_ledger_show_names_seeded_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = SQLiteLedger.create(tmp_path / "budget.db", "claims", GDP(1.0))
+    ledger.reserve(GDP(0.1), note="first")
+    assert "SEEDED" not in run(capsys, "ledger", "show", tmp_path / "budget.db").out
+    ledger.reserve(GDP(0.1), note="second", seeded=True)
+    shown = run(capsys, "ledger", "show", tmp_path / "budget.db").out
+    assert shown.count("SEEDED") == 1
+    assert "secure" in shown
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb"])
+def test_an_unset_variable_makes_no_ledger(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = ("ledger", "new", tmp_path / "budget.db", "--epsilon", 1, "--delta", 1e-6)
+    for named in (("--dataset", name), ("--dataset", "claims", "--unit", name)):
+        refused = run(capsys, *new, *named)
+        assert refused.code == 2
+        assert refused.err.startswith("error: ")
+        assert refused.err.count("\n") == 1
+        assert not (tmp_path / "budget.db").exists()

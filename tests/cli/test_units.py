@@ -40,7 +40,7 @@ def test_everything_that_is_written_names_the_unit(capsys: pytest.CaptureFixture
         json.loads(Path("result/model.json").read_text())["privacy"],
     ):
         assert (record["unit"], record["max_rows_per_unit"]) == ("person_id", 3)
-        assert record["record_mu"] == pytest.approx(record["unit_mu"] / 3)
+        assert record["record_mu"] == pytest.approx(2 * record["unit_mu"] / 3)
     assert json.loads(Path("result/model.json").read_text())["features"] == ["age", "bmi"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dpregress.releases.files import load_model
 from tests.support import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "vertical-walkthrough.md"
@@ -25,6 +26,9 @@ def test_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         outcome = run(capsys, *shlex.split(line)[1:])
         assert outcome.code == 0, f"{line}: {outcome.err}"
         assert outcome.out
+    fitted = load_model(tmp_path / "cost-model/model.json")
+    assert fitted.features == ("age", "smoker=yes", "dose")
+    assert (fitted.coef > 0).all()  # as they were made; more than five privacy standard deviations each
     predicted = run(capsys, "predict", "cost-model/model.json", _joined(tmp_path), "-o", "predicted.csv")
     assert predicted.code == 0, predicted.err
 

@@ -48,7 +48,7 @@ def test_shapes_and_predictions(seed: int) -> None:
     np.testing.assert_allclose(chances, np.exp(decision) / np.exp(decision).sum(axis=1, keepdims=True))
     np.testing.assert_array_equal(model.predict(x), np.array(["low", "mid", "high"])[chances.argmax(axis=1)])
     assert isinstance(model.privacy_, PrivacyStatement)
-    assert model.privacy_.mu == pytest.approx(2.0)
+    assert model.privacy_.promise.mu == pytest.approx(2.0)
     for words in ("y = low", "y = mid", "y = high", "std. error"):
         assert words in model.summary()
 

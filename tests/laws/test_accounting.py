@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, Relation, decode
-from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered
+from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered, SeededNoise, SeededNoiseWarning
 from dpregress.mechanisms import SecureSource
 from tests import registry
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
@@ -94,6 +95,23 @@ def check_wild_data(entry: EstimatorEntry, seed: int) -> None:
             assert np.isfinite(model.intercept_).all()
 
 
+def check_seed_is_recorded(entry: EstimatorEntry, seed: int) -> None:
+    """The ledger's line and the statement say that the noise came from a seed, and no total is given for it."""
+    for random_state, seeded in ((None, False), (seed, True)):
+        ledger = MemoryLedger(GDP(2.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeededNoiseWarning)
+            model = fitted(entry, seed, privacy=GDP(0.9), ledger=ledger, random_state=random_state)
+        assert [charge.seeded for charge in ledger.charges] == [seeded]
+        assert ("no protection" in model.privacy_.describe()) is seeded
+        assert ("no protection" in model.summary()) is seeded
+        if seeded:
+            with pytest.raises(SeededNoise):
+                model.privacy_.epsilon(1e-6)
+        else:
+            assert model.privacy_.epsilon(1e-6) == model.privacy_.promise.epsilon(1e-6)
+
+
 def check_failure_stays_charged(entry: EstimatorEntry, seed: int) -> None:
     """A fit that breaks off while it reads has paid all the same."""
     rng = np.random.default_rng(seed)
@@ -118,7 +136,7 @@ def _as_objects(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize("entry", ESTIMATORS, ids=str)
 @pytest.mark.parametrize(
     "law",
-    [check_promise, check_order, check_wild_data, check_failure_stays_charged],
+    [check_promise, check_order, check_wild_data, check_seed_is_recorded, check_failure_stays_charged],
     ids=lambda law: law.__name__,
 )
 def test_fit(law: Callable[..., None], entry: EstimatorEntry, seed: int) -> None:

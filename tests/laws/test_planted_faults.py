@@ -291,9 +291,9 @@ def everything_covered(patch: Patch) -> None:
 def charge_kept_after_refusal(patch: Patch) -> None:
     append = MemoryLedger._append
 
-    def append_first(self: MemoryLedger, event: Any, note: str, *, once: bool = False) -> None:
+    def append_first(self: MemoryLedger, event: Any, note: str, **options: bool) -> None:
         try:
-            append(self, event, note, once=once)
+            append(self, event, note, **options)
         except Exception:
             self._charges.append(Charge(event, note, ""))
             raise

@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
-from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation
+from dpregress.accounting import GDP, ApproxDP, Composed, MemoryLedger, PrivacyStatement, Relation
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.estimators import DPRidge
 from dpregress.estimators._data import bounded_units, training_table
@@ -110,6 +110,57 @@ def check_reached(entry: QueryEntry, frame: str, seed: int) -> None:
     assert 0.99 * claim <= furthest <= claim * (1 + CLOSE)
 
 
+def statement_of(most: int) -> PrivacyStatement:
+    """What a fit that spends 1 on each row says of itself."""
+    whole = GDP(float(most))
+    return PrivacyStatement(whole, whole, Composed.of([whole]), Relation.REPLACE_ONE, "u", (), False, None, most)
+
+
+def check_record(entry: QueryEntry, frame: str, seed: int) -> None:
+    """One row is replaced by any other, with another unit's id: the total for a record that is stated holds."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    if query.kept_apart:
+        return  # refused for units
+    rows = some_rows(query, rng, 20)
+    n = len(rows.x)
+    unit = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+    for most in (1, 2, 5):
+        claim = statement_of(most).record_mu
+        for _ in range(10):
+            ids: Ids = [None if rng.random() < 0.1 else f"{i}" for i in rng.integers(n // most + 1, size=n)]
+            other, order, changed = ids.copy(), np.arange(n), int(rng.integers(n))
+            other[changed] = str(rng.choice([name for name in ids if name is not None]))
+            order[changed] = rng.integers(n)
+            found = exact_total(query, capped(rows, ids, most))
+            moved = float(np.linalg.norm(exact_total(query, capped(registry.taken(rows, order), other, most)) - found))
+            assert moved <= claim * unit, f"a row moves the sum by {moved / unit} times what is hidden, not {claim}"
+
+
+def check_record_reached(entry: QueryEntry, frame: str, seed: int) -> None:
+    """In both units that a row leaves and joins another row starts or stops to count: twice the sensitivity."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(FRAMES[frame](rng), rng)
+    if not query.tight or query.kept_apart or isinstance(query, MixedRows):
+        return
+    rows = some_rows(query, rng, 30)
+    single = np.array(
+        [exact_total(query, registry.private(registry.taken(rows, slice(i, i + 1)))) for i in range(len(rows.x))]
+    )
+    a, b = np.unravel_index(squareform(pdist(single)).argmax(), (len(single), len(single)))
+    unit = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+    for most in (1, 3):
+        # the row that changes, the other rows of the unit that it leaves, the rows of the one that it joins
+        ids: Ids = ["u", *["u"] * most, *["v"] * most]
+        one = registry.taken(rows, np.array([a, *[a] * (most - 1), b, *[b] * (most - 1), a]))
+        other = registry.taken(rows, np.array([b, *[a] * (most - 1), b, *[b] * (most - 1), a]))
+        moved = np.linalg.norm(
+            exact_total(query, capped(other, ["v", *ids[1:]], most)) - exact_total(query, capped(one, ids, most))
+        )
+        assert moved <= statement_of(most).record_mu * unit, f"moved by {moved / unit} times what is hidden"
+        assert moved >= 1.9 * query.sensitivity(Relation.REPLACE_ONE), "the stated total is never reached"
+
+
 def _unit_of(query: Query, rows: RawRows, place: int, most: int) -> Vector:
     """The answer on a table of one unit with 2k copies of one row."""
     assert rows.y is not None
@@ -126,9 +177,12 @@ def check_uncounted(entry: QueryEntry, frame: str, seed: int) -> None:
     assert query.contribution() <= query.replacement()
 
 
+LAWS = (check_sensitivity, check_reached, check_uncounted, check_record, check_record_reached)
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
-@pytest.mark.parametrize("law", [check_sensitivity, check_reached, check_uncounted], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_query(law: Callable[..., None], entry: QueryEntry, frame: str, seed: int) -> None:
     """Deterministic bounds: no seed can break them."""
     law(entry, frame, seed)
@@ -237,7 +291,7 @@ def check_promise(entry: EstimatorEntry, seed: int) -> None:
         statement = model.privacy_
         assert math.isclose(statement.events.mu, budget.gaussian_mu, rel_tol=CLOSE)
         assert [charge.event for charge in ledger.charges] == [statement.promise]
-        assert math.isclose(statement.record_mu * most, statement.mu, rel_tol=CLOSE)
+        assert math.isclose(statement.record_mu * most, 2 * statement.mu, rel_tol=CLOSE)
         assert (statement.unit, statement.max_rows_per_unit) == ("person", most)
         assert len(model.coef_) == x.shape[1]
 

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation, decode
+from dpregress.accounting.names import check_name, check_note
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
-_VERSION = 1
+_VERSION = 2
+#: Files of version 1 did not record whether noise was seeded; the next charge makes them version 2.
+_WITHOUT_SEEDED = 1
 _SCHEMA = """
 CREATE TABLE dataset (
     name TEXT PRIMARY KEY, budget TEXT NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, opened TEXT NOT NULL);
 CREATE TABLE charge (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset(name), event TEXT NOT NULL,
-    note TEXT NOT NULL, charged TEXT NOT NULL);
+    note TEXT NOT NULL, charged TEXT NOT NULL, seeded INTEGER);
 CREATE TRIGGER charge_is_final BEFORE UPDATE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER charge_stays BEFORE DELETE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER charge_is_new BEFORE INSERT ON charge WHEN EXISTS (SELECT 1 FROM charge WHERE id = NEW.id)
@@ -40,11 +43,16 @@ CREATE TRIGGER budget_is_new BEFORE INSERT ON dataset WHEN EXISTS (SELECT 1 FROM
 
 @dataclass(frozen=True)
 class Charge:
-    """One line of a ledger: what was charged, for what, when (UTC, ISO 8601)."""
+    """One line of a ledger: what was charged, for what, when (UTC, ISO 8601).
+
+    ``seeded`` is True where the noise came from a seed, so that the charge bought no privacy; None in lines that
+    were written before ledgers recorded it.
+    """
 
     event: Event
     note: str
     charged: str
+    seeded: bool | None = False
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,6 @@ class Account:
     unit: str
 
     def __post_init__(self) -> None:
-        if not self.dataset:
-            raise InvalidInput("a budget is a data set's: give its name")
         if not isinstance(self.budget, Event):
             raise InvalidInput(
                 f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not a {type(self.budget).__name__}"
@@ -87,7 +93,7 @@ class Ledger(ABC):
         """Every charge so far, oldest first."""
 
     @abstractmethod
-    def _append(self, event: Event, note: str, *, once: bool = False) -> None:
+    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
         """Check and append in one atomic step; raise :class:`BudgetExceeded` and leave no trace otherwise.
 
         With ``once`` the check is also that no charge bears this note.
@@ -111,14 +117,18 @@ class Ledger(ABC):
         unit: Unit | None = None,
         note: str = "",
         once: bool = False,
+        seeded: bool = False,
     ) -> Reservation:
         """Charge ``event`` now and hand out the right to draw it.
 
         With a ``unit`` the event is what everything of one unit may cost, and each row's part of it is drawn.
-        With ``once`` a note is charged a single time, whatever other threads and processes do.
+        With ``once`` a note is charged a single time, whatever other threads and processes do. ``seeded`` records
+        that the noise comes from a seed: the charge counts all the same, and the ledger shows it.
 
         Raises
         ------
+        InvalidInput
+            For a note that is no text of one line.
         BudgetExceeded
             When what is left does not cover the event. Nothing is charged then.
         LedgerError
@@ -133,7 +143,8 @@ class Ledger(ABC):
             )
         if unit is not None:
             unit.check(self.account.unit)
-        self._append(event, note, once=once)
+        check_note(note)
+        self._append(event, note, once=once, seeded=bool(seeded))
         return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
     def _refuse_if_over(self, spent: Composed, event: Event) -> None:
@@ -185,7 +196,8 @@ class MemoryLedger(Ledger):
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
     ) -> None:
-        self._account = Account(dataset, budget, relation, unit)
+        # a fit without a ledger makes one whose unit is called as the table calls it
+        self._account = Account(check_name(dataset, "the name of a data set"), budget, relation, unit)
         self._charges: list[Charge] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -202,14 +214,14 @@ class MemoryLedger(Ledger):
     def location(self) -> str | None:
         return None
 
-    def _append(self, event: Event, note: str, *, once: bool = False) -> None:
+    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
         if os.getpid() != self._process:
             raise LedgerError("a ledger in memory cannot be charged from another process: use SQLiteLedger")
         with self._lock:
             if once:
                 self._refuse_if_noted(self._charges, note)
             self._refuse_if_over(self.spent, event)
-            self._charges.append(Charge(event, note, _now()))
+            self._charges.append(Charge(event, note, _now(), seeded))
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -263,7 +275,9 @@ class SQLiteLedger(Ledger):
             When the data set has a budget already: a budget is opened once and never changed.
         """
         path = Path(path)
-        if not _is_folder(path.parent):
+        name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
+        account = Account(name, budget, relation, whose)  # what is refused is refused before a file is made
+        if not _holds(path.parent.is_dir):
             raise LedgerError(f"no folder {path.parent}: make it first")
         with _transaction(path, write=True, create=True) as connection:
             if not _is_ledger(connection):
@@ -274,9 +288,10 @@ class SQLiteLedger(Ledger):
                         connection.execute(statement)
                 connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version={_VERSION}")
+            _upgrade(connection)
             if connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone():
                 raise LedgerError(f"{path} holds a budget for {dataset!r} already: a budget is opened once")
-            row = (dataset, json.dumps(budget.encode()), relation.value, unit, _now())
+            row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, _now())
             connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
         return cls(path, dataset)
 
@@ -299,7 +314,7 @@ class SQLiteLedger(Ledger):
     def location(self) -> str | None:
         return str(self.path)
 
-    def _append(self, event: Event, note: str, *, once: bool = False) -> None:
+    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
         with self._transaction(write=True) as connection:
             if self._read_account(connection) != self._account:
                 raise LedgerError(f"{self.path} holds another budget for {self.dataset!r} than when it was opened")
@@ -307,9 +322,10 @@ class SQLiteLedger(Ledger):
             if once:
                 self._refuse_if_noted(charges, note)
             self._refuse_if_over(Composed.of(charge.event for charge in charges), event)
+            _upgrade(connection)
             connection.execute(
-                "INSERT INTO charge (dataset, event, note, charged) VALUES (?, ?, ?, ?)",
-                (self.dataset, json.dumps(event.encode()), note, _now()),
+                "INSERT INTO charge (dataset, event, note, charged, seeded) VALUES (?, ?, ?, ?, ?)",
+                (self.dataset, json.dumps(event.encode()), note, _now(), seeded),
             )
 
     def _transaction(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
@@ -326,10 +342,15 @@ class SQLiteLedger(Ledger):
         return Account(row[0], decode(json.loads(row[1])), Relation(row[2]), row[3])
 
     def _read_charges(self, connection: sqlite3.Connection) -> tuple[Charge, ...]:
+        seeded = "NULL" if _version(connection) == _WITHOUT_SEEDED else "seeded"
         rows = connection.execute(
-            "SELECT event, note, charged FROM charge WHERE dataset = ? ORDER BY id", (self.dataset,)
+            f"SELECT event, note, charged, {seeded} FROM charge WHERE dataset = ? ORDER BY id",
+            (self.dataset,),
         )
-        return tuple(Charge(decode(json.loads(event)), note, charged) for event, note, charged in rows)
+        return tuple(
+            Charge(decode(json.loads(event)), note, charged, None if seed is None else bool(seed))
+            for event, note, charged, seed in rows
+        )
 
     def __reduce__(self) -> Any:
         return (SQLiteLedger, (self._place, self.dataset))
@@ -339,16 +360,21 @@ def _is_ledger(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID)
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _is_file(path: Path) -> bool:
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Give a file of version 1 the column that it lacks, within the transaction that needs it."""
+    if _version(connection) == _WITHOUT_SEEDED:
+        connection.execute("ALTER TABLE charge ADD COLUMN seeded INTEGER")
+        connection.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    """The answer about a path; False for one that no system has."""
     try:
-        return path.is_file()
+        return question()
     except (OSError, ValueError):
         return False
 
@@ -359,7 +385,7 @@ def _transaction(
 ) -> Iterator[sqlite3.Connection]:
     """A transaction (exclusive to write), synced on commit; every failure becomes one :class:`LedgerError`."""
     shown = shown or path
-    if not create and not _is_file(path):
+    if not create and not _holds(path.is_file):
         raise LedgerError(f"no ledger at {shown}: make one with `dpregress ledger new {shown} --dataset NAME ..`")
     try:
         connection = sqlite3.connect(path, timeout=60, isolation_level=None)
@@ -368,9 +394,10 @@ def _transaction(
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if not create and not _is_ledger(connection):
                 raise LedgerError(f"{shown} is not a dpregress ledger")
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if _is_ledger(connection) and version != _VERSION:
-                raise LedgerError(f"{shown} is a ledger of version {version}, this program reads {_VERSION}")
+            if _is_ledger(connection) and _version(connection) not in (_WITHOUT_SEEDED, _VERSION):
+                raise LedgerError(
+                    f"{shown} is a ledger of version {_version(connection)}, this program reads up to {_VERSION}"
+                )
             yield connection
             connection.execute("COMMIT")
         finally:

@@ -18,7 +18,8 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dpregress.accounting import convert
-from dpregress.accounting.events import GDP, Event, PureDP
+from dpregress.accounting.calibrate import integer_slack
+from dpregress.accounting.events import GDP, ZCDP, Event, PureDP
 from dpregress.errors import InvalidInput
 
 #: The sum over C runs over this many blocks, each counted at its least private end.
@@ -27,16 +28,23 @@ _BLOCKS = 2000
 _DEVIATIONS = 12.0
 #: Share of delta that the failures of an approximate message may take.
 _FAILURES = 0.5
+#: Messages of a larger epsilon hide nobody.
+_HOPELESS = 50.0
+#: The largest epsilon for which the part of delta that integers take is reserved.
+_MOST = 1.0
 
 
-def shuffled_epsilon(message: Event, n: int, delta: float) -> float:
+def shuffled_epsilon(message: Event, n: int, delta: float, *, entries: int | None = None) -> float:
     r"""The central epsilon at delta of n messages that are shuffled before anybody sees them.
 
     It holds if the n users answer independently with the same mechanism, nobody but the shuffler can link a message
     to its sender, and users who collude with the analyst are not counted in n. For an approximate message with
     (eps0, delta0) the bound is ``delta = delta_eps0 + (e^eps + 1)(1 + e^-eps0 / 2) n delta0`` (Theorem 3.8 of the
-    paper; generous: each message is within delta0 of one that is eps0-private); a Gaussian message takes the eps0
-    of its curve at which that is best.
+    paper; generous: each message is within delta0 of one that is eps0-private).
+
+    A Gaussian message is made of integers (docs/privacy/local-messages.md). It is ``mu^2/2``-zCDP exactly, and its
+    eps0 is that of the zCDP curve at which the bound is best. Where ``entries`` is given, the curve of mu-GDP is
+    tried as well: integers of p entries are within a total variation t of it, which adds ``(1 + e^eps) n t`` to delta.
 
     Parameters
     ----------
@@ -45,15 +53,18 @@ def shuffled_epsilon(message: Event, n: int, delta: float) -> float:
     n : int
         Number of messages.
     delta : float
+    entries : int, optional
+        p, the integers in a Gaussian message: what a little of epsilon is gained from. Not used for PureDP.
 
     Returns
     -------
     epsilon : float
-        Never above that of the message.
+        Never above that of the message at this delta.
 
     Raises
     ------
     InvalidInput
+        For another kind of message, no messages, or no entries.
 
     References
     ----------
@@ -72,16 +83,33 @@ def shuffled_epsilon(message: Event, n: int, delta: float) -> float:
         return min(message.epsilon(delta), _clones(message.epsilon0, n, delta))
     if not isinstance(message, GDP):
         raise InvalidInput(f"shuffling is accounted for PureDP and GDP messages, not for {message}")
-    best = local = message.epsilon(delta)
+    if entries is not None and entries < 1:
+        raise InvalidInput(f"a message has at least one entry, not {entries}")
+    exact = ZCDP(message.rho)
+    local = exact.epsilon(delta)
+    found = [local, _approximate(exact, n, delta)]
+    if entries is not None:
+        # what integers take of delta grows with epsilon: it is reserved for an epsilon that the answer must not exceed
+        for most, count in ((local, 1), (min(local, _MOST), n)):
+            left = delta - integer_slack(most, count * entries)
+            if left > 0:
+                better = message.epsilon(left) if count == 1 else _approximate(message, n, left)
+                found += [better] if better <= most else []
+    return min(found)
+
+
+def _approximate(message: Event, n: int, delta: float) -> float:
+    """The bound of Theorem 3.8 at the best point of a few on the message's curve; infinite where there is none."""
+    best = math.inf
     for share in 10.0 ** np.arange(-12.0, 0.0, 1.0):
         failures = _FAILURES * float(share) * delta / (2 * n)
         epsilon0 = message.epsilon(failures)
-        if epsilon0 > 50:
+        if epsilon0 > _HOPELESS:
             continue
         found = _clones(epsilon0, n, (1 - _FAILURES) * delta)
         if (math.exp(found) + 1) * (1 + math.exp(-epsilon0) / 2) * n * failures <= _FAILURES * delta:
             best = min(best, found)
-    return min(best, local)
+    return best
 
 
 def _clones(epsilon0: float, n: int, delta: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpregress.accounting.events import GDP, Composed, Event, Relation, decode, group
 from dpregress.accounting.unit import Unit
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, SeededNoise
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class PrivacyStatement:
     assumed_public : tuple of str
         Everything the method used without paying for it.
     seeded : bool
-        True when the noise came from a seed: then there is no privacy against whoever knows the seed.
+        True when the noise came from a seed. There is no privacy against whoever knows the seed, so ``mu``,
+        ``record_mu``, ``epsilon`` and ``for_rows`` raise; ``promise`` holds what the same fit would cost without it.
     recorded : str or None
         The ledger file that holds the charge, or None.
     max_rows_per_unit : int or None
@@ -51,39 +52,62 @@ class PrivacyStatement:
     @property
     def mu(self) -> float:
         """Total mu of the fit (Gaussian differential privacy), for one unit."""
-        return self.promise.mu
+        return self._kept().mu
 
     @property
     def record_mu(self) -> float:
-        """Total mu for one row: mu / k where k rows of a unit count."""
-        return self.promise.mu / (self.max_rows_per_unit or 1)
+        """Total mu for replacing one row by any other, its id included: 2 mu / k where k rows of a unit count.
+
+        The factor 2 is for the id: the row leaves one unit and joins another, and in each of them another row may
+        start or stop to count. Where the id stays the same, mu / k holds (docs/privacy/units.md).
+        """
+        return self._row_mu(self._kept())
 
     def epsilon(self, delta: float) -> float:
-        """Total epsilon at ``delta``."""
-        return self.promise.epsilon(delta)
+        """Total epsilon at ``delta``.
+
+        Raises
+        ------
+        SeededNoise
+            For a fit with ``random_state``; ``promise.epsilon(delta)`` is the nominal one.
+        """
+        return self._kept().epsilon(delta)
 
     def for_rows(self, rows: int) -> Event:
         """The guarantee for a person with ``rows`` rows (with several units, where a unit is no record): k mu."""
-        return group(self.promise, rows)
+        return group(self._kept(), rows)
+
+    def _kept(self) -> Event:
+        """The promise, where it is kept."""
+        if self.seeded:
+            raise SeededNoise(
+                "the noise of this fit came from a seed, so it protects nobody who knows the seed: fit with "
+                "random_state=None, or take the nominal total from privacy_.promise, as promise.epsilon(delta)"
+            )
+        return self.promise
+
+    def _row_mu(self, promise: Event) -> float:
+        return promise.mu if self.max_rows_per_unit is None else 2 * promise.mu / self.max_rows_per_unit
 
     def describe(self) -> str:
         """The guarantee in one sentence."""
         parts = self.budget.parts if isinstance(self.budget, Composed) else (self.budget,)
         budgets = (", ".join(f"{name} = {value:g}" for name, value in part.parameters().items()) for part in parts)
         parameters = " + ".join(budgets)
-        seeded = " (seeded noise: no protection)" if self.seeded else ""
+        seeded = "no protection, the noise came from a seed; nominally " if self.seeded else ""
         unit = Unit(self.unit, self.max_rows_per_unit).describe()
-        row = "" if self.max_rows_per_unit is None else f" ({self.record_mu:.4g} for one row)"
-        total = f"mu = {self.mu:.4g}" if math.isfinite(self.mu) else f"rho = {self.promise.rho:.4g}"
-        return f"{parameters} for {self.relation.value} {unit}, {total} in all{row}{seeded}"
+        row = "" if self.max_rows_per_unit is None else f" ({self._row_mu(self.promise):.4g} for any one row)"
+        mu = self.promise.mu
+        total = f"mu = {mu:.4g}" if math.isfinite(mu) else f"rho = {self.promise.rho:.4g}"
+        return f"{seeded}{parameters} for {self.relation.value} {unit}, {total} in all{row}"
 
     def encode(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Plain values, for JSON; totals of seeded noise are null."""
         return {
             "unit": self.unit,
             "max_rows_per_unit": self.max_rows_per_unit,
-            "unit_mu": _known(self.mu),
-            "record_mu": _known(self.record_mu),
+            "unit_mu": None if self.seeded else _known(self.mu),
+            "record_mu": None if self.seeded else _known(self.record_mu),
             "relation": self.relation.value,
             "budget": self.budget.encode(),
             "promise": self.promise.encode(),

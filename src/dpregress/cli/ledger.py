@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 _PATH = click.Path(path_type=Path)
+#: What a charge bought: seeded noise protects nobody who knows the seed.
+_SEEDED = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
 
 
 @click.group()
@@ -72,5 +74,5 @@ def show(file: Path, dataset: str | None) -> None:
             f"{name}: {describe(account.budget)} for {account.relation.value} {account.unit}; "
             f"{describe_spent(opened.spent, account.budget)} spent"
         )
-        rows = [[charge.charged, charge.note, describe(charge.event)] for charge in charges]
-        print_table(title, ["charged (UTC)", "for", "event"], rows)
+        rows = [[charge.charged, charge.note, describe(charge.event), _SEEDED[charge.seeded]] for charge in charges]
+        print_table(title, ["charged (UTC)", "for", "event", "noise"], rows)

@@ -171,11 +171,15 @@ def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -
     from dpregress.mechanisms import sampling_generator
     from dpregress.releases.marginal_files import load_marginals
     from dpregress.rows.codes import decoded
+    from dpregress.rows.memory import check_sample_fits
 
     if out.suffix.lower() in (".parquet", ".pq"):
         raise InvalidInput(f"synthetic rows are written as CSV: call it {out.with_suffix('.csv')}")
     released, _ = load_marginals(file)
     check_out(out.parent, [out.name], overwrite=overwrite)
+    columns = released.domain.attributes
+    longest = sum(max(len(level.encode()) for level in column.levels) + 1 for column in columns)
+    check_sample_fits(rows, len(columns), longest)
     codes = released.mixture.sample(rows, sampling_generator(seed))
     sink = pa.BufferOutputStream()
     pacsv.write_csv(decoded(released.domain, codes), sink)

@@ -6,13 +6,21 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.parties import (
+    SIGNATURE,
+    read_agreement,
+    read_design,
+    read_levels,
+    read_pseudonyms,
+    say_keys,
+    say_person,
+)
 from dpregress.errors import InvalidInput, LedgerError
 
 _PATH = click.Path(path_type=Path)
 #: A correlation known no better than this tells nothing worth planning for.
 _USELESS = 0.5
 _RELEASE = "{}.release.json"
-_SIGNATURE = "{}.signature.json"
 _PSEUDONYMS = "{}.pseudonyms.json"
 
 
@@ -25,7 +33,7 @@ def vertical() -> None:
 
     \b
     Example:
-      dpregress vertical plan study.toml --out shared              one party, for all
+      dpregress vertical plan study.toml --key alignment.key --out shared      one party, for all
       dpregress vertical sign shared/plan.json --party clinic --keys clinic-keys
       dpregress vertical align shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
           --key alignment.key --exchange parties-only
@@ -36,13 +44,32 @@ def vertical() -> None:
     """
 
 
+@vertical.command("keys")
+@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets: made if it is not there.")
+def keys_command(keys: Path) -> None:
+    """Make a party's signing key, if it has none, and print its fingerprint.
+
+    Written into the terms, as key = "..." of the party, it goes into the plan, which then accepts no other key.
+
+    \b
+    Example:
+      dpregress vertical keys --keys clinic-keys
+    """
+    from dpregress.parties import new_identity, open_identity
+    from dpregress.parties.documents import fingerprint
+    from dpregress.parties.keys import has_identity
+
+    identity = open_identity(keys) if has_identity(keys) else new_identity(keys)
+    click.echo(f"Fingerprint of the key in {keys}: {fingerprint(identity.public_key)}")
+
+
 @vertical.command("plan")
 @click.argument("terms", type=_PATH)
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key: made if it is not there.")
 @click.option("--out", type=_PATH, required=True, help="Folder for plan.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a plan that is there.")
 def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
-    """Make a plan from TERMS (TOML): parties, columns, bounds, units, n, budgets, row rule.
+    """Make a plan from TERMS (TOML): parties, their keys, columns, bounds, units, n, budgets, row rule.
 
     The length k of the mixture follows from n, the columns and the budgets, unless TERMS gives it. The plan
     commits to the alignment key: give the key to every party and never to the analyst.
@@ -56,10 +83,12 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     from dpregress.parties import plan_from_toml
     from dpregress.parties.documents import digest, text_of
     from dpregress.parties.keys import committed, read_secret, write_secret
+    from dpregress.rows.memory import check_mixture_fits
 
     check_out(out, ["plan.json"], overwrite=overwrite)
     secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
     made = plan_from_toml(terms, key_commitment=committed(secret))
+    check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
     if not key_file.exists():
         write_secret(key_file, secret)
     write_all(out, {"plan.json": text_of(made.encode())})
@@ -74,7 +103,9 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     click.echo(
         f"A correlation between two parties will have a standard deviation of about {made.deviation:.2f}{useless}."
     )
-    _say_person(made.person, max(party.budget.delta0 for party in made.parties))
+    say_person(made.person, max(party.budget.delta0 for party in made.parties))
+    named = {terms.name: terms.key for terms in made.parties if terms.key is not None}
+    click.echo("Keys named in the plan: " + (", ".join(f"{who} {key}" for who, key in named.items()) or "none") + ".")
     click.echo(f"Digest {digest(made.encode())}. Wrote plan.json in {out}: every party signs it.")
 
 
@@ -93,18 +124,22 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
     """
     from dpregress.cli.output import write_all
     from dpregress.parties import load_plan, new_identity, open_identity, signature_text
+    from dpregress.parties.documents import fingerprint
     from dpregress.parties.keys import has_identity
     from dpregress.parties.plan import check_unsigned
+    from dpregress.rows.memory import check_mixture_fits
 
     made = load_plan(plan_file)
     made.party(party)
-    name = _SIGNATURE.format(party)
+    check_mixture_fits(made.k, [len(terms.encoder.features) for terms in made.parties])
+    name = SIGNATURE.format(party)
     known = open_identity(keys) if has_identity(keys) else None
     check_unsigned(made, party, known, plan_file.parent / name)
     identity = known or new_identity(keys)
     write_all(plan_file.parent, {name: signature_text(made, party, identity)})
-    signed = [terms.name for terms in made.parties if (plan_file.parent / _SIGNATURE.format(terms.name)).exists()]
+    signed = [terms.name for terms in made.parties if (plan_file.parent / SIGNATURE.format(terms.name)).exists()]
     click.echo(f"{party} has signed: {name}. Signed by {', '.join(signed)} of {len(made.parties)} parties.")
+    click.echo(f"Fingerprint of {party}'s key: {fingerprint(identity.public_key)}")
 
 
 @vertical.command("align")
@@ -136,12 +171,12 @@ def align(
     from dpregress.parties.align import check_key, check_not_real
     from dpregress.parties.keys import read_secret
 
-    agreed = _agreement(plan_file)
+    agreed = read_agreement(plan_file)
     agreed.plan.party(party)
     key = read_secret(key_file)
     check_key(agreed, key)
     identity = open_identity(keys)
-    pseudonyms = _pseudonyms(agreed, party, data, key, mock)
+    pseudonyms = read_pseudonyms(agreed, party, data, key, mock)
     if mock:
         check_not_real(exchange / _PSEUDONYMS.format(party))
     text = pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)
@@ -153,6 +188,7 @@ def align(
         return
     found = aligned(agreed, files, key)
     click.echo(f"All parties agree on {len(found.pseudonyms):,} people: commitment {found.commitment[:16]}.")
+    say_keys(agreed)
 
 
 @vertical.command("release")
@@ -196,7 +232,7 @@ def release(
     from dpregress.parties.keys import read_secret
     from dpregress.parties.release import mock_rows
 
-    agreed = _agreement(plan_file)
+    agreed = read_agreement(plan_file)
     terms = agreed.plan.party(party)
     name = _RELEASE.format(party)
     kept = keys / f"{agreed.digest[:16]}{'.mock' if mock else ''}.{name}"
@@ -214,9 +250,9 @@ def release(
     people = aligned(agreed, files, key)
     if people.mock != mock:
         raise InvalidInput("the parties aligned " + ("invented people: add --mock" if people.mock else "real people"))
-    pseudonyms = _pseudonyms(agreed, party, data, key, mock)
+    pseudonyms = read_pseudonyms(agreed, party, data, key, mock)
     order = row_order(people, pseudonyms)
-    rows = in_order(mock_rows(agreed, party) if mock else _design(terms, data), order)
+    rows = in_order(mock_rows(agreed, party) if mock else read_design(terms, data), order)
     check = order_check(people, key, pseudonyms, order)
     text = make_release(agreed, party, identity, people, rows, check, ledger)
     write_all(keys, {kept.name: text}, private=True)
@@ -241,7 +277,7 @@ def inspect(file: Path, plan_file: Path) -> None:
     from dpregress.parties import read_release
     from dpregress.releases import Isotropic
 
-    agreed = _agreement(plan_file)
+    agreed = read_agreement(plan_file)
     found = read_release(agreed, file)
     moments, mixture = found.release.moments, found.release.mixture
     assert isinstance(moments.noise, Isotropic)
@@ -266,8 +302,9 @@ def inspect(file: Path, plan_file: Path) -> None:
         f"Budget: epsilon = {terms.budget.epsilon0:g}, delta = {terms.budget.delta0:g} "
         f"for these columns of any one person (mu = {terms.promise.mu:.4g})."
     )
-    _say_person(agreed.plan.person, terms.budget.delta0)
+    say_person(agreed.plan.person, terms.budget.delta0)
     click.echo(f"Signed by {found.party}; agreement {agreed.digest}.")
+    say_keys(agreed)
 
 
 @vertical.command("join")
@@ -290,13 +327,15 @@ def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool
     from dpregress.parties.join import joint_text
 
     check_out(out, ["joint.json"], overwrite=overwrite)
-    joined = join_releases(_agreement(plan_file), releases)
+    agreed = read_agreement(plan_file)
+    joined = join_releases(agreed, releases)
     write_all(out, {"joint.json": joint_text(joined)})
     columns = joined.joint.moments.frame.features
     invented = " of INVENTED ROWS" if joined.mock else ""
     click.echo(f"Joined {len(joined.parties)} releases{invented}: {', '.join(columns)}. Wrote joint.json in {out}.")
     for flag in joined.flags:
         click.echo(f"Flag: {flag}.")
+    say_keys(agreed)
 
 
 @vertical.command("fit")
@@ -327,7 +366,7 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     check_out(out, names, overwrite=overwrite)
     joined = load_joint(joint_file)
     others = [name for name in joined.joint.moments.frame.features if name != target]
-    ends = None if levels is None else _levels(levels)
+    ends = None if levels is None else read_levels(levels)
     found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
     response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()
     software = f"dpregress {__version__}"
@@ -340,60 +379,12 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
         " (INVENTED ROWS)" if joined.mock else ""
     )
     print_table(title, ["", "private", "std. error", "of it privacy"], rows)
+    if not found.coef.any():
+        click.echo(
+            f"No correlation with {target} stands out from the noise: every slope is shrunk to 0, and the model "
+            "predicts the mean. More people or a larger budget would tell more."
+        )
     for party, each in zip(joined.parties, joined.per_party, strict=True):
         click.echo(f"{party}: {each.describe()}.")
-    _say_person(joined.person.promise, max(each.budget.parameters()["delta"] for each in joined.per_party))
+    say_person(joined.person.promise, max(each.budget.parameters()["delta"] for each in joined.per_party))
     click.echo(f"Wrote {' and '.join(names)} in {out}; nothing further was spent.")
-
-
-def _agreement(plan_file: Path):  # type: ignore[no-untyped-def]  # imported lazily
-    """The plan with the signatures beside it."""
-    from dpregress.parties import agreement, load_plan
-
-    made = load_plan(plan_file)
-    signatures = [plan_file.parent / _SIGNATURE.format(terms.name) for terms in made.parties]
-    absent = [path.name for path in signatures if not path.exists()]
-    if absent:
-        raise InvalidInput(
-            f"no {', '.join(absent)} beside {plan_file}: every party signs with `dpregress vertical sign`"
-        )
-    return agreement(made, signatures)
-
-
-def _pseudonyms(agreed, party: str, data: Path | None, key: bytes, mock: bool):  # type: ignore[no-untyped-def]
-    from dpregress.parties.align import mock_pseudonyms, pseudonyms_of
-    from dpregress.rows.files import read
-
-    if mock:
-        return mock_pseudonyms(agreed.plan.n, key)
-    if data is None:
-        raise InvalidInput(f"give the table of {party}, or --mock for invented people")
-    return pseudonyms_of(read(data, agreed.plan.identifiers), agreed.plan.identifiers, key)
-
-
-def _design(terms, data: Path | None):  # type: ignore[no-untyped-def]
-    from dpregress.rows.files import read
-
-    if data is None:
-        raise InvalidInput(f"give the table of {terms.name}, or --mock for invented rows")
-    encoder = terms.encoder
-    table = read(data, encoder.needed)
-    encoder.check_types(table.schema)
-    return encoder.x(table)
-
-
-def _levels(text: str) -> tuple[float, float]:
-    try:
-        lower, upper = (float(part) for part in text.split(","))
-    except ValueError as error:
-        raise InvalidInput(f"--levels takes two numbers, as 0,1, not {text!r}") from error
-    if not lower < upper:
-        raise InvalidInput("--levels takes the lower value first")
-    return lower, upper
-
-
-def _say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
-    click.echo(
-        f"A person is in every party's release: over all of them mu = {person.mu:.4g}, "
-        f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
-    )

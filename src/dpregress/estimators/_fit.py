@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
+from dpregress.accounting.names import note_of
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import (
     bounded_units,
@@ -40,6 +41,7 @@ from dpregress.releases.files import ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table
+from dpregress.rows.memory import check_moments_fit
 from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
 
@@ -311,12 +313,14 @@ class PrivateLinearModel(BaseEstimator):
             data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
         )
         promise = gaussian_promise(budget)
+        check_moments_fit(facts.start.frame.order, len(self.target_classes))
         solver = self._solver(facts, data.unit.per_record(promise))
         trust = Central()
         trust.accept(solver.rounds)
         noise = noise_source(self.random_state)
         ledger = MemoryLedger(promise, unit=data.unit.name) if self.ledger is None else self.ledger
-        reservation = ledger.reserve(promise, unit=data.unit, note=f"{type(self).__name__} of {data.target}")
+        note = note_of(f"{type(self).__name__} of {data.target}")
+        reservation = ledger.reserve(promise, unit=data.unit, note=note, seeded=noise.seeded)
         engine = ThreadedEngine() if engine is None else engine
         rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
         solution = solver.solve(Door(trust, rows, noise, reservation))

@@ -25,6 +25,7 @@ from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, Threa
 from dpregress.rows.codes import Coder
 from dpregress.rows.engines import Progress
 from dpregress.rows.files import is_table, read, read_files, to_table
+from dpregress.rows.memory import check_release_fits
 from dpregress.solvers.aim import AIM
 from dpregress.solvers.noisy_blocks import NoisyBlocks
 from dpregress.solvers.one_shot_tables import OneShotTables
@@ -34,6 +35,8 @@ from dpregress.trust import Central, Door
 
 MECHANISMS = ("one-shot", "aim", "residuals", "gaussian")
 _UNIT = "record"
+#: Mechanisms that hold a table of all levels for every pair of columns.
+_WHOLE_TABLES = ("aim", "residuals")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ def release_marginals(
     """
     budget = ApproxDP(epsilon, delta)
     promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
+    _check_memory(mechanism, domain)
     source = coded_source(table, domain)
     trust = Central()
     trust.accept(solver.rounds)
@@ -91,7 +95,9 @@ def release_marginals(
     ledger = MemoryLedger(promise, relation=Relation.ADD_REMOVE) if ledger is None else ledger
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
-    reservation = ledger.reserve(promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}")
+    reservation = ledger.reserve(
+        promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}", seeded=noise.seeded
+    )
     rows = PrivateRows(source, ThreadedEngine(progress=progress))
     marginals = solver.estimate(Door(trust, rows, noise, reservation))
     statement = PrivacyStatement(
@@ -120,6 +126,14 @@ def _solver(mechanism: str, domain: Domain, budget: ApproxDP, target: int | None
     if mechanism == "gaussian":
         return mu, NoisyBlocks(domain, mu)
     raise InvalidInput(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+
+
+def _check_memory(mechanism: str, domain: Domain) -> None:
+    """By the levels alone: some mechanisms hold the cells of every pair, the others moments of encoded columns."""
+    sizes, width = domain.sizes, domain.width
+    cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if mechanism in _WHOLE_TABLES else width**2
+    what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {mechanism}"
+    check_release_fits(cells, width, what, "release fewer --columns, --bins or levels")
 
 
 def coded_source(table: Any, domain: Domain) -> Source:

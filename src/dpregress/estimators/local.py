@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, PrivacyStatement, PureDP, Relation
+from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.estimators._fit import PrivateLinearModel, Training
@@ -194,7 +195,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             Default: that of the budget.
         """
         check_is_fitted(self)
-        return shuffled_epsilon(self.campaign_.spend, self.release_.n, self.delta if delta is None else delta)
+        campaign, delta = self.campaign_, self.delta if delta is None else delta
+        return shuffled_epsilon(campaign.spend, self.release_.n, delta, entries=campaign.query.size)
 
     def predict(self, X: ArrayLike) -> Vector:
         """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
@@ -231,7 +233,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         noise = noise_source(self.random_state)
         # stands for n ledgers, one on each device, of which each is charged for one message before its row is looked
         # at; a real device does so when device_report is given its ledger
-        reservation = MemoryLedger(campaign.spend).reserve(campaign.spend, note=f"a message about {data.target}")
+        reservation = MemoryLedger(campaign.spend).reserve(
+            campaign.spend, note=note_of(f"a message about {data.target}"), seeded=noise.seeded
+        )
         engine = ThreadedEngine() if engine is None else engine
         rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
         release: Release = Door(Local(), rows, noise, reservation)(campaign.query, campaign.spend)

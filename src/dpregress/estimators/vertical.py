@@ -33,6 +33,7 @@ from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Frame, Moments, Vector
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source, TableSource
 from dpregress.rows.files import is_table, to_table
+from dpregress.rows.memory import check_mixture_fits
 from dpregress.solvers.base import Solution
 from dpregress.solvers.joint import regression, solve_joint
 from dpregress.solvers.stein import logistic_scale
@@ -163,11 +164,12 @@ class VerticalRegression:
         n = sides[0].source.n
         columns = [len(side.frame.features) for side in sides]
         self.rows_ = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
+        check_mixture_fits(self.rows_, columns)
         mixing = mixing_of(self.mixing, n, self.rows_, shared_seed(self.random_state))
         _check(names, response, chosen, self.family)
         noise = noise_source(self.random_state)
         reservations = [
-            ledger.reserve(promise, note=f"vertical release of {len(side.frame.features)} columns")
+            ledger.reserve(promise, note=f"vertical release of {len(side.frame.features)} columns", seeded=noise.seeded)
             for side, ledger in zip(sides, self._ledgers(promise, len(sides)), strict=True)
         ]
         self.joint_ = join(
@@ -246,11 +248,12 @@ class VerticalRegression:
         """Coefficients with their standard errors and both guarantees, as text."""
         if not hasattr(self, "coefficients_"):
             raise InvalidInput("nothing is fitted yet: call fit first")
-        person = self.joint_privacy_
+        person = self.joint_privacy_.promise
+        nominal = ", nominally" if self.joint_privacy_.seeded else ""
         return (
             summary_of(self.coefficients_, self.privacy_[0])
             + f" (each of {len(self.privacy_)} parties, for its own columns)"
-            + f"\nfor a person over all parties: mu = {person.mu:.4g}, "
+            + f"\nfor a person over all parties{nominal}: mu = {person.mu:.4g}, "
             + f"epsilon = {person.epsilon(self.delta):.4g} at delta = {self.delta:g}"
         )
 

@@ -43,9 +43,10 @@ class Gaussian(Mechanism):
     def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
         if query.chooses:
             raise NotAnswered(f"{type(query).__name__} is a choice among candidates: spend a ZCDP event on it")
-        check_sigma(self._sigma(query, rows, relation))
+        check_sigma(self.sigma(query, rows, relation))
 
-    def _sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
+    def sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
+        """The scale of the noise, from public numbers alone: of the rows it asks how many there are."""
         remaining = self.spend.mu - 2.0**-GRID_BITS
         if remaining <= 0:
             raise UnsafeNoise(f"mu = {self.spend.mu} is less than the sampler's grid takes: spend more")
@@ -53,6 +54,6 @@ class Gaussian(Mechanism):
         return float_sensitivity(query, rows, relation) / remaining * math.sqrt(draws)
 
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
-        sigma = self._sigma(query, rows, relation)
+        sigma = self.sigma(query, rows, relation)
         noisy = source.add_gaussian(exact_answer(query, rows), sigma)
         return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

@@ -21,6 +21,10 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overfl
 #: More people, or numbers of anything, than this are a mistake, and no float counts them.
 LARGEST_COUNT = 1 << 40
 _LARGEST_NUMBER = 1e308
+#: Bytes of the longest document: lists of people and joint releases; terms, plans and signatures are shorter.
+LARGEST_DOCUMENT, LARGEST_TERMS = 1 << 30, 1 << 24
+#: Hexadecimal digits of a fingerprint.
+_FINGERPRINT = 32
 _SHOWN = 40
 _MISSING = "the vertical protocol needs the cryptography package: pip install 'dpregress[vertical]'"
 
@@ -80,18 +84,67 @@ def keyed(key: bytes, *parts: bytes) -> bytes:
     return hmac.new(key, text, hashlib.sha256).digest()
 
 
-def load(path: str | Path, kind: str) -> dict[str, Any]:
-    """Read a document of one format.
+def fingerprint(public_key: str) -> str:
+    """A public key as people compare it: 128 bits of its SHA-256, in groups of four digits.
 
     Raises
     ------
     InvalidInput
-        For a file that is not there, cut off, no JSON, of another format, or with what no such file can hold:
+        For a text that is no key.
+
+    Examples
+    --------
+    >>> fingerprint("00" * 32)
+    '6668-7aad-f862-bd77-6c8f-c18b-8e9f-8e20'
+    """
+    try:
+        found = hashlib.sha256(bytes.fromhex(public_key)).hexdigest()[:_FINGERPRINT]
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{_short(public_key)} is no public key in hexadecimal") from error
+    return "-".join(found[place : place + 4] for place in range(0, _FINGERPRINT, 4))
+
+
+def fingerprint_in(value: Any, what: str) -> str:
+    """A fingerprint as somebody wrote it down, with or without its dashes; InvalidInput for anything else."""
+    digits = "".join(value.split()).replace("-", "").lower() if isinstance(value, str) else ""
+    if len(digits) != _FINGERPRINT or not set(digits) <= set("0123456789abcdef"):
+        raise InvalidInput(
+            f"{what} is the fingerprint of a key, {_FINGERPRINT} hexadecimal digits, as `dpregress vertical keys` "
+            f"prints it, not {_short(value)}"
+        )
+    return "-".join(digits[place : place + 4] for place in range(0, _FINGERPRINT, 4))
+
+
+def read_bytes(path: str | Path, most: int) -> bytes:
+    """A file that strangers may have written, of at most so many bytes.
+
+    Raises
+    ------
+    InvalidInput
+        For a longer one: what is beyond is not read.
+    OSError
+    """
+    with Path(path).open("rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise InvalidInput(f"{path} is longer than {most:,} bytes, more than any such document has: refused")
+    return found
+
+
+def load(path: str | Path, kind: str, *, most: int = LARGEST_DOCUMENT) -> dict[str, Any]:
+    """Read a document of one format, of at most so many bytes.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not there, too long, cut off, no JSON, of another format, or with what no such file can hold:
         an infinite number, or half a character.
     """
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(read_bytes(path, most).decode("utf-8"))
         canonical(record)
+    except InvalidInput:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else "it is cut off, or no such file"
         raise InvalidInput(f"cannot read {path} as a {kind.split('.')[-1]}: {reason}") from error

@@ -12,12 +12,16 @@ from dpregress.accounting import GDP, ApproxDP, Composed, gaussian_promise
 from dpregress.errors import InvalidInput, reason
 from dpregress.mechanisms.mixing import MIXINGS
 from dpregress.parties.documents import (
+    LARGEST_TERMS,
     MALFORMED,
     check_signature,
     digest,
+    fingerprint,
+    fingerprint_in,
     known_in,
     load,
     number_in,
+    read_bytes,
     signed,
     text_in,
     texts_in,
@@ -47,11 +51,14 @@ class PartyTerms:
     name : str
     columns : mapping of str to Numeric or Categorical
     budget : ApproxDP
+    key : str or None
+        The fingerprint of the key with which it signs; None where the plan does not name it.
     """
 
     name: str
     columns: Mapping[str, Numeric | Categorical]
     budget: ApproxDP
+    key: str | None = None
 
     @property
     def schema(self) -> Schema:
@@ -145,6 +152,7 @@ class Plan:
                     "delta": terms.budget.delta0,
                     "columns": {name: _encoded(column) for name, column in terms.columns.items()},
                     "order": list(terms.columns),
+                    **({} if terms.key is None else {"key": terms.key}),
                 }
                 for terms in self.parties
             ],
@@ -185,8 +193,7 @@ def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
         For a file that is not TOML, lacks a term, or contradicts itself.
     """
     try:
-        with Path(path).open("rb") as file:
-            terms = tomllib.load(file)
+        terms = tomllib.loads(read_bytes(path, LARGEST_TERMS).decode("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise InvalidInput(f"cannot read {path} as an agreement: {reason(error)}") from error
     known_in(terms, _WRITTEN, str(path))
@@ -213,12 +220,12 @@ def load_plan(path: str | Path) -> Plan:
     ------
     InvalidInput
     """
-    return _plan(load(path, _PLAN), str(path))
+    return _plan(load(path, _PLAN, most=LARGEST_TERMS), str(path))
 
 
 def signature_text(plan: Plan, party: str, identity: Identity) -> str:
     """A party's signature of the plan, with its public key and its commitment to a seed share, as a document."""
-    plan.party(party)
+    _check_key(plan.party(party), identity.public_key, "these keys")
     record = {
         "format": _SIGNATURE,
         "plan": digest(plan.encode()),
@@ -232,12 +239,17 @@ def signature_text(plan: Plan, party: str, identity: Identity) -> str:
 def check_unsigned(plan: Plan, party: str, identity: Identity | None, path: Path) -> None:
     """Refuse to replace a signature of this plan that was made with other keys: it may be another institution's.
 
-    None are keys that have yet to be made.
+    None are keys that have yet to be made. Refuse other keys than the plan names, too.
 
     Raises
     ------
     InvalidInput
     """
+    terms = plan.party(party)
+    if identity is None and terms.key is not None:
+        raise InvalidInput(f"the plan names {party}'s key {terms.key}: give the --keys that hold it")
+    if identity is not None:
+        _check_key(terms, identity.public_key, "these keys")
     if not path.exists():
         return
     try:
@@ -274,14 +286,23 @@ def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
     if missing or len(records) != len(plan.parties):
         raise InvalidInput(f"the plan is not signed by {', '.join(missing) or 'its parties alone'}")
     keys = {name: str(records[name]["public_key"]) for name in records}
+    for terms in plan.parties:
+        _check_key(terms, keys[terms.name], f"the signature of {terms.name}")
     commitments = {name: str(records[name]["seed_commitment"]) for name in records}
     whole = {"plan": plan.encode(), "keys": keys, "commitments": commitments}
     return Agreement(plan, keys, commitments, digest(whole))
 
 
+def _check_key(terms: PartyTerms, public_key: str, what: str) -> None:
+    """Refuse another key than the plan names, where it names one."""
+    found = fingerprint(public_key)
+    if terms.key not in (None, found):
+        raise InvalidInput(f"{what}: the key is {found}, the plan names {terms.key}: refused")
+
+
 def _signature(path: str | Path) -> dict[str, Any]:
     """A signature that verifies under the key in it, with all that it must hold."""
-    record = load(path, _SIGNATURE)
+    record = load(path, _SIGNATURE, most=LARGEST_TERMS)
     check_signature(record, str(record.get("public_key")), str(path))
     if not all(isinstance(record.get(name), str) for name in ("plan", "party", "public_key", "seed_commitment")):
         raise InvalidInput(f"{path} does not hold what a signature holds: refused")
@@ -318,7 +339,7 @@ def _plan(record: Mapping[str, Any], where: str) -> Plan:
 
 def _terms(party: Mapping[str, Any]) -> PartyTerms:
     name = text_in(party["name"], "the name of a party")
-    known_in(party, ("name", "epsilon", "delta", "columns", "order"), f"parties.{name}")
+    known_in(party, ("name", "epsilon", "delta", "columns", "order", "key"), f"parties.{name}")
     columns = party["columns"]
     if not isinstance(columns, dict):
         raise InvalidInput(f"parties.{name}.columns is a table: write [parties.{name}.columns.NAME] for each column")
@@ -326,7 +347,8 @@ def _terms(party: Mapping[str, Any]) -> PartyTerms:
     if sorted(order) != sorted(columns):
         raise InvalidInput(f"the order of {name}'s columns names others than it has")
     budget = (number_in(party[key], f"parties.{name}.{key}") for key in ("epsilon", "delta"))
-    return PartyTerms(name, {column: _column(column, columns[column]) for column in order}, ApproxDP(*budget))
+    key = None if "key" not in party else fingerprint_in(party["key"], f"parties.{name}.key")
+    return PartyTerms(name, {column: _column(column, columns[column]) for column in order}, ApproxDP(*budget), key)
 
 
 def _column(name: str, terms: Mapping[str, Any]) -> Numeric | Categorical:
@@ -376,5 +398,5 @@ def _check_terms(plan: Plan) -> None:
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:
-    known_in(value, ("epsilon", "delta", "columns"), where)
+    known_in(value, ("epsilon", "delta", "columns", "key"), where)
     return dict(value)

@@ -15,14 +15,26 @@ from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
 from dpregress.mechanisms import SecureSource
 from dpregress.mechanisms.mixing import derived_key, keystream, mixing_of
 from dpregress.parties.align import Alignment
-from dpregress.parties.documents import MALFORMED, check_signature, load, packed, signed, text_in, truth_in, unpacked
+from dpregress.parties.documents import (
+    LARGEST_TERMS,
+    MALFORMED,
+    check_signature,
+    load,
+    packed,
+    signed,
+    text_in,
+    truth_in,
+    unpacked,
+)
 from dpregress.parties.keys import Identity
 from dpregress.parties.plan import Agreement, PartyTerms
+from dpregress.parties.verify import check_determined
 from dpregress.public import Categorical
 from dpregress.public.whitening import start
 from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
 from dpregress.releases.svec import svec, unsvec
 from dpregress.rows import ArraySource, PrivateRows
+from dpregress.rows.memory import check_mixture_fits
 from dpregress.solvers.vertical import PartyRelease, release_party
 from dpregress.trust import Door, Vertical
 
@@ -101,6 +113,7 @@ def make_release(
     ledger = ledger if ledger is not None and not alignment.mock else MemoryLedger(terms.promise)
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
+    check_mixture_fits(agreed.plan.k, [len(each.encoder.features) for each in agreed.plan.parties])
     mixing = mixing_of(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
     try:  # once: to release again would be other noise on the same rows, for one charge
         reservation = ledger.reserve(terms.promise, note=ledger_note(agreed), once=True)
@@ -146,7 +159,7 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
     InvalidInput
         For a file that is cut off, changed, of another agreement, or does not match the plan.
     """
-    record = load(path, _FORMAT)
+    record = load(path, _FORMAT, most=_largest(agreed))
     party = str(record.get("party"))
     terms = agreed.plan.party(party)
     check_signature(record, agreed.public_keys[party], str(path))
@@ -158,6 +171,12 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
         raise InvalidInput(f"{path}: {error}") from error
     except MALFORMED as error:
         raise InvalidInput(f"{path} does not hold what a release holds: {error}") from error
+
+
+def _largest(agreed: Agreement) -> int:
+    """Bytes that no release by this plan exceeds: base64 takes 11 for a number, a number of a frame at most 32."""
+    widest = max(len(terms.encoder.features) for terms in agreed.plan.parties) + 1
+    return LARGEST_TERMS + 11 * (agreed.plan.k + widest) * widest + 2 * 32 * (widest + 1) * widest
 
 
 def statement(agreed: Agreement, file: ReleaseFile) -> PrivacyStatement:
@@ -231,5 +250,6 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
     release = PartyRelease(moments, mixture)
     if not terms.promise.covers(Composed.of(release.events)):
         raise InvalidInput(f"it spends more than the plan allows {terms.name}")
+    check_determined(plan, terms, release, first_frame(terms))
     people, order = (text_in(record[key], key) for key in ("people", "order"))
     return ReleaseFile(terms.name, release, people, order, truth_in(record["mock"], "mock"))

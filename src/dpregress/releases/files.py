@@ -129,9 +129,15 @@ def load_formula(path: str | Path) -> WrittenFormula | None:
 
 
 def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
-    """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6."""
+    """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6.
+
+    The total of seeded noise is null, with the nominal one beside it.
+    """
     delta = privacy.budget.parameters().get("delta", 1e-6)
-    total = {"mu": privacy.mu, "epsilon": _finite(np.array([privacy.epsilon(delta)]))[0], "delta": delta}
+    promise = privacy.promise
+    total = {"mu": promise.mu, "epsilon": _finite(np.array([promise.epsilon(delta)]))[0], "delta": delta}
+    if privacy.seeded:
+        total = {"mu": None, "epsilon": None, "delta": delta, "nominal": total}
     record = {"format": _PRIVACY_FORMAT, "software": software, "total": total, **privacy.encode()}
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
 

@@ -41,7 +41,7 @@ def marginals_page(title: str, marginals: Marginals, privacy: PrivacyStatement, 
         *(_heat_map(marginals, pair) for pair in pairs),
         "<h2>What is promised</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
-        group_table(privacy) if math.isfinite(privacy.mu) else "",
+        group_table(privacy),
         f'<p class="note">Written by {escape(software)}.</p>',
     ]
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -141,7 +142,9 @@ def _error_table(comparison: Comparison) -> str:
 
 
 def group_table(privacy: PrivacyStatement) -> str:
-    """What the guarantee is for people with several records."""
+    """What the guarantee is for people with several records; nothing where there is none in Gaussian terms."""
+    if privacy.seeded or not math.isfinite(privacy.mu):
+        return ""
     rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
     several = "records of one person" if privacy.max_rows_per_unit is None else f"{privacy.unit}s together"
     return _table([several, "mu", "epsilon"], rows)

@@ -7,7 +7,7 @@ import math
 from scipy.special import ndtr
 
 from dpregress.accounting import PrivacyStatement, Relation, Unit
-from dpregress.accounting.events import ApproxDP
+from dpregress.accounting.events import ApproxDP, group
 
 #: What neighbours differ by.
 _CHANGE = {Relation.REPLACE_ONE: "replaced by any other", Relation.ADD_REMOVE: "left out, or another added"}
@@ -16,6 +16,11 @@ _CHANGE = {Relation.REPLACE_ONE: "replaced by any other", Relation.ADD_REMOVE: "
 def guarantee(privacy: PrivacyStatement) -> list[str]:
     """Sentences that say what is promised, to whom, and on what it rests."""
     unit = privacy.unit
+    if privacy.seeded:
+        return [
+            "THE NOISE CAME FROM A SEED: whoever knows it can take it off. This is a simulation and protects nobody.",
+            f"With the operating system's noise it would have cost {total(privacy)}.",
+        ]
     sentences = [
         f"What is published here would look almost the same if any one {unit} had been {_CHANGE[privacy.relation]}.",
         *([attacker(privacy.mu, unit)] if math.isfinite(privacy.mu) else []),  # zCDP knows no strongest test
@@ -28,14 +33,12 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
     else:
         whole = Unit(unit, privacy.max_rows_per_unit).describe()
         sentences.append(
-            f"The guarantee is for one {whole}: mu = {privacy.mu:.4g} in all, {privacy.record_mu:.4g} for one row. "
-            "Several together are protected at as many times the mu."
+            f"The guarantee is for one {whole}: mu = {privacy.mu:.4g} in all, and {privacy.record_mu:.4g} for any one "
+            "row, even if it becomes another unit's. Several together are protected at as many times the mu."
         )
     sentences.append("Taken as public, and not protected: " + "; ".join(privacy.assumed_public) + ".")
     if privacy.recorded is None:
         sentences.append("The spending is not recorded in a ledger: further fits on the same people add to it.")
-    if privacy.seeded:
-        sentences.append("THE NOISE CAME FROM A SEED: whoever knows it can take it off. This is a simulation.")
     return sentences
 
 
@@ -50,14 +53,13 @@ def attacker(mu: float, unit: str = "record") -> str:
 
 
 def total(privacy: PrivacyStatement) -> str:
-    """The total in (epsilon, delta) and in mu."""
+    """The total in (epsilon, delta) and in mu; what it would be, of seeded noise."""
     delta = privacy.budget.delta0 if isinstance(privacy.budget, ApproxDP) else 1e-6
-    gaussian = math.isfinite(privacy.mu)
-    curve = (
-        f"mu = {privacy.mu:.4g} of Gaussian" if gaussian else f"rho = {privacy.promise.rho:.4g} of zero-concentrated"
-    )
+    promise = privacy.promise
+    gaussian = math.isfinite(promise.mu)
+    curve = f"mu = {promise.mu:.4g} of Gaussian" if gaussian else f"rho = {promise.rho:.4g} of zero-concentrated"
     return (
-        f"epsilon = {privacy.epsilon(delta):.4g} at delta = {delta:g}, "
+        f"{'nominally ' if privacy.seeded else ''}epsilon = {promise.epsilon(delta):.4g} at delta = {delta:g}, "
         f"or {curve} differential privacy, for {privacy.relation.value} neighbours"
         + (
             ""
@@ -72,7 +74,7 @@ def group_rows(privacy: PrivacyStatement) -> list[tuple[int, float, float]]:
     delta = privacy.budget.delta0 if isinstance(privacy.budget, ApproxDP) else 1e-6
     rows = []
     for k in (1, 2, 3, 5):
-        event = privacy.for_rows(k)
+        event = group(privacy.promise, k)
         rows.append((k, event.mu, event.epsilon(delta)))
     assert all(math.isfinite(epsilon) for _, _, epsilon in rows)
     return rows

@@ -121,6 +121,12 @@ def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> lis
     ]
 
 
+def party_spends(columns: int, n: int, budget: GDP) -> tuple[GDP, GDP]:
+    """What a party spends on its moments and on its mixture: all of its budget, by :func:`plan_shares`."""
+    first, second = split(budget, plan_shares(columns, n, budget.mu))
+    return first, second
+
+
 def release_party(ask: Ask, frame: Frame, budget: GDP, mixing: Mixing) -> PartyRelease:
     """Ask for one party's moments and its mixture, within its budget.
 
@@ -135,7 +141,7 @@ def release_party(ask: Ask, frame: Frame, budget: GDP, mixing: Mixing) -> PartyR
     mixing : Mixing
         The same B for all parties.
     """
-    first, second = split(budget, plan_shares(len(frame.features), mixing.n, budget.mu))
+    first, second = party_spends(len(frame.features), mixing.n, budget)
     moments = ask(SecondMoment(frame.with_response(None)), first)
     return PartyRelease(moments, ask(MixedRows(mixing_frame(moments, second.mu), mixing), second))
 

@@ -1,0 +1,53 @@
+"""Names and notes in a ledger: one line of text that people can type, read and tell apart."""
+
+from __future__ import annotations
+
+from dpregress.errors import InvalidInput
+
+_LONGEST_NAME, _LONGEST_NOTE = 200, 1000
+
+
+def check_name(name: object, what: str) -> str:
+    """A name that is not empty, has no blanks around it, and can be printed in one line.
+
+    Raises
+    ------
+    InvalidInput
+
+    Examples
+    --------
+    >>> check_name("claims-2026", "the name of a data set")
+    'claims-2026'
+    """
+    if not isinstance(name, str):
+        raise InvalidInput(f"{what} is a text, not a {type(name).__name__}")
+    if not name.strip():
+        raise InvalidInput(f"{what} is empty: give one (is a shell variable unset?)")
+    if len(name) > _LONGEST_NAME:
+        raise InvalidInput(f"{what} has at most {_LONGEST_NAME} characters, not {len(name)}: give a shorter one")
+    if name != name.strip() or not name.isprintable():
+        raise InvalidInput(f"{what} has blanks around it, or characters that cannot be printed: {name!a}")
+    return name
+
+
+def check_note(note: object) -> None:
+    """Refuse a note of a charge that is no single line of text; it may be empty.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not isinstance(note, str) or not note.isprintable() or len(note) > _LONGEST_NOTE:
+        raise InvalidInput(f"the note of a charge is one printable line of at most {_LONGEST_NOTE} characters")
+
+
+def note_of(text: str) -> str:
+    r"""A text as a note: what cannot be printed is escaped, what is too long is cut off.
+
+    Examples
+    --------
+    >>> note_of("DPRidge of cost\n")
+    'DPRidge of cost\\n'
+    """
+    shown = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
+    return shown if len(shown) <= _LONGEST_NOTE else shown[: _LONGEST_NOTE - 2] + ".."

@@ -1,0 +1,73 @@
+"""What the steps of ``dpregress vertical`` share: files that they read, and lines that they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpregress.errors import InvalidInput
+
+SIGNATURE = "{}.signature.json"
+
+
+def read_agreement(plan_file: Path):  # type: ignore[no-untyped-def]  # imported lazily
+    """The plan with the signatures beside it."""
+    from dpregress.parties import agreement, load_plan
+
+    made = load_plan(plan_file)
+    signatures = [plan_file.parent / SIGNATURE.format(terms.name) for terms in made.parties]
+    absent = [path.name for path in signatures if not path.exists()]
+    if absent:
+        raise InvalidInput(
+            f"no {', '.join(absent)} beside {plan_file}: every party signs with `dpregress vertical sign`"
+        )
+    return agreement(made, signatures)
+
+
+def say_keys(agreed) -> None:  # type: ignore[no-untyped-def]
+    """Whose keys signed: a signature proves no more than that somebody held the key beside it."""
+    from dpregress.parties.documents import fingerprint
+
+    for terms in agreed.plan.parties:
+        known = "named in the plan" if terms.key else f"not in the plan: compare it with {terms.name}'s own"
+        click.echo(f"Key of {terms.name}: {fingerprint(agreed.public_keys[terms.name])} ({known})")
+
+
+def read_pseudonyms(agreed, party: str, data: Path | None, key: bytes, mock: bool):  # type: ignore[no-untyped-def]
+    from dpregress.parties.align import mock_pseudonyms, pseudonyms_of
+    from dpregress.rows.files import read
+
+    if mock:
+        return mock_pseudonyms(agreed.plan.n, key)
+    if data is None:
+        raise InvalidInput(f"give the table of {party}, or --mock for invented people")
+    return pseudonyms_of(read(data, agreed.plan.identifiers), agreed.plan.identifiers, key)
+
+
+def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
+    from dpregress.rows.files import read
+
+    if data is None:
+        raise InvalidInput(f"give the table of {terms.name}, or --mock for invented rows")
+    encoder = terms.encoder
+    table = read(data, encoder.needed)
+    encoder.check_types(table.schema)
+    return encoder.x(table)
+
+
+def read_levels(text: str) -> tuple[float, float]:
+    try:
+        lower, upper = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InvalidInput(f"--levels takes two numbers, as 0,1, not {text!r}") from error
+    if not lower < upper:
+        raise InvalidInput("--levels takes the lower value first")
+    return lower, upper
+
+
+def say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
+    click.echo(
+        f"A person is in every party's release: over all of them mu = {person.mu:.4g}, "
+        f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
+    )

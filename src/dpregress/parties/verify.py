@@ -1,0 +1,89 @@
+"""What the plan determines in a release, computed anew: whatever else its party signed is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpregress.accounting import GDP, Relation
+from dpregress.errors import InvalidInput
+from dpregress.mechanisms import Gaussian
+from dpregress.mechanisms.mixing import SEED_BYTES, mixing_of
+from dpregress.parties.plan import PartyTerms, Plan
+from dpregress.queries import MixedRows, Query, SecondMoment
+from dpregress.releases import Frame, Isotropic, Moments, Sketch
+from dpregress.rows import ArraySource, PrivateRows
+from dpregress.solvers.vertical import PartyRelease, mixing_frame, party_spends
+
+#: How far scales of noise may differ: the part that covers rounding depends on the size of chunks.
+_SCALE = 1e-6
+#: How far coordinates may differ: an inverse root of released moments is rounded as each machine does it.
+_COORDINATES = 1e-4
+#: Honest noise is never larger: once in 10^700 draws.
+_DEVIATIONS = 60.0
+
+
+def check_determined(plan: Plan, terms: PartyTerms, release: PartyRelease, first: Frame) -> None:
+    """Refuse budgets, coordinates, radii and scales of noise that do not follow from the plan.
+
+    The moments' frame is that of the column's bounds, the mixture's follows from the released moments; the noise
+    follows from these, from n and from the party's mu.
+
+    Parameters
+    ----------
+    plan : Plan
+    terms : PartyTerms
+    release : PartyRelease
+        As read from a file.
+    first : Frame
+        The party's frame by the plan.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    moments, mixture = release.moments, release.mixture
+    spends = party_spends(len(first.features), plan.n, terms.promise)
+    for name, part, spend in (("moments", moments, spends[0]), ("mixture", mixture, spends[1])):
+        if len(part.events) != 1 or not math.isclose(_gaussian_mu(part.events[0]), spend.mu, rel_tol=_SCALE):
+            raise InvalidInput(f"the {name} spend something else than mu = {spend.mu:.6g}, which the plan gives them")
+    _check_frame("moments", moments.frame, first.with_response(None))
+    _check_noise("moments", moments, SecondMoment(moments.frame), spends[0], plan.n)
+    with np.errstate(all="ignore"):  # what does not come out finite is refused
+        second = mixing_frame(moments, spends[1].mu)
+    _check_frame("mixture", mixture.frame, second)
+    mixed = MixedRows(mixture.frame, mixing_of(plan.mixing, plan.n, plan.k, bytes(SEED_BYTES)))  # norms know no seed
+    if not math.isclose(mixture.unit, mixed.unit / mixed.mixing.column_norm, rel_tol=_SCALE):
+        raise InvalidInput("the unit of the mixture does not follow from its radius")
+    _check_noise("mixture", mixture, mixed, spends[1], plan.n)
+
+
+def _gaussian_mu(event: object) -> float:
+    return event.mu if isinstance(event, GDP) else math.nan
+
+
+def _check_frame(name: str, frame: Frame, expected: Frame) -> None:
+    known = (frame.features, frame.intercept, frame.response, frame.weighting, frame.exposure)
+    if known != (expected.features, expected.intercept, expected.response, expected.weighting, expected.exposure):
+        raise InvalidInput(f"the coordinates of the {name} are of another kind than the plan's")
+    for one, other in ((frame.whitening, expected.whitening), (frame.fill, expected.fill)):
+        if not np.abs(one - other).max(initial=0.0) <= _COORDINATES * np.abs(other).max(initial=0.0):
+            raise InvalidInput(f"the coordinates of the {name} do not follow from the plan")
+    if not math.isclose(frame.radius, expected.radius, rel_tol=_COORDINATES):
+        raise InvalidInput(
+            f"the radius of the {name} is {frame.radius:.6g}; by the plan it is {expected.radius:.6g}: refused"
+        )
+
+
+def _check_noise(name: str, part: Moments | Sketch, query: Query[Any], spend: GDP, n: int) -> None:
+    """Refuse another scale of noise than the plan's, and sums that n bounded rows and this noise do not reach."""
+    noise = part.noise
+    rows = PrivateRows(ArraySource(np.empty((n, 0))))  # n is all that a scale of noise asks of rows
+    expected = Gaussian(spend).sigma(query, rows, Relation.REPLACE_ONE)
+    if not isinstance(noise, Isotropic) or not math.isclose(noise.sigma, expected, rel_tol=_SCALE):
+        found = noise.sigma if isinstance(noise, Isotropic) else math.nan
+        raise InvalidInput(f"the {name} state noise of scale {found:.6g}; by the plan it is {expected:.6g}: refused")
+    if not np.abs(part.total).max() <= n * query.contribution() + _DEVIATIONS * expected:
+        raise InvalidInput(f"the {name} hold larger numbers than {n:,} rows within their bounds can add up to: refused")
