@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.cli.output import print_table, say
+from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,22 +48,20 @@ def init(source: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
     Example:
       dpregress schema init pilot.csv --out visits.toml
     """
-    from dpregress.cli.output import write_all
     from dpregress.rows import drafting
     from dpregress.rows.files import names_of, read
 
-    if out.exists() and not overwrite:
-        raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
-    if read_as is None and source.suffix.lower() != ".json":
-        read_as = "dictionary" if drafting.is_dictionary(names_of(source)) else "rows"
-    if read_as in ("rows", "dictionary"):
-        draft = drafting.from_rows if read_as == "rows" else drafting.from_dictionary
-        text = draft(read(source), source.name)
-    else:
-        text = drafting.from_domain(source)
-    write_all(out.parent, {out.name: text})
+    with taken(out, overwrite=overwrite) as place:
+        if read_as is None and source.suffix.lower() != ".json":
+            read_as = "dictionary" if drafting.is_dictionary(names_of(source)) else "rows"
+        if read_as in ("rows", "dictionary"):
+            draft = drafting.from_rows if read_as == "rows" else drafting.from_dictionary
+            text = draft(read(source), source.name)
+        else:
+            text = drafting.from_domain(source)
+        place.write(text)
     origin = "PUBLIC rows" if read_as == "rows" else f"a {read_as or 'domain'}"
-    click.echo(f"Wrote {out}, a draft from {origin}. Edit it, then: dpregress schema check {out}")
+    say(f"Wrote {out}, a draft from {origin}. Edit it, then: dpregress schema check {out}")
 
 
 @schema.command("check")
@@ -75,7 +75,6 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
       dpregress schema check visits.toml --public pilot.csv
     """
     from dpregress import Schema
-    from dpregress.cli.output import print_table
     from dpregress.public import Numeric
     from dpregress.rows.inspection import stand_in
 
@@ -95,7 +94,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
     header = ["column", "read as", "bounds or levels", "a missing cell is", "design columns"]
     print_table(f"{schema_file}: {len(rows)} column(s)", header, rows)
     for remark in remarks:
-        click.echo(remark)
+        say(remark)
 
 
 def _remarks(schema: Schema, table: Path | None) -> list[str]:

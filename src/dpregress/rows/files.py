@@ -18,8 +18,8 @@ from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
 from dpregress.rows.encoding import text_of
-from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
 from dpregress.rows.failures import raise_alone, reading, told
+from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
 from dpregress.rows.readers import ArrowStream, Reader, counted, has_columns
 
 _MAGIC = b"PAR1"

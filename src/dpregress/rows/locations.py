@@ -16,7 +16,6 @@ from dpregress.errors import InvalidInput
 from dpregress.rows.failures import planning, raise_alone, unreached
 
 
-
 @dataclass(frozen=True)
 class URL:
     """A file at a URL for fsspec. As text it shows no credentials; ``address`` has them."""
