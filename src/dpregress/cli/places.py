@@ -106,9 +106,7 @@ class Place:
 
 
 @contextmanager
-def taken(
-    out: Path, names: Sequence[str] = (), *, overwrite: bool, private: bool = False, option: str = "--out"
-) -> Iterator[Place]:
+def taken(out: Path, names: Sequence[str] = (), *, overwrite: bool, private: bool = False) -> Iterator[Place]:
     """Take a place for this command alone, until it ends.
 
     Parameters
@@ -121,8 +119,6 @@ def taken(
         Whether results that are there may be replaced.
     private : bool
         Only their owner may read the files, and enter folders that are made for them.
-    option : str
-        What a message calls the place.
 
     Raises
     ------
@@ -131,15 +127,15 @@ def taken(
     """
     made: list[Path] = []
     try:
-        with _refused(out, option):
+        with _refused(out):
             target = Path(os.path.realpath(out))  # of a/b/../c only a/c is made
             home = _home(target, bool(names))
             made = _make(home, mode=0o700 if private else 0o777)
-        with _locked(home / f".{target.name}.dpregress", out, option) as staging:
+        with _locked(home / f".{target.name}.dpregress", out) as staging:
             place = Place(target, tuple(names) or (target.name,), staging, not names, private)
-            with _refused(out, option):
+            with _refused(out):
                 place.restore()
-                _check(place, out, option, overwrite=overwrite)
+                _check(place, out, overwrite=overwrite)
             yield place
     finally:
         with suppress(OSError):  # what is not empty stays
@@ -154,13 +150,13 @@ def write_one(path: Path, text: str, *, private: bool = False) -> None:
 
 
 @contextmanager
-def _refused(out: Path, option: str) -> Iterator[None]:
+def _refused(out: Path) -> Iterator[None]:
     try:
         yield
     except InvalidInput:
         raise
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot write to {shown(out)}: {reason(error)}; choose another {option}") from error
+        raise InvalidInput(f"cannot write to {shown(out)}: {reason(error)}; choose another --out") from error
 
 
 def _home(target: Path, folder: bool) -> Path:
@@ -170,27 +166,27 @@ def _home(target: Path, folder: bool) -> Path:
     return target.parent
 
 
-def _check(place: Place, out: Path, option: str, *, overwrite: bool) -> None:
+def _check(place: Place, out: Path, *, overwrite: bool) -> None:
     """Refuse what would be lost, or cannot be replaced."""
     if not place.single and place.target.exists() and not place.target.is_dir():
-        raise InvalidInput(f"{option} {shown(out)} is a file: name a folder")
+        raise InvalidInput(f"--out {shown(out)} is a file: name a folder")
     for name in place.names:
         path, called = (place.target, out) if place.single else (place.target / name, out / name)
         if path.is_dir():
-            raise InvalidInput(f"{shown(called)} is a folder: choose another {option}")
+            raise InvalidInput(f"{shown(called)} is a folder: choose another --out")
         if (path.exists() or path.is_symlink()) and not overwrite:
-            raise InvalidInput(f"{shown(called)} is there already: choose another {option}, or add --overwrite")
+            raise InvalidInput(f"{shown(called)} is there already: choose another --out, or add --overwrite")
     if place.target.is_dir() and not os.access(place.target, os.W_OK | os.X_OK):
-        raise InvalidInput(f"cannot write to {shown(out)}: Permission denied; choose another {option}")
+        raise InvalidInput(f"cannot write to {shown(out)}: Permission denied; choose another --out")
 
 
 @contextmanager
-def _locked(staging: Path, out: Path, option: str) -> Iterator[Path]:
+def _locked(staging: Path, out: Path) -> Iterator[Path]:
     """The staging folder, locked until it is removed; a command that finds it locked is refused."""
-    with _refused(out, option):
+    with _refused(out):
         handle = _lock(staging)
         if handle is None:
-            raise InvalidInput(f"another command is writing to {shown(out)}: wait for it, or choose another {option}")
+            raise InvalidInput(f"another command is writing to {shown(out)}: wait for it, or choose another --out")
     try:
         yield staging
     finally:

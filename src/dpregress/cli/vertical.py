@@ -214,13 +214,9 @@ def release(
     order = row_order(people, pseudonyms)
     rows = in_order(mock_rows(agreed, party) if mock else _design(terms, data), order)
     check = order_check(people, key, pseudonyms, order)
-    with (
-        taken(kept, overwrite=False, private=True, option="--keys") as safe,
-        taken(out / name, overwrite=True) as place,
-    ):
-        text = make_release(agreed, party, identity, people, rows, check, ledger)
-        safe.write(text)
-        place.write(text)
+    text = make_release(agreed, party, identity, people, rows, check, ledger)
+    write_one(kept, text, private=True)
+    write_one(out / name, text)
     spent = (
         "Invented rows: nothing charged." if mock else f"Charged epsilon = {terms.budget.epsilon0:g} to {ledger_file}."
     )

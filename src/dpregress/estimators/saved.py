@@ -61,6 +61,10 @@ class SavedModel:
         InvalidInput
             When a column of the model is missing.
         """
+        with np.errstate(all="ignore"):  # a row beyond float64 has the prediction inf or nan
+            return self._predicted(data, schema)
+
+    def _predicted(self, data: str | Path, schema: Schema | None) -> pa.Table:
         target = self.coefficients.target
         x = self._x(data, schema) if self.formula is None else self._computed(data, self.formula, schema)
         predictor = self.coefficients.predict(x)

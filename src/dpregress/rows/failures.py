@@ -16,7 +16,8 @@ from dpregress.errors import DPRegressError, InvalidInput, SourceError
 
 #: What engines say of a name or a word in a query; it is repeated where the query has that word.
 _NAMED = re.compile(
-    r"(?:no such (?:column|table|function|module): |ambiguous column name: |[Tt]able with name |Referenced (?:column|table) "
+    r"(?:no such (?:column|table|function|module): |ambiguous column name: |[Tt]able with name "
+    r"|Referenced (?:column|table) "
     r"|[Ff]unction with name |column |relation |function |syntax error at or near |near )"
     r"(?P<quote>[\"']?)(?P<word>[\w.]+)(?P=quote)"
     r"(?: does not exist| not found|: syntax error)?"
