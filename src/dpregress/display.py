@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 _MASK = "***"
-#: ``scheme://``, also as ``scheme:/``, which is what a path makes of it.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/{1,3}")
+#: ``scheme://``, also with fewer slashes: a path makes one of two, and people forget them.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")
 #: URLs may be chained, as in ``zip://rows.csv::https://host/rows.zip``.
-_CHAINED = re.compile(rf"::(?={_SCHEME.pattern})")
+_CHAINED = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.\-]+://)")
 _VALUE = re.compile(r"([?&;])([\w.~\-]+)=[^?&;#]*")
 _HOST = re.compile(r"[\w.~%\-]*(:\d*)?|\[[0-9A-Fa-f:.%]*\](:\d*)?")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpregress.cli.output import print_table, say
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def check(
         response = _response(table, target, schema, family, named)
         found.append(response)
         rows.append([*_cells(response), "weight 0"])
-    print_table(f"{data}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
+    print_table(f"{shown(data)}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
     mapped = sum(sum(column.counts[:4]) for column in found)
     impossible = sum(column.impossible for column in found)
     if impossible:

@@ -10,9 +10,13 @@ import click
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
+from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
 
 _FILES = ("model.json", "privacy.json", "report.html")
+_SELECTED = (
+    "Caution: the query selects rows ({}), and their exact number is published. If it depends on private cells, keep "
+    "every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
+)
 _PATH = click.Path(path_type=Path)
 
 
@@ -102,7 +106,7 @@ def fit(
       dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
-    from dpregress import ApproxDP
+    from dpregress import ApproxDP, SQLQuery
     from dpregress.cli.tables import (
         choose_features,
         load_formula_public,
@@ -143,7 +147,10 @@ def fit(
         random_state=seed,
     )
     with taken(out, _FILES, overwrite=overwrite) as place, warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
+        for said in SeededNoiseWarning, SelectedRowsWarning:  # in words of this command, here and below
+            warnings.simplefilter("ignore", said)
+        if isinstance(source, SQLQuery) and source.selects:
+            say(_SELECTED.format(source.selects))
         model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)

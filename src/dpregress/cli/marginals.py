@@ -11,6 +11,8 @@ from dpregress.cli.output import csv_of, number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 
+#: Synthetic rows are made in memory, a few bytes for each cell.
+_MOST_CELLS = 10**8
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
 _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
@@ -173,6 +175,9 @@ def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -
     if out.suffix.lower() in (".parquet", ".pq"):
         raise InvalidInput(f"synthetic rows are written as CSV: call it {out.with_suffix('.csv')}")
     released, _ = load_marginals(file)
+    cells = rows * len(released.domain.attributes)
+    if cells > _MOST_CELLS:
+        raise InvalidInput(f"{rows:,} rows are {cells:,} cells, more than {_MOST_CELLS:,}: sample fewer")
     with taken(out, overwrite=overwrite) as place:
         codes = released.mixture.sample(rows, sampling_generator(seed))
         place.write(csv_of(decoded(released.domain, codes)))

@@ -48,14 +48,15 @@ def csv_of(table: pa.Table) -> str:
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    columns = [
-        pa.array([None if cell is None else no_formula(cell) for cell in column.to_pylist()], pa.large_string())
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        else column
-        for column in table.columns
-    ]
+    def harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return column
+        coded = column.combine_chunks().dictionary_encode()
+        return pa.array(map(no_formula, coded.dictionary.to_pylist()), pa.large_string()).take(coded.indices)
+
+    names = [no_formula(name) for name in table.schema.names]
     sink = pa.BufferOutputStream()
-    pacsv.write_csv(pa.table(columns, names=[no_formula(name) for name in table.schema.names]), sink)
+    pacsv.write_csv(pa.table([harmless(column) for column in table.columns], names=names), sink)
     return str(sink.getvalue().to_pybytes().decode())
 
 

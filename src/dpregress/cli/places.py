@@ -222,9 +222,10 @@ def _lock(staging: Path) -> int | None:
 
 
 def _emptied(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.name != _LOCK:
-            shutil.rmtree(path)
+    """Remove what is staged. That new files are ready stays known until the old ones are gone."""
+    for name in (_OLD, _NEW, _READY):
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
 
 
 def _exchanged(one: Path, other: Path) -> bool:

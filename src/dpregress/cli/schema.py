@@ -9,6 +9,7 @@ import click
 
 from dpregress.cli.output import print_table, say
 from dpregress.cli.places import taken
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
 
     declared = Schema.from_toml(schema_file)
     if not declared.columns:
-        raise InvalidInput(f"{schema_file} declares no column: write a table such as [age] with lower and upper")
+        raise InvalidInput(f"{shown(schema_file)} declares no column: write a table such as [age] with lower and upper")
     remarks = _remarks(declared, table)
     rows = []
     for name, column in declared.columns.items():
@@ -92,7 +93,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
         kind = "number" if isinstance(column, Numeric) else "level"
         rows.append([name, kind, values, stand_in(column), _shortened(column.design(name))])
     header = ["column", "read as", "bounds or levels", "a missing cell is", "design columns"]
-    print_table(f"{schema_file}: {len(rows)} column(s)", header, rows)
+    print_table(f"{shown(schema_file)}: {len(rows)} column(s)", header, rows)
     for remark in remarks:
         say(remark)
 
@@ -117,11 +118,11 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
         lacking = [name for name in names if name not in schema.columns and name not in designs]
         absent = [name for name, column in schema.columns.items() if not {name, *column.design(name)} & set(names)]
         if lacking:
-            remarks.append(f"Columns of {table} that the schema lacks (read as numbers): {_shortened(lacking)}.")
+            remarks.append(f"Columns of {shown(table)} that the schema lacks (read as numbers): {_shortened(lacking)}.")
         if absent:
-            remarks.append(f"Columns of the schema that {table} lacks: {_shortened(absent)}.")
+            remarks.append(f"Columns of the schema that {shown(table)} lacks: {_shortened(absent)}.")
         if not lacking and not absent:
-            remarks.append(f"The schema and {table} have the same columns.")
+            remarks.append(f"The schema and {shown(table)} have the same columns.")
     return remarks
 
 

@@ -378,13 +378,15 @@ def _design(terms, data: Path | None):  # type: ignore[no-untyped-def]
 
 
 def _levels(text: str) -> tuple[float, float]:
+    from dpregress.public import Numeric
+
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError as error:
         raise InvalidInput(f"--levels takes two numbers, as 0,1, not {text!r}") from error
     if not lower < upper:
         raise InvalidInput("--levels takes the lower value first")
-    return lower, upper
+    return Numeric(lower, upper).bounds or (lower, upper)  # which refuses what cannot be computed with
 
 
 def _say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]

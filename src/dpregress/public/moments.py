@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases import Matrix, Vector
@@ -221,7 +222,7 @@ class PublicMoments:
                 raise InvalidInput("a name is no text: write it in quotes")
             return cls.from_matrix(record["second_moment"], n=record["n"], mean=record["mean"], names=names)
         except (OSError, *MALFORMED) as error:
-            raise InvalidInput(f"{path} is not a file of public moments: {reason(error)}") from error
+            raise InvalidInput(f"{shown(path)} is not a file of public moments: {reason(error)}") from error
 
 
 def _matrix(V: ArrayLike) -> Matrix:

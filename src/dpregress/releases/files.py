@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases.frame import Frame
@@ -155,14 +156,14 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
     try:
         record = parsed(path.read_text(encoding="utf-8"))
         if record["format"] != _FORMAT:
-            raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
+            raise InvalidInput(f"{shown(path)} is of format {record['format']!r}, not {_FORMAT!r}")
         return read(record)
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from error
+        raise InvalidInput(f"{shown(path)}: {error}") from error
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {reason(error)}; give the model.json of a fit") from error
+        raise InvalidInput(f"{shown(path)} cannot be read: {reason(error)}; give the model.json of a fit") from error
     except MALFORMED as error:
-        raise InvalidInput(f"{path} is not a model file: {reason(error)}") from error
+        raise InvalidInput(f"{shown(path)} is not a model file: {reason(error)}") from error
 
 
 def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import Composed, PrivacyStatement, Relation, decode
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases.domain import Domain
@@ -64,7 +65,7 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
             _unpacked(record["level_error"], (domain.levels,)),
         )
     except (OSError, *MALFORMED) as error:
-        raise InvalidInput(f"{path} is not a file of marginals: {reason(error)}") from error
+        raise InvalidInput(f"{shown(path)} is not a file of marginals: {reason(error)}") from error
     return marginals, privacy
 
 

@@ -25,6 +25,13 @@ from dpregress.rows.failures import planning, raise_alone, reading, unreached
 from dpregress.rows.readers import DuckDBReader, Reader, quoted
 
 _URL = re.compile(r"[A-Za-z][\w+.\-]*://[^\s'\"]+")
+#: Texts, quoted names and comments, in which no word is one of SQL.
+_ASIDE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+#: What gives more or fewer rows than a table has.
+_SELECTS = re.compile(
+    r"\b(?:WHERE|HAVING|QUALIFY|JOIN|DISTINCT|GROUP\s+BY|INTERSECT|EXCEPT|UNION|UNNEST|PIVOT|UNPIVOT)\b",
+    re.IGNORECASE,
+)
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
 
 
@@ -65,6 +72,15 @@ class SQLQuery:
     @property
     def _scheme(self) -> str:
         return self.url.partition("://")[0]
+
+    @property
+    def selects(self) -> str | None:
+        """What in the query makes the number of its rows depend on what the rows hold, such as WHERE; None if nothing.
+
+        It goes by the words of the query alone, whatever the tables hold.
+        """
+        found = _SELECTS.search(_ASIDE.sub(" ", self.query))
+        return None if found is None else " ".join(found.group().upper().split())
 
     def open(self) -> Reader:
         """Connect and plan the query; InvalidInput where that fails, before any row is read."""
