@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from dpregress.errors import InvalidInput
@@ -12,16 +13,22 @@ from dpregress.errors import InvalidInput
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
+_SURROGATE = re.compile(r"\\u[dD][89A-Fa-f]")
+
+
 def parsed(text: str) -> Any:
     """The value of a JSON text whose numbers can all be computed with.
 
     Raises
     ------
     InvalidInput
-        For text that is no JSON or is nested too deeply, and for a number beyond float64, infinite or none.
+        For text that is no JSON or is nested too deeply, a number beyond float64, infinite or none, and half a character.
     """
     try:
-        return json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
+        found = json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
+        if _SURROGATE.search(text):
+            json.dumps(found, ensure_ascii=False).encode()  # refuses half a character, which no file can hold
+        return found
     except RecursionError as error:
         raise InvalidInput("it is nested too deeply") from error
     except InvalidInput:
