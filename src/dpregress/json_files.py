@@ -22,7 +22,7 @@ def parsed(text: str) -> Any:
     Raises
     ------
     InvalidInput
-        For text that is no JSON or is nested too deeply, a number beyond float64, infinite or none, and half a character.
+        For text that is no JSON or is nested too deeply, for a number that float64 has not, and for half a character.
     """
     try:
         found = json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
