@@ -76,6 +76,10 @@ class SeededNoiseWarning(UserWarning):
     """The noise came from a seed: whoever knows it can subtract the noise. For tests and simulations only."""
 
 
+class SelectedRowsWarning(UserWarning):
+    """A query selects rows, and the number that it selects is published exactly: it may tell of private cells."""
+
+
 class NoScaleWarning(UserWarning):
     """Released moments fit no coefficients of the model: a stated rule chose the nearest. It tells of noise only."""
 

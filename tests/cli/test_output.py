@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpregress import __version__
-from dpregress.cli.output import write_all
+from dpregress.cli.places import write_one
 from dpregress.errors import OutputError
 
 
@@ -22,9 +22,9 @@ def test_a_failed_write_leaves_no_folder_that_it_made(tmp_path: Path, monkeypatc
         patched.setattr(Path, "write_text", refuse)
         for folder in (tmp_path / "new" / "inner", tmp_path / "there"):
             with pytest.raises(OutputError, match="No space left"):
-                write_all(folder, {"a.json": "{}"})
+                write_one(folder / "a.json", "{}")
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
-    write_all(tmp_path / "new" / "inner", {"a.json": "{}"})
+    write_one(tmp_path / "new" / "inner" / "a.json", "{}")
     assert (tmp_path / "new" / "inner" / "a.json").read_text() == "{}"
 
 

@@ -14,8 +14,19 @@ import dpregress
 
 SOURCE = Path(dpregress.__file__).parent
 
-_LEFT = ("errors", "accounting", "releases", "public", "rows", "queries", "mechanisms", "trust")
-_RIGHT = ("errors", "accounting", "releases", "public", "queries")
+_LEFT = (
+    "display",
+    "errors",
+    "json_files",
+    "accounting",
+    "releases",
+    "public",
+    "rows",
+    "queries",
+    "mechanisms",
+    "trust",
+)
+_RIGHT = ("display", "errors", "json_files", "accounting", "releases", "public", "queries")
 _METHODS = (*_LEFT, "solvers", "inference")
 _ABOVE = (*_METHODS, "papers", "baselines", "estimators")
 _TOP = ("collector", "parties", "datasets", "reports", "experiments")

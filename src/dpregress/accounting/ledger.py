@@ -19,6 +19,7 @@ from dpregress.accounting.names import check_name, check_note
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError
+from dpregress.json_files import MALFORMED
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
 _VERSION = 2
@@ -54,6 +55,10 @@ class Charge:
     charged: str
     seeded: bool | None = False
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.note, str) and isinstance(self.charged, str)):
+            raise InvalidInput("a charge is noted in text")
+
 
 @dataclass(frozen=True)
 class Account:
@@ -65,6 +70,8 @@ class Account:
     unit: str
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.dataset, str) and isinstance(self.unit, str)):
+            raise InvalidInput("a data set and a unit are named in text")
         if not isinstance(self.budget, Event):
             raise InvalidInput(
                 f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not a {type(self.budget).__name__}"
@@ -404,7 +411,7 @@ def _transaction(
             connection.close()  # an open transaction is rolled back
     except (sqlite3.Error, OSError, UnicodeError) as error:
         raise LedgerError(f"cannot use {shown} as a ledger: {error}") from error
-    except ValueError as error:  # a row that is not what this program writes
+    except MALFORMED as error:  # a row that is not what this program writes
         raise LedgerError(f"{shown} is damaged: {error}") from error
 
 

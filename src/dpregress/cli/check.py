@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.cli.output import print_table, say
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ def check(
       dpregress check visits.csv --schema visits.toml
       dpregress check visits.csv --target smoker --family binomial --classes no,yes
     """
-    from dpregress.cli.output import print_table
     from dpregress.cli.tables import load_schema, split_classes, split_names
     from dpregress.rows.files import read
     from dpregress.rows.inspection import inspect
@@ -61,17 +62,15 @@ def check(
         response = _response(table, target, schema, family, named)
         found.append(response)
         rows.append([*_cells(response), "weight 0"])
-    print_table(f"{data}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
+    print_table(f"{shown(data)}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
     mapped = sum(sum(column.counts[:4]) for column in found)
     impossible = sum(column.impossible for column in found)
     if impossible:
-        click.echo(
-            f"{impossible} response(s) are none that the family {family} can have; a fit takes them as they are."
-        )
+        say(f"{impossible} response(s) are none that the family {family} can have; a fit takes them as they are.")
     elif mapped == 0:
-        click.echo("Every cell is usable as it is.")
+        say("Every cell is usable as it is.")
     if mapped:
-        click.echo(
+        say(
             f"{mapped} cell(s) would be mapped, features as the last column says; "
             "a row without a usable response gets weight 0."
         )

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.cli.output import number, print_table, say
+from dpregress.cli.places import taken
+
 if TYPE_CHECKING:
     from dpregress.reports import Fitted
 
@@ -38,32 +41,33 @@ def rand_health(out: Path, overwrite: bool) -> None:
     """
     from dpregress import __version__
     from dpregress.accounting import together
-    from dpregress.cli.output import check_out, number, print_table, write_all
     from dpregress.estimators._progress import progress_bar
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
 
-    check_out(out, ["report.html"], overwrite=overwrite)
-    with progress_bar("reading private rows") as progress:
+    software = f"dpregress {__version__}"
+    with (
+        taken(out / "report.html", overwrite=overwrite) as place,
+        progress_bar("reading private rows") as progress,
+    ):
         fits = demo.run(progress)
-    click.echo("\n".join(demo.NOTES) + "\n")
+        place.write(fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES))
+    for note in (*demo.NOTES, ""):
+        say(note)
     for fit in fits:
         _print_fit(fit)
 
     one, every = fits[0].privacy, together([fit.privacy for fit in fits])
     rows = [[str(k), number(mu), number(epsilon)] for k, mu, epsilon in words.group_rows(one)]
     print_table("One of the models, for a person with k records", ["k", "mu", "epsilon at delta 1e-06"], rows)
-    click.echo(f"Spent by each model: {words.total(one)}.")
-    click.echo(f"Spent by all {len(fits)} together: {words.total(every)}.")
-    click.echo("The spending is not recorded (no ledger), and the non-private columns are for this demonstration only.")
+    say(f"Spent by each model: {words.total(one)}.")
+    say(f"Spent by all {len(fits)} together: {words.total(every)}.")
+    say("The spending is not recorded (no ledger), and the non-private columns are for this demonstration only.")
 
-    software = f"dpregress {__version__}"
-    write_all(out, {"report.html": fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES)})
-    click.echo(f"Wrote {out / 'report.html'}.")
+    say(f"Wrote {out / 'report.html'}.")
 
 
 def _print_fit(fit: Fitted) -> None:
-    from dpregress.cli.output import number, print_table
     from dpregress.releases import Coefficients
 
     found, other = fit.coefficients, fit.comparison

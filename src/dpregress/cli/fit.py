@@ -7,9 +7,16 @@ from pathlib import Path
 
 import click
 
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
+from dpregress.cli.output import number, print_table, say
+from dpregress.cli.places import taken
+from dpregress.display import shown
+from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
 
 _FILES = ("model.json", "privacy.json", "report.html")
+_SELECTED = (
+    "Caution: the query selects rows ({}), and their exact number is published. If it depends on private cells, keep "
+    "every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
+)
 _PATH = click.Path(path_type=Path)
 
 
@@ -99,8 +106,7 @@ def fit(
       dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
-    from dpregress import ApproxDP
-    from dpregress.cli.output import check_out, write_all
+    from dpregress import ApproxDP, SQLQuery
     from dpregress.cli.tables import (
         choose_features,
         load_formula_public,
@@ -131,7 +137,6 @@ def fit(
         if public_rows is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes, exposure)
-    check_out(out, _FILES, overwrite=overwrite)
     model.set_params(
         privacy=budget,
         public=public,
@@ -141,10 +146,13 @@ def fit(
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeededNoiseWarning)  # said in the table's own words below
+    with taken(out, _FILES, overwrite=overwrite) as place, warnings.catch_warnings():
+        for said in SeededNoiseWarning, SelectedRowsWarning:  # in words of this command, here and below
+            warnings.simplefilter("ignore", said)
+        if isinstance(source, SQLQuery) and source.selects:
+            say(_SELECTED.format(source.selects))
         model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
-    write_all(out, _texts(model, Path(data[0]).name if data else "a query"))
+        place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
 
@@ -197,7 +205,8 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
-def _texts(model, table: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
+def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
+    """Those of model.json, privacy.json and report.html."""
     from dpregress import __version__
     from dpregress.releases.files import model_text, privacy_text
     from dpregress.reports import Fitted, fit_page
@@ -216,16 +225,11 @@ def _texts(model, table: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
         response=model.response_model,
         formula=model.written_formula,
     )
-    return {
-        "model.json": text,
-        "privacy.json": privacy_text(model.privacy_, software=software),
-        "report.html": page,
-    }
+    return text, privacy_text(model.privacy_, software=software), page
 
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
-    from dpregress.cli.output import number, print_table
     from dpregress.reports import words
 
     found = model.coefficients_
@@ -235,15 +239,15 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
             rows.append([name, *(number(value) for value in values)])
         what = f"{found.target} = {title}" if title else found.target
         print_table(f"{what}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
-    click.echo(f"Spent: {words.total(model.privacy_)}.")
+    say(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
-        click.echo("The spending is not recorded: without --ledger nothing adds up the fits on these people.")
+        say("The spending is not recorded: without --ledger nothing adds up the fits on these people.")
     else:
-        click.echo(f"Recorded in {model.privacy_.recorded}.")
+        say(f"Recorded in {model.privacy_.recorded}.")
     if model.privacy_.seeded:
-        click.echo("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
+        say("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
-        click.echo(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
+        say(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
     if left_out:
-        click.echo(f"{left_out} public row(s) with missing cells were left out.")
-    click.echo(f"Wrote {', '.join(_FILES)} in {out}.")
+        say(f"{left_out} public row(s) with missing cells were left out.")
+    say(f"Wrote {', '.join(_FILES)} in {out}.")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.output import print_table, say
+
 _PATH = click.Path(path_type=Path)
 #: What a charge bought: seeded noise protects nobody who knows the seed.
 _SEEDED = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
@@ -46,7 +48,7 @@ def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str, neigh
     relation = Relation.REPLACE_ONE if neighbours == "replace" else Relation.ADD_REMOVE
     opened = SQLiteLedger.create(file, dataset, ApproxDP(epsilon, delta), unit=unit, relation=relation)
     account = opened.account
-    click.echo(
+    say(
         f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "
         f"for {account.relation.value} {account.unit}."
     )
@@ -64,7 +66,6 @@ def show(file: Path, dataset: str | None) -> None:
     """
     from dpregress import SQLiteLedger
     from dpregress.accounting.ledger import describe, describe_spent
-    from dpregress.cli.output import print_table
 
     for name in [dataset] if dataset is not None else SQLiteLedger.datasets(file):
         opened = SQLiteLedger(file, name)

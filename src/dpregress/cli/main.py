@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 
@@ -17,6 +18,7 @@ from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.schema import schema
 from dpregress.cli.vertical import vertical
+from dpregress.display import plain
 from dpregress.errors import DPRegressError
 
 
@@ -41,6 +43,9 @@ for command in (fit, predict, public, schema, check, ledger, marginals, vertical
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; every refusal is one line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter shows an escape; nothing fails for it
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli.main(arguments, prog_name="dpregress", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -63,4 +68,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.encode("utf-8", "replace").decode().split())
+    return plain(" ".join(text.split()))

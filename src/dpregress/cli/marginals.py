@@ -7,8 +7,12 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.output import csv_of, number, print_table, say
+from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 
+#: Synthetic rows are made in memory, a few bytes for each cell.
+_MOST_CELLS = 10**8
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
 _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
@@ -71,7 +75,6 @@ def release(
       dpregress marginals release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out visits.json
     """
     from dpregress import SQLiteLedger, __version__
-    from dpregress.cli.output import check_out, write_all
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators._marginals import release_marginals
     from dpregress.estimators._progress import progress_bar
@@ -84,9 +87,12 @@ def release(
     schema = load_schema(schema_file)
     assert schema is not None
     domain = domain_of(schema, split_names(columns), bins=bins)
-    check_out(out.parent, [out.name], overwrite=overwrite)
     ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
-    with progress_bar("reading private rows") as progress, warnings.catch_warnings():
+    with (
+        taken(out, overwrite=overwrite) as place,
+        progress_bar("reading private rows") as progress,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
         released = release_marginals(
             data,
@@ -99,15 +105,14 @@ def release(
             random_state=seed,
             progress=progress,
         )
-    software = f"dpregress {__version__}"
-    write_all(out.parent, {out.name: marginals_text(released.marginals, released.privacy, software=software)})
-    click.echo(f"About {released.marginals.count:,.0f} records, {len(domain.pairs)} pairs of columns.")
-    click.echo(f"Spent: {words.total(released.privacy)}.")
+        place.write(marginals_text(released.marginals, released.privacy, software=f"dpregress {__version__}"))
+    say(f"About {released.marginals.count:,.0f} records, {len(domain.pairs)} pairs of columns.")
+    say(f"Spent: {words.total(released.privacy)}.")
     if released.privacy.recorded is None:
-        click.echo("The spending is not recorded: without --ledger nothing adds up the releases on these people.")
+        say("The spending is not recorded: without --ledger nothing adds up the releases on these people.")
     if released.privacy.seeded:
-        click.echo("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
-    click.echo(f"Wrote {out}.")
+        say("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
+    say(f"Wrote {out}.")
 
 
 @marginals.command("fit")
@@ -127,7 +132,6 @@ def fit(file: Path, target: str, features: str | None, family: str) -> None:
     Example:
       dpregress marginals fit visits.json --target visits --features age,smoker
     """
-    from dpregress.cli.output import number, print_table
     from dpregress.cli.tables import split_names
     from dpregress.estimators._table_fit import fit_marginals
     from dpregress.releases.marginal_files import load_marginals
@@ -148,7 +152,7 @@ def fit(file: Path, target: str, features: str | None, family: str) -> None:
         rows = [["(intercept)", *map(number, found.intercept)]]
         rows += [[name, *map(number, column)] for name, column in zip(names, found.coef.T, strict=True)]
         print_table(title, ["", *found.classes], rows)
-    click.echo(f"From the release of {privacy.describe()}: nothing more was spent.")
+    say(f"From the release of {privacy.describe()}: nothing more was spent.")
 
 
 @marginals.command("synth")
@@ -164,10 +168,6 @@ def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -
     Example:
       dpregress marginals synth visits.json --rows 1000 --out synthetic.csv
     """
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    from dpregress.cli.output import check_out, write_all
     from dpregress.mechanisms import sampling_generator
     from dpregress.releases.marginal_files import load_marginals
     from dpregress.rows.codes import decoded
@@ -176,15 +176,13 @@ def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -
     if out.suffix.lower() in (".parquet", ".pq"):
         raise InvalidInput(f"synthetic rows are written as CSV: call it {out.with_suffix('.csv')}")
     released, _ = load_marginals(file)
-    check_out(out.parent, [out.name], overwrite=overwrite)
     columns = released.domain.attributes
     longest = sum(max(len(level.encode()) for level in column.levels) + 1 for column in columns)
     check_sample_fits(rows, len(columns), longest)
-    codes = released.mixture.sample(rows, sampling_generator(seed))
-    sink = pa.BufferOutputStream()
-    pacsv.write_csv(decoded(released.domain, codes), sink)
-    write_all(out.parent, {out.name: sink.getvalue().to_pybytes().decode()})
-    click.echo(f"Wrote {rows:,} synthetic rows to {out}.")
+    with taken(out, overwrite=overwrite) as place:
+        codes = released.mixture.sample(rows, sampling_generator(seed))
+        place.write(csv_of(decoded(released.domain, codes)))
+    say(f"Wrote {rows:,} synthetic rows to {out}.")
 
 
 @marginals.command("report")
@@ -199,12 +197,10 @@ def report(file: Path, out: Path, overwrite: bool) -> None:
       dpregress marginals report visits.json --out visits.html
     """
     from dpregress import __version__
-    from dpregress.cli.output import check_out, write_all
     from dpregress.releases.marginal_files import load_marginals
     from dpregress.reports.marginals import marginals_page
 
     released, privacy = load_marginals(file)
-    check_out(out.parent, [out.name], overwrite=overwrite)
-    software = f"dpregress {__version__}"
-    write_all(out.parent, {out.name: marginals_page(file.name, released, privacy, software=software)})
-    click.echo(f"Wrote {out}.")
+    with taken(out, overwrite=overwrite) as place:
+        place.write(marginals_page(file.name, released, privacy, software=f"dpregress {__version__}"))
+    say(f"Wrote {out}.")

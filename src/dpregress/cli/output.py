@@ -1,13 +1,21 @@
-"""What commands share: tables on the terminal, delayed progress, files that appear whole or not at all."""
+"""What commands share: tables and lines on the terminal, tables as CSV."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dpregress.errors import InvalidInput, OutputError, reason
+import click
+
+from dpregress.display import plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What begins a formula in some spreadsheet, also in its full-width form, or hides such a beginning.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -16,11 +24,11 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = Table(title=plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for position, name in enumerate(header):
-        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+        table.add_column(plain(name), justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(plain, row))
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(table)
 
@@ -30,65 +38,31 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def check_out(folder: Path, names: Sequence[str], *, overwrite: bool) -> None:
-    """Refuse, before anything is charged, a folder that cannot be written to or whose files would be lost."""
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"--out {folder} is a file: name a folder")
-        for name in names:
-            if (folder / name).is_dir():
-                raise InvalidInput(f"{folder / name} is a folder: choose another --out")
-            if (folder / name).exists() and not overwrite:
-                raise InvalidInput(f"{folder / name} is there already: choose another --out, or add --overwrite")
-        made = _make(folder)
-        try:
-            with tempfile.TemporaryDirectory(prefix=".dpregress-", dir=folder):
-                pass
-        finally:
-            for parent in made:
-                parent.rmdir()
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"cannot write to {folder}: {reason(error)}; choose another --out") from error
+def say(text: str) -> None:
+    """A line on the terminal, in which no name from a file is obeyed as a command of the terminal."""
+    click.echo(plain(text))
 
 
-def write_all(folder: Path, texts: Mapping[str, str], *, private: bool = False) -> None:
-    """Write every file beside its place first, then move all into place.
+def csv_of(table: pa.Table) -> str:
+    """A table as CSV, in which no text from a file is a formula to a spreadsheet."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
 
-    Private files are their owner's alone, and so is a folder that is made for them.
+    def harmless(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return column
+        coded = column.combine_chunks().dictionary_encode()
+        return pa.array(map(no_formula, coded.dictionary.to_pylist()), pa.large_string()).take(coded.indices)
 
-    Raises
-    ------
-    OutputError
-        When the disk refuses; no file of these is half-written then, and no empty folder stays.
+    names = [no_formula(name) for name in table.schema.names]
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(pa.table([harmless(column) for column in table.columns], names=names), sink)
+    return str(sink.getvalue().to_pybytes().decode())
+
+
+def no_formula(text: str) -> str:
+    """A cell of text that a spreadsheet takes as text: what could begin a formula is put behind an apostrophe.
+
+    Numbers stay as they are, negative ones too.
     """
-    made: list[Path] = []
-    try:
-        made = _make(folder, mode=0o700 if private else 0o777)
-        with tempfile.TemporaryDirectory(prefix=".dpregress-", dir=folder) as staging:
-            for name, text in texts.items():
-                (Path(staging) / name).touch(mode=0o600 if private else 0o666)
-                (Path(staging) / name).write_text(text, encoding="utf-8", errors="replace")
-            for name in texts:
-                (Path(staging) / name).replace(folder / name)
-        made = []
-    except (OSError, ValueError) as error:
-        raise OutputError(
-            f"cannot write to {folder}: {reason(error)}; if a budget was charged, it stays charged"
-        ) from error
-    finally:
-        with suppress(OSError):  # what is not empty stays
-            for parent in made:
-                parent.rmdir()
-
-
-def _make(folder: Path, *, mode: int = 0o777) -> list[Path]:
-    """Make a folder and its parents; those that were made, innermost first."""
-    missing = []
-    at = folder
-    while not at.exists():
-        missing.append(at)
-        at = at.parent
-    folder.mkdir(mode=mode, parents=True, exist_ok=True)
-    return missing
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text

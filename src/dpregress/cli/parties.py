@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
+from dpregress.cli.output import say
 from dpregress.errors import InvalidInput
 
 SIGNATURE = "{}.signature.json"
@@ -31,7 +30,7 @@ def say_keys(agreed) -> None:  # type: ignore[no-untyped-def]
 
     for terms in agreed.plan.parties:
         known = "named in the plan" if terms.key else f"not in the plan: compare it with {terms.name}'s own"
-        click.echo(f"Key of {terms.name}: {fingerprint(agreed.public_keys[terms.name])} ({known})")
+        say(f"Key of {terms.name}: {fingerprint(agreed.public_keys[terms.name])} ({known})")
 
 
 def read_pseudonyms(agreed, party: str, data: Path | None, key: bytes, mock: bool):  # type: ignore[no-untyped-def]
@@ -57,17 +56,19 @@ def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
 
 
 def read_levels(text: str) -> tuple[float, float]:
+    from dpregress.public import Numeric
+
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError as error:
         raise InvalidInput(f"--levels takes two numbers, as 0,1, not {text!r}") from error
     if not lower < upper:
         raise InvalidInput("--levels takes the lower value first")
-    return lower, upper
+    return Numeric(lower, upper).bounds or (lower, upper)  # which refuses what cannot be computed with
 
 
 def say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
-    click.echo(
+    say(
         f"A person is in every party's release: over all of them mu = {person.mu:.4g}, "
         f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
     )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dpregress.errors import InvalidInput
+from dpregress.cli.output import csv_of, say
+from dpregress.cli.places import taken
 
 _PATH = click.Path(path_type=Path)
 
@@ -33,17 +34,10 @@ def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwr
     Example:
       dpregress predict cost-model new-claims.csv -o predicted.csv
     """
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    from dpregress.cli.output import write_all
     from dpregress.cli.tables import load_schema
     from dpregress.estimators.saved import SavedModel
 
-    if out.exists() and not overwrite:
-        raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
-    predicted = SavedModel.load(model).predict_file(data, load_schema(schema_file))
-    buffer = pa.BufferOutputStream()
-    pacsv.write_csv(predicted, buffer)
-    write_all(out.parent, {out.name: buffer.getvalue().to_pybytes().decode()})
-    click.echo(f"Wrote {predicted.num_rows:,} predictions to {out}.")
+    with taken(out, overwrite=overwrite) as place:
+        predicted = SavedModel.load(model).predict_file(data, load_schema(schema_file))
+        place.write(csv_of(predicted))
+    say(f"Wrote {predicted.num_rows:,} predictions to {out}.")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dpregress.errors import InvalidInput
+from dpregress.cli.output import number, print_table, say
+from dpregress.cli.places import taken
 
 _PATH = click.Path(path_type=Path)
 
@@ -27,15 +28,13 @@ def public(rows: Path, out: Path, features: str | None, schema_file: Path | None
     Example:
       dpregress public pilot.csv -o moments.json
     """
-    from dpregress.cli.output import number, print_table, write_all
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators._public import moments_of
     from dpregress.rows.files import names_of
 
-    if out.exists() and not overwrite:
-        raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
-    moments, left_out = moments_of(rows, split_names(features) or names_of(rows), None, load_schema(schema_file))
-    write_all(out.parent, {out.name: moments.text()})
+    with taken(out, overwrite=overwrite) as place:
+        moments, left_out = moments_of(rows, split_names(features) or names_of(rows), None, load_schema(schema_file))
+        place.write(moments.text())
     assert moments.mean is not None
     table = [
         [name, number(mean), number(max(second - mean**2, 0) ** 0.5)]
@@ -43,5 +42,5 @@ def public(rows: Path, out: Path, features: str | None, schema_file: Path | None
     ]
     print_table(f"{moments.n:,} public rows", ["column", "mean", "std. deviation"], table)
     if left_out:
-        click.echo(f"{left_out} row(s) with missing cells were left out.")
-    click.echo(f"Wrote {out}.")
+        say(f"{left_out} row(s) with missing cells were left out.")
+    say(f"Wrote {out}.")

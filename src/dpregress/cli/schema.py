@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.cli.output import print_table, say
+from dpregress.cli.places import taken
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,22 +49,20 @@ def init(source: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
     Example:
       dpregress schema init pilot.csv --out visits.toml
     """
-    from dpregress.cli.output import write_all
     from dpregress.rows import drafting
     from dpregress.rows.files import names_of, read
 
-    if out.exists() and not overwrite:
-        raise InvalidInput(f"{out} is there already: choose another name, or add --overwrite")
-    if read_as is None and source.suffix.lower() != ".json":
-        read_as = "dictionary" if drafting.is_dictionary(names_of(source)) else "rows"
-    if read_as in ("rows", "dictionary"):
-        draft = drafting.from_rows if read_as == "rows" else drafting.from_dictionary
-        text = draft(read(source), source.name)
-    else:
-        text = drafting.from_domain(source)
-    write_all(out.parent, {out.name: text})
+    with taken(out, overwrite=overwrite) as place:
+        if read_as is None and source.suffix.lower() != ".json":
+            read_as = "dictionary" if drafting.is_dictionary(names_of(source)) else "rows"
+        if read_as in ("rows", "dictionary"):
+            draft = drafting.from_rows if read_as == "rows" else drafting.from_dictionary
+            text = draft(read(source), source.name)
+        else:
+            text = drafting.from_domain(source)
+        place.write(text)
     origin = "PUBLIC rows" if read_as == "rows" else f"a {read_as or 'domain'}"
-    click.echo(f"Wrote {out}, a draft from {origin}. Edit it, then: dpregress schema check {out}")
+    say(f"Wrote {out}, a draft from {origin}. Edit it, then: dpregress schema check {out}")
 
 
 @schema.command("check")
@@ -75,13 +76,12 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
       dpregress schema check visits.toml --public pilot.csv
     """
     from dpregress import Schema
-    from dpregress.cli.output import print_table
     from dpregress.public import Numeric
     from dpregress.rows.inspection import stand_in
 
     declared = Schema.from_toml(schema_file)
     if not declared.columns:
-        raise InvalidInput(f"{schema_file} declares no column: write a table such as [age] with lower and upper")
+        raise InvalidInput(f"{shown(schema_file)} declares no column: write a table such as [age] with lower and upper")
     remarks = _remarks(declared, table)
     rows = []
     for name, column in declared.columns.items():
@@ -93,9 +93,9 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
         kind = "number" if isinstance(column, Numeric) else "level"
         rows.append([name, kind, values, stand_in(column), _shortened(column.design(name))])
     header = ["column", "read as", "bounds or levels", "a missing cell is", "design columns"]
-    print_table(f"{schema_file}: {len(rows)} column(s)", header, rows)
+    print_table(f"{shown(schema_file)}: {len(rows)} column(s)", header, rows)
     for remark in remarks:
-        click.echo(remark)
+        say(remark)
 
 
 def _remarks(schema: Schema, table: Path | None) -> list[str]:
@@ -118,11 +118,11 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
         lacking = [name for name in names if name not in schema.columns and name not in designs]
         absent = [name for name, column in schema.columns.items() if not {name, *column.design(name)} & set(names)]
         if lacking:
-            remarks.append(f"Columns of {table} that the schema lacks (read as numbers): {_shortened(lacking)}.")
+            remarks.append(f"Columns of {shown(table)} that the schema lacks (read as numbers): {_shortened(lacking)}.")
         if absent:
-            remarks.append(f"Columns of the schema that {table} lacks: {_shortened(absent)}.")
+            remarks.append(f"Columns of the schema that {shown(table)} lacks: {_shortened(absent)}.")
         if not lacking and not absent:
-            remarks.append(f"The schema and {table} have the same columns.")
+            remarks.append(f"The schema and {shown(table)} have the same columns.")
     return remarks
 
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
+from dpregress.estimators._data import check_exposure
 from dpregress.estimators._formula import formula_moments
 from dpregress.estimators._public import check_public_exposure, public_columns
 from dpregress.public import PublicMoments, Schema
@@ -71,12 +73,13 @@ def choose_features(
     chosen = list(features) if features is not None else [name for name in columns if name not in others]
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
+    check_exposure(exposure, chosen, (target,), unit)
     if not chosen:
         raise InvalidInput(f"{where} has no column beside {target!r} to regress on")
     known, needed = _known_columns(public, schema, chosen)
     unknown = [name for name in needed if name not in known]
     if unknown:
-        known_by = public if public is not None else "the schema"
+        known_by = shown(public) if public is not None else "the schema"
         raise InvalidInput(f"no column {unknown[0]!r} in {known_by}: add it there, or choose columns with --features")
     return chosen
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.output import number, print_table, say
 from dpregress.cli.parties import (
     SIGNATURE,
     read_agreement,
@@ -15,6 +16,7 @@ from dpregress.cli.parties import (
     say_keys,
     say_person,
 )
+from dpregress.cli.places import taken, write_one
 from dpregress.errors import InvalidInput, LedgerError
 
 _PATH = click.Path(path_type=Path)
@@ -78,20 +80,19 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     Example:
       dpregress vertical plan study.toml --key alignment.key --out shared
     """
-    from dpregress.cli.output import check_out, number, print_table, write_all
     from dpregress.mechanisms.randomness import shared_seed
     from dpregress.parties import plan_from_toml
     from dpregress.parties.documents import digest, text_of
     from dpregress.parties.keys import committed, read_secret, write_secret
     from dpregress.rows.memory import check_mixture_fits
 
-    check_out(out, ["plan.json"], overwrite=overwrite)
-    secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
-    made = plan_from_toml(terms, key_commitment=committed(secret))
-    check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
-    if not key_file.exists():
-        write_secret(key_file, secret)
-    write_all(out, {"plan.json": text_of(made.encode())})
+    with taken(out / "plan.json", overwrite=overwrite) as place:
+        secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
+        made = plan_from_toml(terms, key_commitment=committed(secret))
+        check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
+        if not key_file.exists():
+            write_secret(key_file, secret)
+        place.write(text_of(made.encode()))
     rows = [
         [party.name, ", ".join(party.encoder.features), number(party.budget.epsilon0), number(party.budget.delta0)]
         for party in made.parties
@@ -100,13 +101,11 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
         f"{made.study}: {made.n:,} people, mixed into {made.k:,} rows", ["party", "columns", "epsilon", "delta"], rows
     )
     useless = ": too much to be of use, so plan for more people or budget" if made.deviation >= _USELESS else ""
-    click.echo(
-        f"A correlation between two parties will have a standard deviation of about {made.deviation:.2f}{useless}."
-    )
+    say(f"A correlation between two parties will have a standard deviation of about {made.deviation:.2f}{useless}.")
     say_person(made.person, max(party.budget.delta0 for party in made.parties))
     named = {terms.name: terms.key for terms in made.parties if terms.key is not None}
-    click.echo("Keys named in the plan: " + (", ".join(f"{who} {key}" for who, key in named.items()) or "none") + ".")
-    click.echo(f"Digest {digest(made.encode())}. Wrote plan.json in {out}: every party signs it.")
+    say("Keys named in the plan: " + (", ".join(f"{who} {key}" for who, key in named.items()) or "none") + ".")
+    say(f"Digest {digest(made.encode())}. Wrote plan.json in {out}: every party signs it.")
 
 
 @vertical.command("sign")
@@ -122,7 +121,6 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
     Example:
       dpregress vertical sign shared/plan.json --party clinic --keys clinic-keys
     """
-    from dpregress.cli.output import write_all
     from dpregress.parties import load_plan, new_identity, open_identity, signature_text
     from dpregress.parties.documents import fingerprint
     from dpregress.parties.keys import has_identity
@@ -136,10 +134,10 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
     known = open_identity(keys) if has_identity(keys) else None
     check_unsigned(made, party, known, plan_file.parent / name)
     identity = known or new_identity(keys)
-    write_all(plan_file.parent, {name: signature_text(made, party, identity)})
+    write_one(plan_file.parent / name, signature_text(made, party, identity))
     signed = [terms.name for terms in made.parties if (plan_file.parent / SIGNATURE.format(terms.name)).exists()]
-    click.echo(f"{party} has signed: {name}. Signed by {', '.join(signed)} of {len(made.parties)} parties.")
-    click.echo(f"Fingerprint of {party}'s key: {fingerprint(identity.public_key)}")
+    say(f"{party} has signed: {name}. Signed by {', '.join(signed)} of {len(made.parties)} parties.")
+    say(f"Fingerprint of {party}'s key: {fingerprint(identity.public_key)}")
 
 
 @vertical.command("align")
@@ -165,7 +163,6 @@ def align(
       dpregress vertical align shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
           --key alignment.key --exchange parties-only
     """
-    from dpregress.cli.output import write_all
     from dpregress.parties import align as aligned
     from dpregress.parties import open_identity, pseudonym_file
     from dpregress.parties.align import check_key, check_not_real
@@ -180,14 +177,14 @@ def align(
     if mock:
         check_not_real(exchange / _PSEUDONYMS.format(party))
     text = pseudonym_file(agreed, party, identity, pseudonyms, mock=mock)
-    write_all(exchange, {_PSEUDONYMS.format(party): text}, private=True)
+    write_one(exchange / _PSEUDONYMS.format(party), text, private=True)
     files = {terms.name: exchange / _PSEUDONYMS.format(terms.name) for terms in agreed.plan.parties}
     waiting = [name for name, path in files.items() if not path.exists()]
     if waiting:
-        click.echo(f"Wrote {party}'s pseudonyms in {exchange}. Waiting for {', '.join(waiting)}.")
+        say(f"Wrote {party}'s pseudonyms in {exchange}. Waiting for {', '.join(waiting)}.")
         return
     found = aligned(agreed, files, key)
-    click.echo(f"All parties agree on {len(found.pseudonyms):,} people: commitment {found.commitment[:16]}.")
+    say(f"All parties agree on {len(found.pseudonyms):,} people: commitment {found.commitment[:16]}.")
     say_keys(agreed)
 
 
@@ -225,7 +222,6 @@ def release(
           --key alignment.key --exchange parties-only --ledger clinic.db --dataset clinic --out public
     """
     from dpregress import SQLiteLedger
-    from dpregress.cli.output import write_all
     from dpregress.parties import align as aligned
     from dpregress.parties import make_release, open_identity, read_release
     from dpregress.parties.align import in_order, order_check, row_order
@@ -238,8 +234,8 @@ def release(
     kept = keys / f"{agreed.digest[:16]}{'.mock' if mock else ''}.{name}"
     if kept.exists():
         read_release(agreed, kept)
-        write_all(out, {name: kept.read_text(encoding="utf-8")})
-        click.echo(f"Released before: the same file again, nothing charged. Wrote {name} in {out}.")
+        write_one(out / name, kept.read_text(encoding="utf-8"))
+        say(f"Released before: the same file again, nothing charged. Wrote {name} in {out}.")
         return
     if not mock and (ledger_file is None or dataset is None):
         raise LedgerError("real rows are released against a ledger: give --ledger and --dataset")
@@ -255,12 +251,12 @@ def release(
     rows = in_order(mock_rows(agreed, party) if mock else read_design(terms, data), order)
     check = order_check(people, key, pseudonyms, order)
     text = make_release(agreed, party, identity, people, rows, check, ledger)
-    write_all(keys, {kept.name: text}, private=True)
-    write_all(out, {name: text})
+    write_one(kept, text, private=True)
+    write_one(out / name, text)
     spent = (
         "Invented rows: nothing charged." if mock else f"Charged epsilon = {terms.budget.epsilon0:g} to {ledger_file}."
     )
-    click.echo(f"{spent} Wrote {name} in {out}; the same file stays in {keys}.")
+    say(f"{spent} Wrote {name} in {out}; the same file stays in {keys}.")
 
 
 @vertical.command("inspect")
@@ -273,7 +269,6 @@ def inspect(file: Path, plan_file: Path) -> None:
     Example:
       dpregress vertical inspect public/clinic.release.json --plan shared/plan.json
     """
-    from dpregress.cli.output import number, print_table
     from dpregress.parties import read_release
     from dpregress.releases import Isotropic
 
@@ -297,13 +292,13 @@ def inspect(file: Path, plan_file: Path) -> None:
     terms = agreed.plan.party(found.party)
     title = f"{found.party}: {', '.join(terms.encoder.features)}" + (" (INVENTED ROWS)" if found.mock else "")
     print_table(title, ["what it holds", "numbers", "noise sd"], rows)
-    click.echo("No number in it is of one person: noise was added to each. It holds no identifier and no pseudonym.")
-    click.echo(
+    say("No number in it is of one person: noise was added to each. It holds no identifier and no pseudonym.")
+    say(
         f"Budget: epsilon = {terms.budget.epsilon0:g}, delta = {terms.budget.delta0:g} "
         f"for these columns of any one person (mu = {terms.promise.mu:.4g})."
     )
     say_person(agreed.plan.person, terms.budget.delta0)
-    click.echo(f"Signed by {found.party}; agreement {agreed.digest}.")
+    say(f"Signed by {found.party}; agreement {agreed.digest}.")
     say_keys(agreed)
 
 
@@ -322,19 +317,18 @@ def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool
     Example:
       dpregress vertical join shared/plan.json public/clinic.release.json public/lab.release.json --out public
     """
-    from dpregress.cli.output import check_out, write_all
     from dpregress.parties import join_releases
     from dpregress.parties.join import joint_text
 
-    check_out(out, ["joint.json"], overwrite=overwrite)
-    agreed = read_agreement(plan_file)
-    joined = join_releases(agreed, releases)
-    write_all(out, {"joint.json": joint_text(joined)})
+    with taken(out / "joint.json", overwrite=overwrite) as place:
+        agreed = read_agreement(plan_file)
+        joined = join_releases(agreed, releases)
+        place.write(joint_text(joined))
     columns = joined.joint.moments.frame.features
     invented = " of INVENTED ROWS" if joined.mock else ""
-    click.echo(f"Joined {len(joined.parties)} releases{invented}: {', '.join(columns)}. Wrote joint.json in {out}.")
+    say(f"Joined {len(joined.parties)} releases{invented}: {', '.join(columns)}. Wrote joint.json in {out}.")
     for flag in joined.flags:
-        click.echo(f"Flag: {flag}.")
+        say(f"Flag: {flag}.")
     say_keys(agreed)
 
 
@@ -356,22 +350,23 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
       dpregress vertical fit public/joint.json --target cost --features age,dose --out cost-model
     """
     from dpregress import __version__
-    from dpregress.cli.output import check_out, number, print_table, write_all
     from dpregress.cli.tables import split_names
     from dpregress.estimators.vertical import joint_coefficients
     from dpregress.parties import load_joint
     from dpregress.releases.files import ResponseModel, model_text, privacy_text
 
     names = ("model.json", "privacy.json")
-    check_out(out, names, overwrite=overwrite)
-    joined = load_joint(joint_file)
-    others = [name for name in joined.joint.moments.frame.features if name != target]
-    ends = None if levels is None else read_levels(levels)
-    found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
-    response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()
     software = f"dpregress {__version__}"
-    texts = (model_text(found, joined.person, moments, software=software, response=response),)
-    write_all(out, dict(zip(names, (*texts, privacy_text(joined.person, software=software)), strict=True)))
+    with taken(out, names, overwrite=overwrite) as place:
+        joined = load_joint(joint_file)
+        others = [name for name in joined.joint.moments.frame.features if name != target]
+        ends = None if levels is None else read_levels(levels)
+        found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
+        response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()
+        place.write(
+            model_text(found, joined.person, moments, software=software, response=response),
+            privacy_text(joined.person, software=software),
+        )
     rows = [["(intercept)", number(found.intercept), "", ""]]
     for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
         rows.append([name, *(number(value) for value in values)])
@@ -380,11 +375,11 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     )
     print_table(title, ["", "private", "std. error", "of it privacy"], rows)
     if not found.coef.any():
-        click.echo(
+        say(
             f"No correlation with {target} stands out from the noise: every slope is shrunk to 0, and the model "
             "predicts the mean. More people or a larger budget would tell more."
         )
     for party, each in zip(joined.parties, joined.per_party, strict=True):
-        click.echo(f"{party}: {each.describe()}.")
+        say(f"{party}: {each.describe()}.")
     say_person(joined.person.promise, max(each.budget.parameters()["delta"] for each in joined.per_party))
-    click.echo(f"Wrote {' and '.join(names)} in {out}; nothing further was spent.")
+    say(f"Wrote {' and '.join(names)} in {out}; nothing further was spent.")

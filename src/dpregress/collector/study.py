@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP, Event, PureDP, decode
+from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput, reason
 from dpregress.mechanisms import IntegerGaussian, NoiseSource, UnitVector
 from dpregress.mechanisms.base import row_map_of
@@ -194,7 +195,7 @@ class Study:
         try:
             return cls.read(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"{path} cannot be read: {reason(error)}") from error
+            raise InvalidInput(f"{shown(path)} cannot be read: {reason(error)}") from error
 
     @classmethod
     def read(cls, text: str) -> Self:

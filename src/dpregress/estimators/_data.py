@@ -13,10 +13,10 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, SelectedRowsWarning
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Matrix, Vector
-from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, StreamSource, TableSource
+from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
 from dpregress.rows.encoding import text_of, to_classes, to_numbers
 from dpregress.rows.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
@@ -137,6 +137,7 @@ def encoded(source: Any, design: Design, unit: str | None) -> Source:
         found = TableSource(to_table(source, needed), design)
     else:
         reader = reader_of(source)
+        warn_of_selection(source)
         present(needed, reader.schema.names)
         found = StreamSource(reader, design)
     design.check_types(found.schema)
@@ -145,6 +146,18 @@ def encoded(source: Any, design: Design, unit: str | None) -> Source:
     if isinstance(found, StreamSource):
         found.reader.check(needed)
     return found
+
+
+def warn_of_selection(source: Any) -> None:
+    """Warn of a query that selects rows: n is taken as public, and so would be how many rows it selects."""
+    found = source.selects if isinstance(source, SQLQuery) else None
+    if found is not None:
+        warnings.warn(
+            f"the query selects rows ({found}) and their exact number is published: if that depends on private cells, "
+            "keep every row and leave the response of the others empty, as in CASE WHEN age >= 30 THEN cost END",
+            SelectedRowsWarning,
+            stacklevel=2,
+        )
 
 
 def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import check_unit, encoded, held, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
@@ -93,7 +94,7 @@ def formula_moments(
     design = whole if labelled and target in names else encoder.right
     table = read_columns(public, design.needed)
     design.check_types(table.schema)
-    where = public if isinstance(public, str | Path) else "the public rows"
+    where = shown(public) if isinstance(public, str | Path) else "the public rows"
     check_numeric(table.drop_columns([target] if design.table.classes else []), schema, where)
     return public_moments(table, design, where)
 

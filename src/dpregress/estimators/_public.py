@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.estimators._formula import check_numeric, opened, public_moments, read_columns
 from dpregress.public import Numeric, PublicMoments, Schema
@@ -40,7 +41,7 @@ def check_apart(source: Any, public: Any) -> None:
 def _files(given: Any) -> tuple[Location, ...]:
     """The files that these are; none for what is no file."""
     parts = given if isinstance(given, list | tuple) else [given]
-    return paths_of(given) if all(isinstance(part, str | Path) for part in parts) else ()
+    return paths_of(given) if all(isinstance(part, str | Location) for part in parts) else ()
 
 
 def public_columns(public: Any, *others: str | None) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ def moments_of(
         check_public_exposure(public, exposure)
     beside = exposure if labels else None
     table = read_columns(public, (*columns, *labels, *([beside] if beside is not None else [])))
-    where = public if isinstance(public, str | Path) else "the public rows"
+    where = shown(public) if isinstance(public, str | Path) else "the public rows"
     check_numeric(table.drop_columns(labels if classes else []), schema, where)
     encoder = Encoder.of(columns, target if labels else None, schema, classes if labels else (), beside)
     encoder.check_types(table.schema)
@@ -88,7 +89,7 @@ def moments_of(
 def check_public_exposure(public: Any, exposure: str | None) -> None:
     """Refuse public rows that hold the target without its exposure."""
     if exposure is not None and exposure not in public_columns(public):
-        where = public if isinstance(public, str | Path) else "the public table"
+        where = shown(public) if isinstance(public, str | Path) else "the public table"
         raise InvalidInput(
             f"{where} holds the target without its exposure {exposure!r}: "
             "add the column, or leave the target out (--ignore-public-labels)"

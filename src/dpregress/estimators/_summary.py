@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpregress.accounting import PrivacyStatement
+from dpregress.display import plain
 from dpregress.releases import ClassCoefficients, Coefficients
 
 
@@ -20,4 +21,4 @@ def summary_of(coefficients: Coefficients | ClassCoefficients, privacy: PrivacyS
             lines.append(f"{name:{width}}  " + "  ".join(f"{value:13.6g}" for value in values))
         lines.append("")
     lines.append(f"n = {coefficients.n}; {privacy.describe()}")
-    return "\n".join(lines)
+    return "\n".join(map(plain, lines))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import softmax
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.estimators._exposure import log_exposure
 from dpregress.public import Categorical, Schema
@@ -61,6 +62,10 @@ class SavedModel:
         InvalidInput
             When a column of the model is missing.
         """
+        with np.errstate(all="ignore"):  # a row beyond float64 has the prediction inf or nan
+            return self._predicted(data, schema)
+
+    def _predicted(self, data: str | Path, schema: Schema | None) -> pa.Table:
         target = self.coefficients.target
         x = self._x(data, schema) if self.formula is None else self._computed(data, self.formula, schema)
         predictor = self.coefficients.predict(x)
@@ -80,7 +85,7 @@ class SavedModel:
     @staticmethod
     def _exposure(data: str | Path, name: str) -> Vector:
         if name not in names_of(data):
-            raise InvalidInput(f"{data} has no column {name!r}, the exposure of the model: add it, 1 for rates")
+            raise InvalidInput(f"{shown(data)} has no column {name!r}, the exposure of the model: add it, 1 for rates")
         encoder = Encoder((), exposed=name)
         table = read(data, encoder.needed)
         encoder.check_types(table.schema)
@@ -93,7 +98,7 @@ class SavedModel:
         absent = [name for name in features if name not in encoder.features]
         if absent:
             raise InvalidInput(
-                f"{data} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
+                f"{shown(data)} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
             )
         table = read(data, columns)
         encoder.check_types(table.schema)

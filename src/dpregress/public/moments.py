@@ -12,11 +12,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
+from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases import Matrix, Vector
 
 _FORMAT = "dpregress.public-moments/1"
 _LARGEST = 1e180
+#: More rows than this no float counts.
+_MOST_ROWS = 1 << 53
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,8 @@ class PublicMoments:
             raise InvalidInput(f"public moments of {order} columns need a matrix of shape {(order, order)}")
         if self.n < 1:
             raise InvalidInput("public moments need at least one row")
+        if self.n > _MOST_ROWS:
+            raise InvalidInput("public moments of so many rows are a mistake: give the true n")
         numbers = np.concatenate([self.second.ravel(), [] if self.mean is None else self.mean])
         if not (np.abs(numbers) <= _LARGEST).all():
             raise InvalidInput("public moments must be finite: drop or mend missing and huge public cells first")
@@ -206,16 +212,17 @@ class PublicMoments:
             For a file that is not one.
         """
         try:
-            record: Mapping[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+            record: Mapping[str, Any] = parsed(Path(path).read_text(encoding="utf-8"))
             if record["format"] != _FORMAT:
-                raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
-            if type(record["n"]) is not int or not isinstance(record["names"], list):
-                raise InvalidInput(f"{path} needs a whole number n and a list of names")
-            return cls.from_matrix(record["second_moment"], n=record["n"], mean=record["mean"], names=record["names"])
-        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(f"{path} is not a file of public moments: {reason(error)}") from error
+                raise InvalidInput(f"it is of format {record['format']!r}, not {_FORMAT!r}")
+            names = record["names"]
+            if type(record["n"]) is not int or not isinstance(names, list):
+                raise InvalidInput("it needs a whole number n and a list of names")
+            if not all(isinstance(name, str) for name in names):
+                raise InvalidInput("a name is no text: write it in quotes")
+            return cls.from_matrix(record["second_moment"], n=record["n"], mean=record["mean"], names=names)
+        except (OSError, *MALFORMED) as error:
+            raise InvalidInput(f"{shown(path)} is not a file of public moments: {reason(error)}") from error
 
 
 def _matrix(V: ArrayLike) -> Matrix:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from dpregress.display import shown
 from dpregress.errors import SchemaError, UnboundedData, reason
 
 #: Bounds lie within it, and are further apart than its inverse.
@@ -233,7 +234,7 @@ class Schema:
             with Path(path).open("rb") as file:
                 tables = tomllib.load(file)
         except (ValueError, OSError, RecursionError, TypeError) as error:  # TOML and Unicode errors are ValueErrors
-            raise SchemaError(f"cannot read {path} as a schema: {reason(error)}") from error
+            raise SchemaError(f"cannot read {shown(path)} as a schema: {reason(error)}") from error
         return cls({name: _column(name, table) for name, table in tables.items()})
 
     @classmethod

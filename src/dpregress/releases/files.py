@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
+from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases.frame import Frame
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
@@ -103,15 +105,16 @@ def load_model(path: str | Path) -> Coefficients | ClassCoefficients:
 
 def load_response(path: str | Path) -> ResponseModel:
     """Read how predictions are made from a model file."""
-    return _load(
-        path,
-        lambda record: ResponseModel(
-            str(record["response"]["family"]),
-            str(record["response"]["link"]),
-            tuple(str(name) for name in record["response"]["classes"]),
-            None if record["response"].get("exposure") is None else str(record["response"]["exposure"]),
-        ),
-    )
+    return _load(path, _response)
+
+
+def _response(record: Mapping[str, Any]) -> ResponseModel:
+    found, several = record["response"], isinstance(record["intercept"], list)
+    classes = tuple(str(name) for name in found["classes"])
+    if len(set(classes)) != len(classes) or not (several or len(classes) in (0, 2)):
+        raise InvalidInput("its classes are not those of its coefficients")
+    exposure = None if found.get("exposure") is None else str(found["exposure"])
+    return ResponseModel(str(found["family"]), str(found["link"]), classes, exposure)
 
 
 def load_formula(path: str | Path) -> WrittenFormula | None:
@@ -157,16 +160,16 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
     """Read a model file, or the one in a folder that a fit wrote."""
     path = Path(path) / "model.json" if Path(path).is_dir() else Path(path)
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parsed(path.read_text(encoding="utf-8"))
         if record["format"] != _FORMAT:
-            raise InvalidInput(f"{path} is of format {record['format']!r}, not {_FORMAT!r}")
+            raise InvalidInput(f"{shown(path)} is of format {record['format']!r}, not {_FORMAT!r}")
         return read(record)
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from error
+        raise InvalidInput(f"{shown(path)}: {error}") from error
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {reason(error)}; give the model.json of a fit") from error
-    except (UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{path} is not a model file: {error}") from error
+        raise InvalidInput(f"{shown(path)} cannot be read: {reason(error)}; give the model.json of a fit") from error
+    except MALFORMED as error:
+        raise InvalidInput(f"{shown(path)} is not a model file: {reason(error)}") from error
 
 
 def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:

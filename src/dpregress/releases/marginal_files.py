@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import Composed, PrivacyStatement, Relation, decode
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
+from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases.domain import Domain
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, NoiseLaw
@@ -48,7 +50,7 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
         For a file that is not one, or of another version.
     """
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = parsed(Path(path).read_text(encoding="utf-8"))
         if record["format"] != _FORMAT:
             raise InvalidInput(f"it is of format {record['format']!r}, not {_FORMAT!r}")
         domain = Domain.decode(record["domain"])
@@ -62,8 +64,8 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
             privacy.events.parts,
             _unpacked(record["level_error"], (domain.levels,)),
         )
-    except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a file of marginals: {reason(error)}") from error
+    except (OSError, *MALFORMED) as error:
+        raise InvalidInput(f"{shown(path)} is not a file of marginals: {reason(error)}") from error
     return marginals, privacy
 
 

@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.encoding import to_numbers
+from dpregress.rows.failures import raise_alone
 
 #: What an empty cell may be called in a CSV file.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
@@ -56,8 +57,8 @@ class Header:
             table = pacsv.read_csv(
                 pa.BufferReader((line + "\n").encode()), parse_options=pacsv.ParseOptions(delimiter=delimiter)
             )
-        except (pa.ArrowException, UnicodeDecodeError) as error:
-            raise InvalidInput(f"{name} does not begin with a line of column names") from error
+        except (pa.ArrowException, UnicodeDecodeError):  # which quote the line: it may be a record
+            raise_alone(InvalidInput(f"{name} does not begin with a line of column names"))
         names = tuple(table.schema.names)
         if np.isfinite(to_numbers(pa.array(names, pa.string()))).all():
             # most likely a record: what follows would print its cells as if they were names

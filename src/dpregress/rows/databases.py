@@ -5,6 +5,7 @@ A database may fail on a cell and quote it, so only what it says before any row 
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
@@ -17,10 +18,20 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.rows.encoding import text_of
-from dpregress.rows.readers import DuckDBReader, Reader, public, quoted, reading
+from dpregress.rows.failures import planning, raise_alone, reading, unreached
+from dpregress.rows.readers import DuckDBReader, Reader, quoted
 
+_URL = re.compile(r"[A-Za-z][\w+.\-]*://[^\s'\"]+")
+#: Texts, quoted names and comments, in which no word is one of SQL.
+_ASIDE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+#: What gives more or fewer rows than a table has.
+_SELECTS = re.compile(
+    r"\b(?:WHERE|HAVING|QUALIFY|JOIN|DISTINCT|GROUP\s+BY|INTERSECT|EXCEPT|UNION|UNNEST|PIVOT|UNPIVOT)\b",
+    re.IGNORECASE,
+)
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
 
 
@@ -46,16 +57,30 @@ class SQLQuery:
     url: str
     query: str
 
+    def __repr__(self) -> str:
+        query = _URL.sub(lambda found: shown(found.group()), self.query)
+        return f"SQLQuery(url={shown(self.url)!r}, query={query!r})"
+
     def __post_init__(self) -> None:
         if not isinstance(self.url, str) or not isinstance(self.query, str) or not self.query.strip():
             raise InvalidInput("a query needs the database's URL and one SELECT statement")
         if self._scheme not in _SCHEMES:
             known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
-            raise InvalidInput(f"no database is known by {self._scheme or 'no scheme'}: a URL begins with {known}")
+            given = self._scheme if "://" in self.url else "no scheme"
+            raise InvalidInput(f"no database is known by {given or 'no scheme'}: a URL begins with {known}")
 
     @property
     def _scheme(self) -> str:
         return self.url.partition("://")[0]
+
+    @property
+    def selects(self) -> str | None:
+        """What in the query makes the number of its rows depend on what the rows hold, such as WHERE; None if nothing.
+
+        It goes by the words of the query alone, whatever the tables hold.
+        """
+        found = _SELECTS.search(_ASIDE.sub(" ", self.query))
+        return None if found is None else " ".join(found.group().upper().split())
 
     def open(self) -> Reader:
         """Connect and plan the query; InvalidInput where that fails, before any row is read."""
@@ -70,7 +95,7 @@ class SQLQuery:
         """``/a.db`` of ``duckdb:////a.db``, ``a.db`` of ``duckdb:///a.db``, nothing of ``duckdb://``."""
         parts = urlsplit(self.url)
         if parts.netloc:
-            raise InvalidInput(f"a file has no host: write {parts.scheme}:///{parts.netloc}{parts.path}")
+            raise InvalidInput(f"a file has no host: write {shown(f'{parts.scheme}:///{parts.netloc}{parts.path}')}")
         return unquote(parts.path.removeprefix("/"))
 
 
@@ -81,15 +106,15 @@ def _duckdb(file: str, query: str) -> Reader:
         raise InvalidInput("DuckDB is not installed: pip install 'dpregress[sql]'") from error
     if file and not Path(file).is_file():
         raise InvalidInput(f"no file {file}: check the URL")
-    with public("the database cannot be opened"):
+    with planning("the database cannot be opened"):
         connection = duckdb.connect(file, read_only=True) if file else duckdb.connect()
         connection.execute("SET threads = 1")  # the threads are needed for the sums
         connection.execute("SET enable_progress_bar = false")
-    with public("the query cannot be planned"):
+    with planning("the query cannot be planned", query):
         try:
             return DuckDBReader(connection.sql(query))
         except (duckdb.DataError, duckdb.InvalidInputException):  # of a cell: PIVOT and CSV files are read for a plan
-            raise InvalidInput("it fails on what the tables hold") from None
+            raise_alone(InvalidInput("it fails on what the tables hold"))
 
 
 class _SQLiteReader(Reader):
@@ -100,7 +125,7 @@ class _SQLiteReader(Reader):
             raise InvalidInput(f"no file {file or '(none)'}: check the URL")
         self._file = file
         self._query = _subquery(query)
-        with closing(self._connect()) as connection, public("the query cannot be planned"):
+        with closing(self._connect()) as connection, planning("the query cannot be planned", query):
             columns = connection.execute(f"SELECT * FROM {self._query} LIMIT 0").description
         self._schema = pa.schema([(column[0], pa.large_string()) for column in columns])
 
@@ -127,7 +152,7 @@ class _SQLiteReader(Reader):
                 yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
 
     def _connect(self) -> sqlite3.Connection:
-        with public(f"{self._file} cannot be opened"):
+        with planning(f"{self._file} cannot be opened"):
             connection = sqlite3.connect(f"{Path(self._file).absolute().as_uri()}?mode=ro", uri=True)
             connection.text_factory = lambda cell: cell.decode("utf-8", "replace")  # strange bytes must not raise
             return connection
@@ -142,10 +167,12 @@ class _ADBCReader(Reader):
         except ImportError as error:
             raise InvalidInput("the PostgreSQL driver is not installed: pip install 'dpregress[postgresql]'") from error
         self._query = _subquery(query)
-        with public("the database cannot be reached"):
+        try:
             self._connection: Any = dbapi.connect(url)
+        except Exception as error:  # it may quote the URL
+            raise_alone(InvalidInput(f"the database cannot be reached: {unreached(error)}; check {shown(url)}"))
         weakref.finalize(self, self._connection.close)
-        with public("the query cannot be planned"):
+        with planning("the query cannot be planned", query):
             self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             with self._connection.cursor() as cursor:
                 cursor.execute(f"SELECT * FROM {self._query} LIMIT 0")

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput, SchemaError, reason
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.public.schema import is_plain, toml_key, toml_value
@@ -129,9 +130,9 @@ def from_domain(path: Path) -> str:
     try:
         record = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not a domain: {form} ({reason(error)})") from error
+        raise InvalidInput(f"{shown(path)} is not a domain: {form} ({reason(error)})") from error
     if not isinstance(record, Mapping) or not record:
-        raise InvalidInput(f"{path} is not a domain: {form}")
+        raise InvalidInput(f"{shown(path)} is not a domain: {form}")
     return f"# A draft from the domain {_comment(path.name)}.\n\n" + Schema.from_levels(record).to_toml()
 
 

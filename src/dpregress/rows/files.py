@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +18,9 @@ from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
 from dpregress.rows.encoding import text_of
+from dpregress.rows.failures import raise_alone, reading, told
 from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
-from dpregress.rows.readers import ArrowStream, Reader, counted, first_line, has_columns, reading
+from dpregress.rows.readers import ArrowStream, Reader, counted, has_columns
 
 _MAGIC = b"PAR1"
 _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
@@ -48,8 +50,8 @@ def read(source: Any, columns: Sequence[str] | None = None, *, empty: bool = Fal
     reader.check(wanted)
     try:
         batches = list(reader.batches(wanted, _BATCH))
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{reader.name} is damaged: write it anew") from error
+    except (pa.ArrowException, OSError):
+        raise_alone(InvalidInput(f"{reader.name} is damaged: write it anew"))
     if counted(batches, reader.name) == 0:
         if empty:
             return pa.schema([reader.schema.field(name) for name in wanted]).empty_table()
@@ -137,9 +139,9 @@ class FilesReader(Reader):
         except InvalidInput:
             same = False
         if not same:
-            raise SourceError(
-                f"{path} has changed while it was read; fit a copy of it that nobody writes to, once more"
-            ) from None
+            raise_alone(
+                SourceError(f"{path} has changed while it was read; fit a copy of it that nobody writes to, once more")
+            )
 
     @abstractmethod
     def _names(self, path: Location) -> Sequence[str]:
@@ -279,8 +281,8 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
 def _from_stream(data: Any) -> pa.Table:
     try:
         return pa.table(data)
-    except pa.ArrowException as error:
-        raise InvalidInput(f"{type(data).__name__} is a column, not a table: put it in a data frame") from error
+    except Exception:
+        raise_alone(InvalidInput(f"{type(data).__name__} is a column, not a table: put it in a data frame"))
 
 
 def is_table(data: Any) -> bool:
@@ -328,8 +330,8 @@ def _is_parquet(path: Location) -> bool:
     try:
         with opened(path) as file:
             return file.read(4) == _MAGIC or str(path).lower().endswith((".parquet", ".pq"))
-    except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+    except Exception as error:  # of whatever storage this is
+        raise_alone(InvalidInput(f"cannot read {path}: {told(error)}"))
 
 
 def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -340,6 +342,18 @@ def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     return list(columns)
 
 
+def _in_parts(path: Location) -> BinaryIO:
+    """A file elsewhere, of which any part can be read."""
+    file = opened(path, in_parts=True)
+    try:
+        file.seek(-1, os.SEEK_END)
+        file.read(1)
+        file.seek(0)
+    except (OSError, ValueError):
+        raise_alone(InvalidInput(f"{path} is on a server that sends no parts of a file: download it, or use CSV"))
+    return file
+
+
 def _parquet(path: Location) -> pq.ParquetFile:
     try:
         with opened(path) as begun:
@@ -348,9 +362,11 @@ def _parquet(path: Location) -> pq.ParquetFile:
         if isinstance(path, Path):
             file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
         else:
-            file = pq.ParquetFile(opened(path), pre_buffer=True)  # many small requests cost more than memory
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is not a readable Parquet file: {first_line(error)}") from error
+            file = pq.ParquetFile(_in_parts(path), pre_buffer=True)  # many small requests cost more than memory
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise_alone(InvalidInput(f"{path} is not a readable Parquet file: {told(error)}"))
     names = file.schema_arrow.names
     if len(set(names)) != len(names):
         raise InvalidInput(f"{path} has columns of the same name: rename them")

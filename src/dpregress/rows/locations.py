@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.rows.readers import first_line
+from dpregress.rows.failures import planning, raise_alone, unreached
 
-#: A file on this machine, or a URL for fsspec.
-Location = Path | str
+
+@dataclass(frozen=True)
+class URL:
+    """A file at a URL for fsspec. As text it shows no credentials; ``address`` has them."""
+
+    address: str
+
+    def __str__(self) -> str:
+        return shown(self.address)
+
+    def __repr__(self) -> str:
+        return f"URL({str(self)!r})"
+
+
+#: A file on this machine, or elsewhere.
+Location = Path | URL
 #: What storages call the properties of a file that change with what it holds, in small letters without - and _.
 _SUMS = ("checksum", "contentmd5", "crc32c", "digest", "etag", "generation", "md5hash", "versionid")
+_BUFFER = 1 << 20
 _TIMES = ("created", "lastmodified", "modified", "mtime", "size", "updated")
 
 
@@ -30,18 +48,18 @@ def paths_of(source: Any) -> tuple[Location, ...]:
 
 
 def _matching(source: Any) -> tuple[Location, ...]:
+    if isinstance(source, URL):
+        return (source,)
     if not isinstance(source, str | Path):  # of an array only its type may be named, not its cells
         raise InvalidInput(f"{type(source).__name__} is neither a path nor a table: give a file, or a data frame")
     if "://" in str(source):
         return _remote(str(source))
-    try:
+    with planning(f"cannot read {shown(source)}"):
         if Path(source).is_file():
             return (Path(source),)
         found = tuple(Path(name) for name in sorted(glob.glob(str(source), recursive=True)) if Path(name).is_file())
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot read {source}: {error}") from error
     if not found or not glob.has_magic(str(source)):
-        raise InvalidInput(f"no file {source}: check the path")
+        raise InvalidInput(f"no file {shown(source)}: check the path")
     return found
 
 
@@ -51,28 +69,57 @@ def _remote(url: str) -> tuple[Location, ...]:
         from fsspec.implementations.local import LocalFileSystem
     except ImportError as error:
         raise InvalidInput("fsspec is not installed: pip install 'dpregress[remote]'") from error
-    try:
+    with _asking(shown(url)):
         files, path = fsspec.core.url_to_fs(url)
-        found = sorted(files.glob(path)) if glob.has_magic(path) else [path] if files.isfile(path) else []
-        if isinstance(files, LocalFileSystem):
-            return tuple(part for each in found for part in _matching(Path(each))) or _matching(Path(path))
-        urls = tuple(files.unstrip_protocol(each) for each in found)
-    except InvalidInput:
-        raise
-    except Exception as error:  # of whatever storage this is; no row has been read
-        raise InvalidInput(f"cannot read {url}: {first_line(error)}") from error
+        # a query may hold a question mark for nothing but itself, so what is a file is not a pattern
+        magic = glob.has_magic(path) and not files.isfile(path)
+        found = sorted(files.glob(path)) if magic else [path] if files.isfile(path) else []
+        local = isinstance(files, LocalFileSystem)
+        urls = () if local else tuple(URL(_address(url, files, each) if magic else url) for each in found)
+    if local:
+        return tuple(part for each in found for part in _matching(Path(each))) or _matching(Path(path))
     if not urls:
-        raise InvalidInput(f"no file {url}: check the URL")
+        raise InvalidInput(f"no file {shown(url)}: check the URL")
     return urls
 
 
-def opened(path: Location) -> BinaryIO:
-    """A file to be read from its beginning."""
+def _address(pattern: str, files: Any, path: str) -> str:
+    """The URL of a file that matches a pattern; not every storage keeps the host in its paths, as FTP does not."""
+    import fsspec
+
+    address = str(files.unstrip_protocol(path))
+    if fsspec.core.url_to_fs(address) == (files, path):
+        return address
+    scheme, _, rest = pattern.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/{path.lstrip('/')}"
+
+
+@contextmanager
+def _asking(name: str) -> Iterator[None]:
+    """Turn what a storage says, which may quote credentials, into one line."""
+    try:
+        yield
+    except Exception as error:  # of whatever storage this is; no row has been read
+        raise_alone(InvalidInput(f"cannot read {name}: {_known(error)}"))
+
+
+def _known(error: Exception) -> str:
+    """Why a storage cannot be asked; a package that is missing is named."""
+    absent = error.__cause__ or error
+    return f"{absent.name} is not installed" if isinstance(absent, ImportError) and absent.name else unreached(error)
+
+
+def opened(path: Location, *, in_parts: bool = False) -> BinaryIO:
+    """A file to be read from its beginning to its end, or any part of it."""
     if isinstance(path, Path):
         return path.open("rb")
     import fsspec
 
-    return cast(BinaryIO, fsspec.open(path, "rb").open())
+    files, place = fsspec.core.url_to_fs(path.address)
+    # a web server need not send parts of a file; of size 0 they are asked for as one stream
+    streamed = {"block_size": 0} if not in_parts and path.address.startswith(("http://", "https://")) else {}
+    # files of fsspec lack much of what a file can do, such as to read a line of at most so many bytes
+    return BufferedReader(cast(RawIOBase, files.open(place, "rb", **streamed)), _BUFFER)
 
 
 @dataclass(frozen=True)
@@ -99,10 +146,8 @@ class FileState:
         InvalidInput
             When there is no such file any more, or its storage cannot be asked.
         """
-        try:
-            return cls._local(path) if isinstance(path, Path) else cls._remote(path)
-        except Exception as error:  # of whatever storage this is
-            raise InvalidInput(f"cannot read {path}: {first_line(error)}") from error
+        with _asking(str(path)):
+            return cls._local(path) if isinstance(path, Path) else cls._remote(path.address)
 
     @classmethod
     def _local(cls, path: Path) -> FileState:

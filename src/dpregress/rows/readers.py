@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from dpregress.errors import InvalidInput, SourceError
+from dpregress.rows.failures import planning, raise_alone, reading
 
 
 @runtime_checkable
@@ -58,17 +58,6 @@ class Reader(ABC):
         """Refuse parts of the table that give these columns another type than the first part does."""
 
 
-@contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong while private rows are read into one line: the cause may quote a cell."""
-    try:
-        yield
-    except SourceError:
-        raise
-    except Exception:
-        raise SourceError(f"{name} cannot be read to its end: it is damaged, or a query on it fails") from None
-
-
 def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
     """These columns in chunks of exactly ``rows`` rows, but for the last, however the batches fall.
 
@@ -80,7 +69,7 @@ def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Tab
     try:
         yield from _chunks(reader, columns, rows)
     except SourceError as error:
-        raise SourceError(f"{error}; a budget that was charged stays charged") from None
+        raise_alone(SourceError(f"{error}; a budget that was charged stays charged"))
 
 
 def _chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
@@ -182,7 +171,7 @@ class CapsuleReader(Reader):
         try:
             return pa.RecordBatchReader.from_stream(self._data)
         except Exception:
-            raise self._once() from None
+            raise_alone(self._once())
 
     def _once(self) -> InvalidInput:
         return InvalidInput(
@@ -231,7 +220,7 @@ class LazyFrameReader(Reader):
     def schema(self) -> pa.Schema:
         import polars as pl
 
-        with public(f"{self.name} cannot be planned"):
+        with planning(f"{self.name} cannot be planned"):
             return pa.RecordBatchReader.from_stream(pl.DataFrame(schema=self._frame.collect_schema())).schema
 
     @cached_property
@@ -258,7 +247,7 @@ class DuckDBReader(Reader):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        with public(f"{self.name} cannot be planned"):
+        with planning(f"{self.name} cannot be planned"):
             return pa.RecordBatchReader.from_stream(self._relation.limit(0)).schema
 
     @cached_property
@@ -273,17 +262,3 @@ class DuckDBReader(Reader):
 def quoted(columns: Sequence[str]) -> str:
     """Names of columns as SQL reads them."""
     return ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-
-
-@contextmanager
-def public(what: str) -> Iterator[None]:
-    """One line for what goes wrong before any row is read: such a message is about names and types."""
-    try:
-        yield
-    except Exception as error:
-        raise InvalidInput(f"{what}: {first_line(error)}") from error
-
-
-def first_line(error: Exception) -> str:
-    """The first line of a message, or the error's name where it has none."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -334,7 +334,7 @@ class Sizes:
 
     def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
         cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
-        return (per_unit * bound) ** 2 + _PROXY * cut**2 / second + inefficiency * cut
+        return (per_unit * bound) ** 2 + _PROXY * cut * (cut / second) + inefficiency * cut
 
     def above(self, bound: float) -> float:
         """The share of sizes above a bound."""

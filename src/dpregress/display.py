@@ -1,0 +1,68 @@
+"""Text that others wrote, made fit to be shown: URLs without credentials, names without control characters."""
+
+from __future__ import annotations
+
+import re
+
+_MASK = "***"
+#: ``scheme://``, also with fewer slashes: a path makes one of two, and people forget them.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")
+#: URLs may be chained, as in ``zip://rows.csv::https://host/rows.zip``.
+_CHAINED = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.\-]+://)")
+_VALUE = re.compile(r"([?&;])([\w.~\-]+)=[^?&;#]*")
+_HOST = re.compile(r"[\w.~%\-]*(:\d*)?|\[[0-9A-Fa-f:.%]*\](:\d*)?")
+
+
+def shown(location: object) -> str:
+    """A path or URL as messages, reports and files show it.
+
+    Of a URL the user and password, the values of its query and its fragment become ``***``: each may be a
+    credential. Where it cannot be told which part is which, only the scheme is shown.
+
+    Examples
+    --------
+    >>> from dpregress.display import shown
+    >>> shown("https://ann:secret@host/rows.csv?X-Amz-Signature=token&v=2")
+    'https://***@host/rows.csv?X-Amz-Signature=***&v=***'
+    >>> shown("rows.csv")
+    'rows.csv'
+    """
+    return "::".join(map(_shown_part, _CHAINED.split(str(location))))
+
+
+def _shown_part(url: str) -> str:
+    found = _SCHEME.match(url)
+    if found is None:
+        return url
+    scheme, rest = found.group(), url[found.end() :]
+    place, mark, query = re.match(r"([^?#]*)([?#]?)(.*)", rest, re.DOTALL).groups()  # type: ignore[union-attr]
+    if "@" in query:  # a query that holds an address, or a password that holds a question mark
+        return f"{scheme}{_MASK}"
+    user, at, place = place.rpartition("@")
+    host, slash, path = place.partition("/")
+    if not _HOST.fullmatch(host):  # such as a user and a password without a host
+        return f"{scheme}{_MASK}"
+    begun = f"{scheme}{_MASK if user else ''}{at}{host}{slash}{_VALUE.sub(_masked, path)}"
+    return begun + (_query(query) if mark == "?" else f"#{_MASK}" if mark else "")
+
+
+def _masked(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}={_MASK}"
+
+
+def _query(query: str) -> str:
+    """Names of a query's parameters, which say what it asks for, without their values."""
+    asked, hash_, _ = query.partition("#")
+    parts = [part.partition("=") for part in re.split("[&;]", asked)]
+    names = [f"{name}={_MASK}" if equals and re.fullmatch(r"[\w.~\-]+", name) else _MASK for name, equals, _ in parts]
+    return f"?{'&'.join(names)}" + (f"#{_MASK}" if hash_ else "")
+
+
+def plain(text: str) -> str:
+    r"""Text as a terminal may be given it: what is not printable is written as an escape, such as ``\x1b``.
+
+    A column may be called whatever its file says, and a terminal obeys control characters.
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
