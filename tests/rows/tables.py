@@ -81,6 +81,15 @@ def _remote(table: pa.Table, path: str, write: Callable[[pa.Table, Any], object]
     return path
 
 
+def _folder(paths: list[Path]) -> Path:
+    """A folder of these files alone."""
+    folder = paths[0].parent / "folder"
+    folder.mkdir()
+    for path in paths:
+        path.rename(folder / path.name)
+    return folder
+
+
 def _globbed(paths: list[Path]) -> str:
     return str(paths[0].parent / "part-*")
 
@@ -100,6 +109,8 @@ KEPT: dict[str, Callable[[pa.Table, Path], Any]] = {
     "Parquet": lambda table, folder: _one(table, folder / "rows.parquet", _parquet),
     "list of Parquet files": lambda table, folder: parts(table, folder, _parquet, "parquet"),
     "pattern of Parquet files": lambda table, folder: _globbed(parts(table, folder, _parquet, "parquet")),
+    "folder of CSV files": lambda table, folder: _folder(parts(table, folder, pacsv.write_csv, "csv")),
+    "folder of Parquet files": lambda table, folder: _folder(parts(table, folder, _parquet, "parquet")),
     "Parquet at a URL": lambda table, _: _remote(table, "memory://rows.parquet", _parquet),
     "CSV at a URL": lambda table, _: _remote(table, "memory://rows.csv", pacsv.write_csv),
     "DuckDB relation": lambda table, _: _relation(table),

@@ -74,7 +74,7 @@ def fit(
 ) -> None:
     """Fit a private regression to DATA: linear, logistic (of two classes or more), Poisson or Gamma.
 
-    DATA are CSV or Parquet files, or patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
+    DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
     place. They are streamed: memory does not grow with them.
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
@@ -159,7 +159,8 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None):  # 
         raise InvalidInput("give DATA (files or patterns), or --sql with --query; not both")
     if database is not None and query is not None:
         return SQLQuery(database, query)
-    return paths_of(data)
+    paths_of(data)  # refuses what is not there
+    return data[0] if len(data) == 1 else data
 
 
 def _model(family: str, link: str | None, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily

@@ -218,8 +218,8 @@ class PrivateLinearModel(BaseEstimator):
         Parameters
         ----------
         source : path, list of paths, table or query
-            CSV or Parquet files (a path, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or Arrow
-            table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
+            CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
+            Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
             anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
         target : str, default="y"
             The response's column; a formula names it itself.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
 from dpregress.rows.encoding import text_of
-from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
+from dpregress.rows.locations import FileState, Location, opened, partitions_of, paths_of, states_of
 from dpregress.rows.readers import ArrowStream, Reader, counted, first_line, has_columns, reading
 
 _MAGIC = b"PAR1"
@@ -26,7 +26,7 @@ _BATCH = 1 << 15
 
 
 def names_of(source: Any) -> list[str]:
-    """Column names of CSV or Parquet files (a path, a glob, a list of them), in order."""
+    """Column names of CSV or Parquet files (a path, a folder, a pattern, a list of them), in order."""
     return list(read_files(source).schema.names)
 
 
@@ -63,7 +63,8 @@ def read_files(source: Any) -> FilesReader:
     Parameters
     ----------
     source : path, str or sequence of them
-        Each a file, a pattern such as ``part-*.parquet``, or with the ``remote`` extra a URL that fsspec knows.
+        Each a file, a folder of files, a pattern such as ``part-*.parquet``, or with the ``remote`` extra a URL that
+        fsspec knows. In a single folder those named ``column=value`` are a column more.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def read_files(source: Any) -> FilesReader:
     kinds = [_is_parquet(path) for path in paths]
     if len(set(kinds)) > 1:
         raise InvalidInput(f"{paths[0]} and {paths[kinds.index(not kinds[0])]} are of two kinds: give CSV or Parquet")
-    return ParquetReader(paths) if kinds[0] else CSVReader(paths)
+    return (ParquetReader if kinds[0] else CSVReader)(paths, partitions_of(source, paths))
 
 
 class FilesReader(Reader):
@@ -84,22 +85,32 @@ class FilesReader(Reader):
     ----------
     paths : sequence of Path or URL
         At least one.
+    partitions : mapping, optional
+        For each path the columns that the names of its folders give, and their cell in all rows of this file.
 
     Raises
     ------
     InvalidInput
         When a file is not readable as its kind, has columns of the same name, or other columns than the first; when
-        two paths lead to one file.
+        two paths lead to one file; when files and folders both give a column.
     SourceError
         Whenever a file is not the one it was when the reader was made.
     """
 
-    def __init__(self, paths: Sequence[Location]) -> None:
+    def __init__(
+        self, paths: Sequence[Location], partitions: Mapping[Location, Mapping[str, str | None]] | None = None
+    ) -> None:
         self.paths = tuple(paths)
         self._states = states_of(self.paths)
-        first = self._names(self.paths[0])
+        self._partitions = {path: {} for path in self.paths} if partitions is None else partitions
+        first = [*self._names(self.paths[0]), *self._partitions[self.paths[0]]]
+        twice = next((name for name in self._partitions[self.paths[0]] if first.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidInput(
+                f"column {twice!r} is in the files and in the names of their folders: give the files as a pattern"
+            )
         for path in self.paths:
-            names = self._names(path)
+            names = [*self._names(path), *self._partitions[path]]
             if sorted(names) != sorted(first):
                 raise InvalidInput(
                     f"{self.paths[0]}, {has_columns(first)}, and {path}, {has_columns(names)}, name them differently: "
@@ -119,6 +130,22 @@ class FilesReader(Reader):
     def n(self) -> int:
         with reading(self.name):
             return sum(self._rows)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        added = [pa.field(name, pa.large_string()) for name in self._partitions[self.paths[0]]]
+        return pa.schema([*self._stored, *added])
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        for path in self.paths:
+            added = self._partitions[path]
+            stored = [name for name in columns if name not in added]
+            # where none of them is stored, another column tells how many rows there are
+            for batch in self._read(path, stored or self._stored.names[:1], rows):
+                for name in (name for name in columns if name in added):
+                    cells = pa.repeat(pa.scalar(added[name], pa.large_string()), batch.num_rows)
+                    batch = batch.append_column(name, cells)
+                yield batch.select(list(columns))
 
     @contextmanager
     def _unchanged(self, path: Location) -> Iterator[None]:
@@ -150,6 +177,15 @@ class FilesReader(Reader):
     def _rows(self) -> Sequence[int]:
         """Number of rows of each file."""
 
+    @property
+    @abstractmethod
+    def _stored(self) -> pa.Schema:
+        """Names and types of the columns that the files themselves hold."""
+
+    @abstractmethod
+    def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """These columns of one file, about so many rows at a time."""
+
 
 class ParquetReader(FilesReader):
     """Parquet files, streamed: a little of each column at a time."""
@@ -174,7 +210,7 @@ class ParquetReader(FilesReader):
         return footers
 
     @cached_property
-    def schema(self) -> pa.Schema:
+    def _stored(self) -> pa.Schema:
         """That of the first file; a column of nulls has the type it has elsewhere."""
         fields = []
         for name in self._schemas[self.paths[0]].names:
@@ -184,8 +220,8 @@ class ParquetReader(FilesReader):
         return pa.schema(fields)
 
     def check(self, columns: Sequence[str]) -> None:
-        for name in columns:
-            expected = self.schema.field(name).type
+        for name in (name for name in columns if name in self._stored.names):
+            expected = self._stored.field(name).type
             for path, schema in self._schemas.items():
                 found = schema.field(name).type
                 if found != expected and not pa.types.is_null(found):
@@ -194,17 +230,16 @@ class ParquetReader(FilesReader):
                         "one type, or read them through a query"
                     )
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        for path in self.paths:
-            with self._unchanged(path), _parquet(path) as file:
-                for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
-                    yield self._typed(batch.select(list(columns)))
+    def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        with self._unchanged(path), _parquet(path) as file:
+            for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
+                yield self._typed(batch.select(list(columns)))
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the type that a column of nulls has in other files."""
         if not any(map(pa.types.is_null, batch.schema.types)):
             return batch
-        fields = [self.schema.field(name) for name in batch.schema.names]
+        fields = [self._stored.field(name) for name in batch.schema.names]
         arrays = [
             pa.nulls(batch.num_rows, field.type) if pa.types.is_null(column.type) else column
             for field, column in zip(fields, batch.columns, strict=True)
@@ -235,14 +270,13 @@ class CSVReader(FilesReader):
         return rows
 
     @cached_property
-    def schema(self) -> pa.Schema:
+    def _stored(self) -> pa.Schema:
         return pa.schema([(name, pa.binary()) for name in self._names(self.paths[0])])
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
-        for path in self.paths:
-            with self._begun(path) as (file, header):
-                for table in csv_text.tables(file, header, columns):
-                    yield from table.to_batches()
+    def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
+        with self._begun(path) as (file, header):
+            for table in csv_text.tables(file, header, columns):
+                yield from table.to_batches()
 
     @contextmanager
     def _begun(self, path: Location) -> Iterator[tuple[BinaryIO, Header]]:
