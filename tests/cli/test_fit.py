@@ -62,7 +62,7 @@ class TestSuccess:
             "--out", "out",
         )  # fmt: skip
         assert outcome.code == 0, outcome.err
-        assert set(load_model(Path("out/model.json")).coefficients.features) == {"age", "bmi", "plan=gold"}
+        assert set(load_model(Path("out/model.json")).features) == {"age", "bmi", "plan=gold"}
 
     def test_labels_can_be_ignored(self, capsys: pytest.CaptureFixture[str]) -> None:
         fit(capsys, "--public", "public.csv", "--out", "a")

@@ -43,10 +43,12 @@ def _parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, row_group_size=190)
 
 
-def _sqlite(table: pa.Table, folder: Path) -> SQLQuery:
+def _sqlite(table: pa.Table, folder: Path, declared: bool = False) -> SQLQuery:
+    kinds = ["" if not declared else "TEXT" if pa.types.is_string(kind) else "REAL" for kind in table.schema.types]
     names = table.schema.names
     connection = sqlite3.connect(folder / "rows.db")
-    connection.execute(f"CREATE TABLE t ({', '.join(names)})")
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    connection.execute(f"CREATE TABLE t ({columns})")
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", rows)
     connection.commit()
@@ -116,4 +118,5 @@ KEPT: dict[str, Callable[[pa.Table, Path], Any]] = {
     "DuckDB relation": lambda table, _: _relation(table),
     "DuckDB query": _duckdb,
     "SQLite query": _sqlite,
+    "SQLite query, declared types": lambda table, folder: _sqlite(table, folder, declared=True),
 }

@@ -74,8 +74,8 @@ def fit(
 ) -> None:
     """Fit a private regression to DATA: linear, logistic (of two classes or more), Poisson or Gamma.
 
-    DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
-    place. They are streamed: memory does not grow with them.
+    DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs; with --sql a query
+    takes their place. They are streamed: memory does not grow with them.
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
