@@ -190,7 +190,7 @@ REFUSED: list[tuple[Any, str]] = [
     ("y ~ .", "does not say which columns"),
     ("y ~ 5:a", "is a number"),
     ("y ~ I(2)", "is a number"),
-    (5, "a formula is text, not a int"),
+    (5, "a formula is text, not an int"),
     (None, "a formula is text"),
     # the response
     ("y + c ~ a", "the left side is one column"),

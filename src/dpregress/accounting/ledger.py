@@ -17,7 +17,7 @@ from typing import Any, Self
 from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation, decode
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
-from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError
+from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, type_of
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
 _VERSION = 1
@@ -60,9 +60,7 @@ class Account:
         if not self.dataset:
             raise InvalidInput("a budget is a data set's: give its name")
         if not isinstance(self.budget, Event):
-            raise InvalidInput(
-                f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not a {type(self.budget).__name__}"
-            )
+            raise InvalidInput(f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not {type_of(self.budget)}")
 
 
 def _now() -> str:
@@ -238,7 +236,7 @@ class SQLiteLedger(Ledger):
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise LedgerError(f"a ledger is a file: give its path, not a {type(path).__name__}")
+            raise LedgerError(f"a ledger is a file: give its path, not {type_of(path)}")
         self.path = Path(path)
         self._place = self.path.absolute()  # where it is, whatever folder the process moves to
         self.dataset = dataset

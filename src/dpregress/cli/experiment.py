@@ -39,13 +39,11 @@ def rand_health(out: Path, overwrite: bool) -> None:
     from dpregress import __version__
     from dpregress.accounting import together
     from dpregress.cli.output import check_out, number, print_table, write_all
-    from dpregress.estimators._progress import progress_bar
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
 
     check_out(out, ["report.html"], overwrite=overwrite)
-    with progress_bar("reading private rows") as progress:
-        fits = demo.run(progress)
+    fits = demo.run()
     click.echo("\n".join(demo.NOTES) + "\n")
     for fit in fits:
         _print_fit(fit)

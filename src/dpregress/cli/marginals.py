@@ -74,7 +74,6 @@ def release(
     from dpregress.cli.output import check_out, write_all
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators._marginals import release_marginals
-    from dpregress.estimators._progress import progress_bar
     from dpregress.public.coding import domain_of
     from dpregress.releases.marginal_files import marginals_text
     from dpregress.reports import words
@@ -86,7 +85,7 @@ def release(
     domain = domain_of(schema, split_names(columns), bins=bins)
     check_out(out.parent, [out.name], overwrite=overwrite)
     ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
-    with progress_bar("reading private rows") as progress, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
         released = release_marginals(
             data,
@@ -97,7 +96,6 @@ def release(
             target=target,
             ledger=ledger,
             random_state=seed,
-            progress=progress,
         )
     software = f"dpregress {__version__}"
     write_all(out.parent, {out.name: marginals_text(released.marginals, released.privacy, software=software)})

@@ -19,6 +19,7 @@ from dpregress.accounting import (
     zcdp_promise,
 )
 from dpregress.errors import InvalidInput, LedgerError
+from dpregress.estimators._progress import check_progress, shown
 from dpregress.mechanisms import noise_source
 from dpregress.releases import Domain, Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
@@ -54,7 +55,7 @@ def release_marginals(
     target: str | None = None,
     ledger: Ledger | None = None,
     random_state: Any = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = True,
 ) -> Released:
     """Release the pair tables of a private table; every regression and sampled row after it is free.
 
@@ -73,7 +74,8 @@ def release_marginals(
     ledger : Ledger, optional
         Of a budget for add-or-remove neighbours.
     random_state : None, int or numpy Generator
-    progress : callable, optional
+    progress : bool or callable, default=True
+        A bar on a terminal, nothing, or what is called with (rows done, rows in all) in every pass.
 
     Raises
     ------
@@ -82,6 +84,7 @@ def release_marginals(
     BudgetExceeded
         When the ledger does not hold enough; nothing is charged or read then.
     """
+    check_progress(progress)
     budget = ApproxDP(epsilon, delta)
     promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
     source = coded_source(table, domain)
@@ -92,8 +95,9 @@ def release_marginals(
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
     reservation = ledger.reserve(promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}")
-    rows = PrivateRows(source, ThreadedEngine(progress=progress))
-    marginals = solver.estimate(Door(trust, rows, noise, reservation))
+    with shown(progress, solver.rounds) as report:
+        rows = PrivateRows(source, ThreadedEngine(progress=report))
+        marginals = solver.estimate(Door(trust, rows, noise, reservation))
     statement = PrivacyStatement(
         budget=budget,
         promise=promise,

@@ -17,7 +17,6 @@ from dpregress.public import PublicMoments
 from dpregress.queries import Binomial, Family, Gaussian, Poisson
 from dpregress.releases import Matrix, Vector
 from dpregress.reports import Comparison, Fitted
-from dpregress.rows.engines import Progress
 
 TARGET = "mdvis"
 BUDGET = ApproxDP(epsilon=1.0, delta=1e-6)
@@ -76,19 +75,19 @@ def split_rows(table: pa.Table, target: str, *, public: float, held_out: float, 
     return Split(features, rows[0], rows[2], rows[1])
 
 
-def run(progress: Progress | None = None) -> tuple[Fitted, ...]:
+def run() -> tuple[Fitted, ...]:
     """Fit every model at epsilon 1, delta 1e-6, and compare."""
     rows = split_rows(randhie(), TARGET, public=PUBLIC_SHARE, held_out=HELD_OUT_SHARE, seed=SPLIT_SEED)
-    return tuple(_fits(rows, progress))
+    return tuple(_fits(rows))
 
 
-def _fits(rows: Split, progress: Progress | None) -> Iterator[Fitted]:
+def _fits(rows: Split) -> Iterator[Fitted]:
     for model in MODELS:
         (u, v), (x, y), (z, w) = (
             (part[0], model.response(part[1])) for part in (rows.public, rows.private, rows.held_out)
         )
         fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features))
-        fitted.fit(x, y, progress=progress)
+        fitted.fit(x, y)
         found = fitted.coefficients_
         non_private = scored_fit(x, y, model.family)
         predictions = {
