@@ -252,13 +252,26 @@ class SQLiteLedger(Ledger):
         *,
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
+        exist_ok: bool = False,
     ) -> SQLiteLedger:
         """Open a budget for ``dataset`` in the file at ``path``, which is made if it is not there.
+
+        Parameters
+        ----------
+        path : path-like
+        dataset : str
+        budget : Event
+        relation : Relation
+        unit : str
+        exist_ok : bool, default=False
+            Take the budget of this data set that is there already, with all that was charged to it, where it is the
+            same: for scripts that are run again.
 
         Raises
         ------
         LedgerError
-            When the data set has a budget already: a budget is opened once and never changed.
+            When the data set has a budget already, or with ``exist_ok`` another one: it is opened once and never
+            changed.
         """
         path = Path(path)
         if not _is_folder(path.parent):
@@ -272,11 +285,16 @@ class SQLiteLedger(Ledger):
                         connection.execute(statement)
                 connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version={_VERSION}")
-            if connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone():
+            known = connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone()
+            if known and not exist_ok:
                 raise LedgerError(f"{path} holds a budget for {dataset!r} already: a budget is opened once")
-            row = (dataset, json.dumps(budget.encode()), relation.value, unit, _now())
-            connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
-        return cls(path, dataset)
+            if not known:
+                row = (dataset, json.dumps(budget.encode()), relation.value, unit, _now())
+                connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
+        ledger = cls(path, dataset)
+        if ledger.account != Account(dataset, budget, relation, unit):
+            raise LedgerError(f"{path} holds another budget for {dataset!r}: a budget is opened once and never changed")
+        return ledger
 
     @staticmethod
     def datasets(path: str | Path) -> tuple[str, ...]:

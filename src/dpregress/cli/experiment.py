@@ -24,8 +24,10 @@ def experiment() -> None:
 
 
 @experiment.command("rand-health")
-@click.option("--out", type=_PATH, default=Path("demo-out"), show_default=True, help="Folder for the report.")
-@click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
+@click.option(
+    "--out", type=_PATH, default=Path("demo-out"), show_default=True, help="Folder for the models and the report."
+)
+@click.option("--overwrite", is_flag=True, help="Replace files that are there.")
 def rand_health(out: Path, overwrite: bool) -> None:
     """Doctor visits in the RAND Health Insurance Experiment: linear, logistic and Poisson.
 
@@ -38,12 +40,15 @@ def rand_health(out: Path, overwrite: bool) -> None:
     """
     from dpregress import __version__
     from dpregress.accounting import together
+    from dpregress.cli.fit import text_of_model
     from dpregress.cli.output import check_out, number, print_table, write_all
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
 
-    check_out(out, ["report.html"], overwrite=overwrite)
-    fits = demo.run()
+    files = [*(model.file for model in demo.MODELS), "report.html"]
+    check_out(out, files, overwrite=overwrite)
+    models = demo.run()
+    fits = [model.fitted for model in models]
     click.echo("\n".join(demo.NOTES) + "\n")
     for fit in fits:
         _print_fit(fit)
@@ -56,8 +61,10 @@ def rand_health(out: Path, overwrite: bool) -> None:
     click.echo("The spending is not recorded (no ledger), and the non-private columns are for this demonstration only.")
 
     software = f"dpregress {__version__}"
-    write_all(out, {"report.html": fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES)})
-    click.echo(f"Wrote {out / 'report.html'}.")
+    page = fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES)
+    texts = {model.file: text_of_model(model.estimator, software) for model in models}
+    write_all(out, {**texts, "report.html": page})
+    click.echo(f"Wrote {', '.join(files)} in {out}.")
 
 
 def _print_fit(fit: Fitted) -> None:

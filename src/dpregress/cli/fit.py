@@ -198,9 +198,23 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
+def text_of_model(model, software: str) -> str:  # type: ignore[no-untyped-def]  # imported lazily
+    """The model file of a fitted estimator."""
+    from dpregress.releases.files import model_text
+
+    return model_text(
+        model.coefficients_,
+        model.privacy_,
+        model.moments_,
+        software=software,
+        response=model.response_model,
+        formula=model.written_formula,
+    )
+
+
 def _texts(model, table: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
     from dpregress import __version__
-    from dpregress.releases.files import model_text, privacy_text
+    from dpregress.releases.files import privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
@@ -209,16 +223,8 @@ def _texts(model, table: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
         [Fitted("Coefficients", model.coefficients_, model.privacy_)],
         software=software,
     )
-    text = model_text(
-        model.coefficients_,
-        model.privacy_,
-        model.moments_,
-        software=software,
-        response=model.response_model,
-        formula=model.written_formula,
-    )
     return {
-        "model.json": text,
+        "model.json": text_of_model(model, software),
         "privacy.json": privacy_text(model.privacy_, software=software),
         "report.html": page,
     }
