@@ -211,6 +211,14 @@ def test_table_of_the_guarantee() -> None:
         assert f"{found:.{decimals}f}" == epsilon
 
 
+def test_the_first_command_says_what_it_does() -> None:
+    """Installation takes a minute: one line before it, and pip's own lines while it lasts."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").split("$(STAMP):")[1].split("\n\n")[0]
+    said, installed = recipe.index("@echo"), recipe.index("pip install")
+    assert said < installed
+    assert "--quiet" not in recipe
+
+
 # ---------------------------------------------------------------- the tests themselves
 
 

@@ -158,7 +158,7 @@ class _SQLiteReader(Reader):
             cursor = connection.execute(f"SELECT {cells} FROM {self._query}")
             while rows := cursor.fetchmany(_FETCHED):
                 arrays = [
-                    pa.array(column if pa.types.is_floating(field.type) else map(text_of, column), field.type)
+                    pa.array(column if pa.types.is_floating(field.type) else map(_text, column), field.type)
                     for column, field in zip(zip(*rows, strict=True), kinds, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
@@ -216,6 +216,11 @@ class _ADBCReader(Reader):
                     for column in batch.columns
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _text(cell: Any) -> str | None:
+    """A cell as text; what SQLite gives as text has been decoded."""
+    return cell if type(cell) is str else text_of(cell)
 
 
 def _declared_type(declared: str) -> pa.DataType:
