@@ -24,7 +24,7 @@ from dpregress.releases import Matrix
 from dpregress.rows import Encoder
 from dpregress.rows.csv_text import MISSING
 from dpregress.rows.encoding import to_levels, to_numbers
-from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.files import is_table, names_of, read, read_files, to_table
 from tests.rows.leaks import everything_said
 from tests.rows.properties import untimed
 
@@ -165,6 +165,7 @@ def test_folders_named_by_a_column_hold_its_cells(tmp_path: Path, kind: str) -> 
     np.testing.assert_array_equal(numbers(table.select(["year", "cost"])), [[2020, 3], [nan, 2], [2019, 1]])
     assert read(tmp_path, ["plan"])["plan"].to_pylist() == [None, "a b", "gold"]
     assert names_of(str(tmp_path / "plan=gold" / "year=2019")) == ["cost"]
+    assert read_files(tmp_path).name == str(tmp_path)  # no cell in it, nor how many different ones there are
     (tmp_path / "plan=gold" / "year=2019" / "part-9.csv").write_text("cost,plan\n1,gold\n")
     if kind == "csv":
         assert "name them differently" in refused(tmp_path)

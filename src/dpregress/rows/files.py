@@ -75,7 +75,8 @@ def read_files(source: Any) -> FilesReader:
     kinds = [_is_parquet(path) for path in paths]
     if len(set(kinds)) > 1:
         raise InvalidInput(f"{paths[0]} and {paths[kinds.index(not kinds[0])]} are of two kinds: give CSV or Parquet")
-    return (ParquetReader if kinds[0] else CSVReader)(paths, partitions_of(source, paths))
+    folder = str(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
+    return (ParquetReader if kinds[0] else CSVReader)(paths, partitions_of(source, paths), folder)
 
 
 class FilesReader(Reader):
@@ -87,6 +88,8 @@ class FilesReader(Reader):
         At least one.
     partitions : mapping, optional
         For each path the columns that the names of its folders give, and their cell in all rows of this file.
+    folder : str, optional
+        What the files are called together; names of folders in it are cells of private rows.
 
     Raises
     ------
@@ -98,9 +101,13 @@ class FilesReader(Reader):
     """
 
     def __init__(
-        self, paths: Sequence[Location], partitions: Mapping[Location, Mapping[str, str | None]] | None = None
+        self,
+        paths: Sequence[Location],
+        partitions: Mapping[Location, Mapping[str, str | None]] | None = None,
+        folder: str | None = None,
     ) -> None:
         self.paths = tuple(paths)
+        self._folder = folder
         self._states = states_of(self.paths)
         self._partitions = {path: {} for path in self.paths} if partitions is None else partitions
         first = [*self._names(self.paths[0]), *self._partitions[self.paths[0]]]
@@ -119,6 +126,8 @@ class FilesReader(Reader):
 
     @property
     def name(self) -> str:
+        if self._folder is not None:
+            return self._folder
         more = len(self.paths) - 1
         return f"{self.paths[0]}" + (f" and {more} other file(s)" if more else "")
 
