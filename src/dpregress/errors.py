@@ -84,6 +84,12 @@ class NoScaleWarning(UserWarning):
     """Released moments fit no coefficients of the model: a stated rule chose the nearest. It tells of noise only."""
 
 
+def type_of(value: object) -> str:
+    """What a value is, for messages: ``a float``, ``an int``."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
 def reason(error: Exception) -> str:
     """What went wrong with a public file, in one line and without the system's number for it."""
     return (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())

@@ -246,3 +246,20 @@ def test_a_budget_without_a_name_hides_no_other(path: Path, raw: sqlite3.Connect
         raw.execute("INSERT INTO dataset VALUES ('', ?, 'replace-one', 'record', '')", (json.dumps(GDP(1.0).encode()),))
     for name in SQLiteLedger.datasets(path):
         assert SQLiteLedger(path, name).account.budget == GDP(1.0)
+
+
+def test_the_same_budget_may_be_opened_again(path: Path) -> None:
+    """What was charged stays; another budget of the same name is refused, and nothing is written then."""
+    again = SQLiteLedger.create(path, "people", GDP(1.0), unit="person", exist_ok=True)
+    assert [charge.event for charge in again.charges] == [GDP(0.1)]
+    SQLiteLedger.create(path, "others", GDP(1.0), exist_ok=True)
+    assert SQLiteLedger.datasets(path) == ("people", "others")
+    assert "already" in refusal(partial(SQLiteLedger.create, unit="person"), path, "people", GDP(1.0))
+    for budget, unit, relation in (
+        (GDP(2.0), "person", Relation.REPLACE_ONE),
+        (GDP(1.0), "record", Relation.REPLACE_ONE),
+        (GDP(1.0), "person", Relation.ADD_REMOVE),
+    ):
+        opened = partial(SQLiteLedger.create, unit=unit, relation=relation, exist_ok=True)
+        assert "another budget" in refusal(opened, path, "people", budget)
+    assert SQLiteLedger(path, "people").account.budget == GDP(1.0)

@@ -48,6 +48,22 @@ class TestSuccess:
         fit(capsys, "--public", "public.csv", "--seed", 1, "--out", "b", data="private.parquet")
         assert np.allclose(load_model("a/model.json").coef, load_model("b/model.json").coef, rtol=1e-9)
 
+    def test_a_folder_with_a_column_in_its_names(self, tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        rows = (tables / "private.csv").read_text().splitlines()
+        for plan, part in (("gold", rows[1:2500]), ("basic", rows[2500:])):
+            (tables / "rows" / f"plan={plan}").mkdir(parents=True)
+            (tables / "rows" / f"plan={plan}" / "part-0.csv").write_text("\n".join([rows[0], *part]) + "\n")
+        (tables / "rows" / "_SUCCESS").touch()
+        (tables / "plans.toml").write_text(
+            (tables / "schema.toml").read_text() + '[plan]\nlevels = ["basic", "gold"]\n'
+        )
+        outcome = run(
+            capsys, "fit", "rows", "--target", "cost", "--schema", "plans.toml", "--epsilon", 1, "--delta", "1e-6",
+            "--out", "out",
+        )  # fmt: skip
+        assert outcome.code == 0, outcome.err
+        assert set(load_model(Path("out/model.json")).features) == {"age", "bmi", "plan=gold"}
+
     def test_labels_can_be_ignored(self, capsys: pytest.CaptureFixture[str]) -> None:
         fit(capsys, "--public", "public.csv", "--out", "a")
         fit(capsys, "--public", "public.csv", "--ignore-public-labels", "--out", "b")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpregress import __version__
+from dpregress.cli.output import print_table
 from dpregress.cli.places import write_one
 from dpregress.errors import OutputError
 
@@ -31,3 +32,15 @@ def test_a_failed_write_leaves_no_folder_that_it_made(tmp_path: Path, monkeypatc
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "dpregress", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"dpregress, version {__version__}\n"
+
+
+@pytest.mark.parametrize("columns", ["20", "60", "80", "200"])
+def test_tables_break_between_words(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    header = ["column", "read as", "missing", "not a number", "not finite", "undeclared", "out of bounds", "mapped to"]
+    print_table("A title", header, [["age", "a number", "123", "0", "0", "0", "12345", "the public mean"]])
+    words = capsys.readouterr().out.split()
+    assert {word for cell in header for word in cell.split()} <= set(words)
+    assert {"number", "public", "mean", "12345"} <= set(words)

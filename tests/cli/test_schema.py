@@ -84,6 +84,23 @@ def test_suggested_bounds_hold_what_was_seen(seen: tuple[float, float]) -> None:
     assert lower < upper
 
 
+@pytest.mark.parametrize(
+    ("seen", "drafted"),
+    [
+        ((-124.4, -114.1), (-140, -100)),  # longitudes stay away from 0, and so do latitudes and years
+        ((32.5, 42.0), (23, 52)),
+        ((1990, 2020), (1960, 2050)),
+        ((18, 80), (0, 150)),  # not across 0
+        ((-80, -18), (-150, 0)),
+        ((-3, 7), (-20, 20)),
+    ],
+)
+def test_suggested_bounds_reach_zero_only_where_it_is_near(
+    seen: tuple[float, float], drafted: tuple[float, float]
+) -> None:
+    assert suggested_bounds(*seen) == drafted
+
+
 def test_check_says_what_each_column_becomes(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tables / "new.toml").write_text(
         '[age]\nlower = 0\nupper = 110\nunit = "years"\nmissing = "indicator"\n[job]\nlevels = ["a", "?"]\n[w]\n'

@@ -132,6 +132,11 @@ def test_links_resolve(page: Path) -> None:
         assert not anchor or anchor in heading_anchors(to), f"{name_of(page)} links to no heading of {target}"
 
 
+def test_no_name_is_listed_twice() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(set(listed)) == len(listed)
+
+
 def test_every_page_is_reached_from_the_index() -> None:
     index = DOCS / "index.md"
     linked = {(DOCS / target).resolve() for target in re.findall(r"\]\(([^)\s#]+)", index.read_text(encoding="utf-8"))}
@@ -156,15 +161,17 @@ def test_pages_are_plain(page: Path) -> None:
 # ---------------------------------------------------------------- examples
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "api.md", DOCS / "formulas.md"], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", DOCS / "api.md", DOCS / "formulas.md", DOCS / "solvers.md"], ids=name_of
+)
 def test_python_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As they stand, with the secure sampler: a warning, such as that of seeded noise, is an error here."""
+    """As they stand, and once more in the same folder, with the secure sampler: a warning is an error here."""
     monkeypatch.chdir(tmp_path)
     examples = blocks(page.read_text(encoding="utf-8"), "python")
     assert examples
-    for example in examples:
+    for example in (*examples, *examples):
         names: dict[str, object] = {}
         exec(compile(example, name_of(page), "exec"), names)
         printed = capsys.readouterr().out
@@ -202,6 +209,14 @@ def test_table_of_the_guarantee() -> None:
         decimals = len(epsilon.partition(".")[2])
         found = GDP(float(mu)).epsilon(1e-6) if float(mu) else 0.0
         assert f"{found:.{decimals}f}" == epsilon
+
+
+def test_the_first_command_says_what_it_does() -> None:
+    """Installation takes a minute: one line before it, and pip's own lines while it lasts."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").split("$(STAMP):")[1].split("\n\n")[0]
+    said, installed = recipe.index("@echo"), recipe.index("pip install")
+    assert said < installed
+    assert "--quiet" not in recipe
 
 
 # ---------------------------------------------------------------- the tests themselves

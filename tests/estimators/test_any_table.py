@@ -80,7 +80,7 @@ def test_the_target_is_y_by_default_and_the_rest_are_features() -> None:
 def test_an_engine_of_ones_own(tmp_path: Path, workers: int) -> None:
     source = KEPT["Parquet"](TABLE, tmp_path)
     np.testing.assert_array_equal(fitted(source, engine=ThreadedEngine(workers=workers)).coef_, EXPECTED.coef_)
-    with pytest.raises(InvalidInput, match="engine= takes an Engine, not a int"):
+    with pytest.raises(InvalidInput, match="engine= takes an Engine, not an int"):
         fitted(source, engine=2)
 
 
@@ -102,16 +102,67 @@ def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 def test_the_bar_waits_and_counts_passes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with _progress.progress_bar("reading") as report:
+    with _progress.shown(True, 2) as report:
+        assert report is not None
         report(1, 10)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
-    with _progress.progress_bar("reading") as report:
+    with _progress.shown(True, 2) as report:
+        assert report is not None
         for done in (5, 10, 5, 10):
             report(done, 10)
     said = capsys.readouterr().err
-    assert "reading, pass 2" in said
+    assert "reading private rows, pass 2 of at most 2" in said
     assert "a second" in said
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_the_rate_counts_the_time_in_which_rows_were_read(monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
+    """Chunks of a pass that come at once must not make the rate infinite; a pass may have one chunk."""
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_progress, "_drawn", lambda: drawn)
+    updates: list[dict[str, Any]] = []
+
+    class Drawn:
+        task_ids = (0,)
+
+        def update(self, task: int, **said: Any) -> None:  # noqa: ARG002
+            updates.append(said)
+
+        def reset(self, task: int) -> None: ...
+
+        def stop(self) -> None: ...
+
+    drawn = Drawn()
+    with _progress.shown(True, 3) as report:
+        assert report is not None
+        for _ in range(3):
+            now[0] += 10.0
+            for chunk in range(chunks):
+                report((chunk + 1) * 1_000 // chunks, 1_000)
+    assert updates[-1]["description"] == "reading private rows, pass 3 of at most 3"
+    assert updates[-1]["speed"] == "100"
+    assert updates[-1]["completed"] == updates[-1]["total"] == 1_000
+
+
+def test_fit_has_a_bar_before_the_first_rows_are_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
+    x, y = TABLE.select(["age", "gaps"]).to_pandas(), TABLE["y"].to_pandas()
+    model = DPLinearRegression(GDP(1.0), schema=SCHEMA)
+    model.fit(x, y, progress=False)
+    assert capsys.readouterr().err == ""
+    model.fit(x, y)
+    assert "pass 1 of at most" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="progress= takes True, False or a callable"):
+        model.fit(x, y, progress="yes")  # type: ignore[arg-type]
+    with _progress.shown(True, 2) as report:
+        assert report is not None
+        report._timer.join(10.0)  # type: ignore[attr-defined]  # the timer draws it without a report
+    assert "pass 1 of at most 2" in capsys.readouterr().err
 
 
 def charged(ledger: MemoryLedger, source: Any, **more: Any) -> None:

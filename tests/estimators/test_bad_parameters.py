@@ -59,6 +59,9 @@ def test_budgets_and_ledgers(make: Any) -> None:
         ({"random_state": 1.5}, "random_state= takes"),
         ({"fit_intercept": "no"}, "fit_intercept= takes True or False"),
         ({"fit_intercept": None}, "fit_intercept= takes True or False"),
+        ({"privacy": 1.0}, r"privacy= takes a budget such as ApproxDP\(epsilon=1.0, delta=1e-6\), not a float"),
+        ({"privacy": 1}, "not an int"),
+        ({"schema": {}}, r"schema= takes a Schema such as Schema\(.*\), not a dict"),
         ({"row_bound": 1e150, "schema": None}, "row_bound must be positive and between"),
         ({"row_bound": 1e-150, "schema": None}, "row_bound must be positive and between"),
     ],
@@ -67,7 +70,7 @@ def test_budgets_and_ledgers(make: Any) -> None:
 def test_parameters(model: Any, parameters: dict[str, Any], said: str) -> None:
     ledger = MemoryLedger(GDP(9.0))
     with pytest.raises(InvalidInput, match=said):
-        model(GDP(1.0), **{"schema": SCHEMA, "ledger": ledger, **parameters}).fit_table(TABLE, "y")
+        model(**{"privacy": GDP(1.0), "schema": SCHEMA, "ledger": ledger, **parameters}).fit_table(TABLE, "y")
     assert not ledger.charges
 
 

@@ -236,7 +236,7 @@ def test_public_sides(seed: int, tmp_path: Path) -> None:
         ("cost ~ log(age)", {"public": PublicMoments.from_rows(np.eye(2))}, InvalidInput, "no column 'log(age)'"),
         ("cost ~ age", {"public": np.eye(2)}, InvalidInput, "not a ndarray"),
         ("cost ~ age", {"public": "nowhere.csv"}, InvalidInput, "no file nowhere.csv"),
-        (7, {}, InvalidInput, "formula= takes a str"),
+        (7, {}, InvalidInput, "formula= takes text such as"),
     ],
 )
 def test_refusals_come_before_the_charge(

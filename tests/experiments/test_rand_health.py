@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from dpregress.accounting import ApproxDP, together
 from dpregress.experiments import rand_health
@@ -25,6 +26,12 @@ def test_demonstration_shows_everything(tmp_path: Path, capsys) -> None:  # type
     assert page.count("<svg") == 3
     assert "Never publish" in page
     assert run(capsys, "experiment", "rand-health", "--out", tmp_path / "demo").code == 2
+    table = rand_health.randhie().drop_columns([rand_health.TARGET]).slice(0, 50)
+    pq.write_table(table, tmp_path / "new.parquet")
+    for name in ("linear", "logistic", "poisson"):
+        model = tmp_path / "demo" / f"{name}-model.json"
+        predicted = run(capsys, "predict", model, tmp_path / "new.parquet", "--out", tmp_path / f"{name}.csv")
+        assert predicted.code == 0, predicted.err
 
 
 def test_demonstration_is_within_its_budget_and_useful() -> None:
@@ -34,7 +41,7 @@ def test_demonstration_is_within_its_budget_and_useful() -> None:
     mean below 1% of it (measured: .3%, .2%, .6%), the mean predictor's is 6-10%; the mean prediction's noise is
     about 1.5%.
     """
-    fits = rand_health.run()
+    fits = [model.fitted for model in rand_health.run()]
     assert len(fits) == 3
     for fit in fits:
         assert fit.privacy.budget == ApproxDP(1.0, 1e-6)

@@ -43,10 +43,12 @@ def _parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, row_group_size=190)
 
 
-def _sqlite(table: pa.Table, folder: Path) -> SQLQuery:
+def _sqlite(table: pa.Table, folder: Path, declared: bool = False) -> SQLQuery:
+    kinds = ["" if not declared else "TEXT" if pa.types.is_string(kind) else "REAL" for kind in table.schema.types]
     names = table.schema.names
     connection = sqlite3.connect(folder / "rows.db")
-    connection.execute(f"CREATE TABLE t ({', '.join(names)})")
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    connection.execute(f"CREATE TABLE t ({columns})")
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", rows)
     connection.commit()
@@ -81,6 +83,15 @@ def _remote(table: pa.Table, path: str, write: Callable[[pa.Table, Any], object]
     return path
 
 
+def _folder(paths: list[Path]) -> Path:
+    """A folder of these files alone."""
+    folder = paths[0].parent / "folder"
+    folder.mkdir()
+    for path in paths:
+        path.rename(folder / path.name)
+    return folder
+
+
 def _globbed(paths: list[Path]) -> str:
     return str(paths[0].parent / "part-*")
 
@@ -100,9 +111,12 @@ KEPT: dict[str, Callable[[pa.Table, Path], Any]] = {
     "Parquet": lambda table, folder: _one(table, folder / "rows.parquet", _parquet),
     "list of Parquet files": lambda table, folder: parts(table, folder, _parquet, "parquet"),
     "pattern of Parquet files": lambda table, folder: _globbed(parts(table, folder, _parquet, "parquet")),
+    "folder of CSV files": lambda table, folder: _folder(parts(table, folder, pacsv.write_csv, "csv")),
+    "folder of Parquet files": lambda table, folder: _folder(parts(table, folder, _parquet, "parquet")),
     "Parquet at a URL": lambda table, _: _remote(table, "memory://rows.parquet", _parquet),
     "CSV at a URL": lambda table, _: _remote(table, "memory://rows.csv", pacsv.write_csv),
     "DuckDB relation": lambda table, _: _relation(table),
     "DuckDB query": _duckdb,
     "SQLite query": _sqlite,
+    "SQLite query, declared types": lambda table, folder: _sqlite(table, folder, declared=True),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -35,9 +36,27 @@ EXPRESSIONS = [
     "I(a * I(b))",
     "1 / (1 + exp(-a))",
     "log(exp(a))",
+    "log10(a)",
+    "min(a, 2)",
+    "max(a, b, 1.5)",
+    "I(a > 2)",
+    "a <= b + 1",
+    "(a > 1) * (b < 2)",
+    "a == a",
+    "a != 2",
 ]
 #: What the names in them are to NumPy.
-NUMPY = {"log": np.log, "log1p": np.log1p, "exp": np.exp, "sqrt": np.sqrt, "abs": np.abs, "I": np.asarray}
+NUMPY = {
+    "min": lambda *numbers: reduce(np.minimum, numbers),
+    "max": lambda *numbers: reduce(np.maximum, numbers),
+    "log10": np.log10,
+    "log": np.log,
+    "log1p": np.log1p,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "I": np.asarray,
+}
 BOXES = [((1.0, 3.0), (0.5, 2.0)), ((-2.0, 3.0), (-1.0, 1.0)), ((0.0, 1.0), (0.0, 4.0)), ((-5.0, -1.0), (2.0, 3.0))]
 
 
@@ -112,6 +131,19 @@ def test_intervals_hold_every_value(text: str, box: tuple[tuple[float, float], t
         ("2 - a", (0, 1), (1, 2)),
         ("b", (0, 1), (-math.inf, math.inf)),
         ("0 * b", (0, 1), (0, 0)),
+        ("log10(a)", (1, 1000), (0, 3)),
+        ("min(a, 50)", (18, 90), (18, 50)),
+        ("max(a, 50)", (18, 90), (50, 90)),
+        ("max(a, b)", (18, 90), (18, math.inf)),
+        ("a > 50", (18, 90), (0, 1)),
+        ("a > 50", (60, 90), (1, 1)),
+        ("a > 90", (18, 90), (0, 0)),
+        ("a >= 90", (18, 90), (0, 1)),
+        ("a < 18", (18, 90), (0, 0)),
+        ("a <= 90", (18, 90), (1, 1)),
+        ("a == 91", (18, 90), (0, 0)),
+        ("a != 91", (18, 90), (1, 1)),
+        ("b > 0", (0, 1), (0, 1)),
     ],
 )
 def test_intervals(text: str, bounds: tuple[float, float], expected: tuple[float, float]) -> None:
@@ -123,7 +155,9 @@ def test_quoted_names() -> None:
     assert expression.columns == {"blood pressure (mm)", "a.b"}
 
 
-@pytest.mark.parametrize("text", ["a.b", "a[0]", "f(a)", "[a]", "a if a else 1", "a > 1", "lambda: a", "'a'", "a := 1"])
+@pytest.mark.parametrize(
+    "text", ["a.b", "a[0]", "f(a)", "[a]", "a if a else 1", "1 < a < 2", "a in b", "lambda: a", "'a'", "a := 1"]
+)
 def test_nothing_else_is_arithmetic(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_expression(text)

@@ -24,7 +24,7 @@ from dpregress.releases import Matrix
 from dpregress.rows import Encoder
 from dpregress.rows.csv_text import MISSING
 from dpregress.rows.encoding import to_levels, to_numbers
-from dpregress.rows.files import is_table, names_of, read, to_table
+from dpregress.rows.files import is_table, names_of, read, read_files, to_table
 from tests.rows.leaks import everything_said
 from tests.rows.properties import untimed
 
@@ -115,9 +115,67 @@ def test_a_bad_shape_is_refused(tmp_path: Path, content: bytes, words: str) -> N
     assert words in refused(csv_file(tmp_path, content))
 
 
-def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
-    refused(tmp_path, names_too=True)
+def test_empty_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
+    assert "holds no files" in refused(tmp_path, names_too=True)
     refused(tmp_path / "none.csv", names_too=True)
+
+
+# ------------------------------------------------------------------ folders
+
+
+@pytest.mark.parametrize("as_path", [Path, str])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_folder_is_its_files_in_order(tmp_path: Path, kind: str, as_path: Callable[[Path], Path | str]) -> None:
+    folder = tmp_path / "parts"
+    (folder / "more").mkdir(parents=True)
+    (folder / "_temporary").mkdir()
+    for at, name in enumerate(["part-0", "part-1", "more/part-2"]):
+        part = pd.DataFrame({"a": [float(at)], "b": [float(at + 10)]})
+        part.to_csv(folder / f"{name}.{kind}", index=False) if kind == "csv" else pq.write_table(
+            pa.table(part), folder / f"{name}.{kind}"
+        )
+    for name in ("_SUCCESS", ".part-0.crc", "_temporary/part-9.csv", "_metadata"):
+        (folder / name).write_bytes(b"nothing to read")
+    assert names_of(as_path(folder)) == ["a", "b"]
+    np.testing.assert_array_equal(numbers(read(as_path(folder))), [[2, 12], [0, 10], [1, 11]])
+
+
+def test_folders_of_two_kinds_and_delta_tables_are_refused(tmp_path: Path) -> None:
+    csv_file(tmp_path, "a\n1\n")
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "rows.parquet")
+    assert "are of two kinds: give CSV or Parquet" in refused(tmp_path, names_too=True)
+    (tmp_path / "_delta_log").mkdir()
+    assert "is a Delta table" in refused(tmp_path, names_too=True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_folders_named_by_a_column_hold_its_cells(tmp_path: Path, kind: str) -> None:
+    """As Hive, Spark and Arrow write them; the cells stay text until a schema reads them, as those of CSV do."""
+    for plan, year, cost in (("gold", "2019", 1.0), ("a b", "x", 2.0), (None, "2020", 3.0)):
+        shown = "__HIVE_DEFAULT_PARTITION__" if plan is None else plan.replace(" ", "%20")
+        folder = tmp_path / f"plan={shown}" / f"year={year}"
+        folder.mkdir(parents=True)
+        if kind == "csv":
+            csv_file(folder, f"cost\n{cost}\n")
+        else:
+            pq.write_table(pa.table({"cost": [cost]}), folder / "part-0.parquet")
+    table = read(tmp_path, ["year", "cost", "plan"])
+    assert table["plan"].to_pylist() == [None, "a b", "gold"]
+    assert table["year"].type == pa.large_string()
+    np.testing.assert_array_equal(numbers(table.select(["year", "cost"])), [[2020, 3], [nan, 2], [2019, 1]])
+    assert read(tmp_path, ["plan"])["plan"].to_pylist() == [None, "a b", "gold"]
+    assert names_of(str(tmp_path / "plan=gold" / "year=2019")) == ["cost"]
+    assert read_files(tmp_path).name == str(tmp_path)  # no cell in it, nor how many different ones there are
+    (tmp_path / "plan=gold" / "year=2019" / "part-9.csv").write_text("cost,plan\n1,gold\n")
+    if kind == "csv":
+        assert "name them differently" in refused(tmp_path)
+
+
+def test_a_column_of_files_and_folders_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan=gold").mkdir()
+    csv_file(tmp_path / "plan=gold", "cost,plan\n1,gold\n")
+    assert "column 'plan' is in the files and in the names of their folders" in refused(tmp_path, names_too=True)
+    np.testing.assert_array_equal(numbers(read(tmp_path / "plan=*" / "*.csv", ["cost"])), [[1]])
 
 
 LINES = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,8 @@ from dpregress import Categorical, Schema
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.estimators._marginals import coded_source
 from dpregress.public.coding import domain_of
-from dpregress.rows import Encoder, SQLQuery, StreamSource, TableSource, ThreadedEngine, csv_text
+from dpregress.rows import Encoder, SQLQuery, StreamSource, TableSource, ThreadedEngine, csv_text, databases
+from dpregress.rows.encoding import to_numbers
 from dpregress.rows.files import read, read_files
 from dpregress.rows.readers import CapsuleReader, Reader
 from dpregress.rows.sources import reader_of
@@ -402,6 +405,75 @@ def test_a_query_to_sqlite_is_planned_before_rows_are_read(tmp_path: Path) -> No
         SQLQuery(f"sqlite:///{tmp_path / 'rows.db'}", "SELECT none FROM t").open()
     with pytest.raises(InvalidInput, match="the query cannot be planned"):
         SQLQuery(f"sqlite:///{tmp_path / 'rows.db'}", "DROP TABLE t").open()
+
+
+ANYTHING = [
+    1.5,
+    3,
+    2**62 + 1,
+    "12",
+    "text",
+    "",
+    b"\xff\x00",
+    None,
+    float("inf"),
+    "\udce9".encode("utf-8", "surrogatepass"),
+]
+
+
+def sqlite_table(folder: Path, kind: str, cells: list[Any]) -> SQLQuery:
+    """A table of one column of this declared type, with these cells as SQLite keeps them."""
+    with closing(sqlite3.connect(folder / "cells.db")) as connection:
+        connection.execute(f"CREATE TABLE t (a {kind})")
+        connection.executemany("INSERT INTO t VALUES (?)", [(cell,) for cell in cells])
+        connection.commit()
+    return SQLQuery(f"sqlite:///{folder / 'cells.db'}", "SELECT * FROM t")
+
+
+@pytest.mark.parametrize("kind", ["REAL", "double precision", "INTEGER", "BIGINT"])
+def test_declared_numbers_of_sqlite_are_numbers_whatever_the_cells_hold(tmp_path: Path, kind: str) -> None:
+    reader = sqlite_table(tmp_path, kind, ANYTHING).open()
+    assert reader.schema.types == [pa.float64()]
+    (batch,) = reader.batches(["a"], 100)
+    nothing = None
+    expected = [1.5, 3.0, float(2**62 + 1), 12.0, nothing, nothing, nothing, nothing, float("inf"), nothing]
+    assert batch["a"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("kind", ["", "TEXT", "BLOB", "DATE", "DECIMAL(9, 2)", "BOOLEAN"])
+def test_other_columns_of_sqlite_are_text_cell_by_cell(tmp_path: Path, kind: str) -> None:
+    query = sqlite_table(tmp_path, kind, ANYTHING)
+    assert query.open().schema.types == [pa.large_string()]
+    (batch,) = query.open().batches(["a"], 100)
+    assert batch["a"].to_pylist()[4] == "text"
+    np.testing.assert_array_equal(to_numbers(batch["a"])[[0, 1, 3]], [1.5, 3.0, 12.0])
+    computed = SQLQuery(query.url, "SELECT CAST(a AS REAL) AS a FROM t").open()
+    assert computed.schema.types == [pa.large_string()]  # SQLite says no type of what a query computes
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_fit_reads_sqlite_once_where_its_rows_fit_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fits: bool
+) -> None:
+    passes: list[str] = []
+    connect = databases._SQLiteReader._connect
+
+    def traced(reader: Any) -> sqlite3.Connection:
+        connection = connect(reader)
+        connection.set_trace_callback(lambda said: passes.append(said) if "CASE" in said else None)
+        return connection
+
+    monkeypatch.setattr(databases._SQLiteReader, "_connect", traced)
+    if not fits:
+        monkeypatch.setattr(databases, "_HELD", 1_000)
+    source = stream(KEPT["SQLite query, declared types"](TABLE, tmp_path))
+    expected = TableSource(TABLE, ENCODER)
+    for _ in range(3):
+        for chunk, wanted in zip(source.chunks(300), expected.chunks(300), strict=True):
+            np.testing.assert_array_equal(chunk.x, wanted.x)
+    (response,) = source.responses().chunks(5_000)
+    np.testing.assert_array_equal(response.y, TABLE["y"].to_numpy())
+    assert len(passes) == (1 if fits else 4)
 
 
 @pytest.mark.parametrize("ending", ["", ";", " -- all of them", "\n-- all of them\n", " /* all */ ;"])

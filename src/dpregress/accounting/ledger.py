@@ -18,7 +18,7 @@ from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation
 from dpregress.accounting.names import check_name, check_note
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
-from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError
+from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, type_of
 from dpregress.json_files import MALFORMED
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
@@ -73,9 +73,7 @@ class Account:
         if not (isinstance(self.dataset, str) and isinstance(self.unit, str)):
             raise InvalidInput("a data set and a unit are named in text")
         if not isinstance(self.budget, Event):
-            raise InvalidInput(
-                f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not a {type(self.budget).__name__}"
-            )
+            raise InvalidInput(f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not {type_of(self.budget)}")
 
 
 def _now() -> str:
@@ -257,7 +255,7 @@ class SQLiteLedger(Ledger):
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise LedgerError(f"a ledger is a file: give its path, not a {type(path).__name__}")
+            raise LedgerError(f"a ledger is a file: give its path, not {type_of(path)}")
         self.path = Path(path)
         self._place = self.path.absolute()  # where it is, whatever folder the process moves to
         self.dataset = dataset
@@ -273,13 +271,26 @@ class SQLiteLedger(Ledger):
         *,
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
+        exist_ok: bool = False,
     ) -> SQLiteLedger:
         """Open a budget for ``dataset`` in the file at ``path``, which is made if it is not there.
+
+        Parameters
+        ----------
+        path : path-like
+        dataset : str
+        budget : Event
+        relation : Relation
+        unit : str
+        exist_ok : bool, default=False
+            Take the budget of this data set that is there already, with all that was charged to it, where it is the
+            same: for scripts that are run again.
 
         Raises
         ------
         LedgerError
-            When the data set has a budget already: a budget is opened once and never changed.
+            When the data set has a budget already, or with ``exist_ok`` another one: it is opened once and never
+            changed.
         """
         path = Path(path)
         name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
@@ -296,11 +307,16 @@ class SQLiteLedger(Ledger):
                 connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version={_VERSION}")
             _upgrade(connection)
-            if connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone():
+            known = connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone()
+            if known and not exist_ok:
                 raise LedgerError(f"{path} holds a budget for {dataset!r} already: a budget is opened once")
-            row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, _now())
-            connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
-        return cls(path, dataset)
+            if not known:
+                row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, _now())
+                connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
+        ledger = cls(path, dataset)
+        if ledger.account != account:
+            raise LedgerError(f"{path} holds another budget for {dataset!r}: a budget is opened once and never changed")
+        return ledger
 
     @staticmethod
     def datasets(path: str | Path) -> tuple[str, ...]:

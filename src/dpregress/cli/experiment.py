@@ -27,8 +27,10 @@ def experiment() -> None:
 
 
 @experiment.command("rand-health")
-@click.option("--out", type=_PATH, default=Path("demo-out"), show_default=True, help="Folder for the report.")
-@click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
+@click.option(
+    "--out", type=_PATH, default=Path("demo-out"), show_default=True, help="Folder for the models and the report."
+)
+@click.option("--overwrite", is_flag=True, help="Replace files that are there.")
 def rand_health(out: Path, overwrite: bool) -> None:
     """Doctor visits in the RAND Health Insurance Experiment: linear, logistic and Poisson.
 
@@ -41,17 +43,17 @@ def rand_health(out: Path, overwrite: bool) -> None:
     """
     from dpregress import __version__
     from dpregress.accounting import together
-    from dpregress.estimators._progress import progress_bar
+    from dpregress.cli.fit import text_of_model
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
 
+    files = [*(model.file for model in demo.MODELS), "report.html"]
     software = f"dpregress {__version__}"
-    with (
-        taken(out / "report.html", overwrite=overwrite) as place,
-        progress_bar("reading private rows") as progress,
-    ):
-        fits = demo.run(progress)
-        place.write(fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES))
+    with taken(out, files, overwrite=overwrite) as place:
+        models = demo.run()
+        fits = [model.fitted for model in models]
+        page = fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES)
+        place.write(*(text_of_model(model.estimator, software) for model in models), page)
     for note in (*demo.NOTES, ""):
         say(note)
     for fit in fits:
@@ -64,7 +66,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
     say(f"Spent by all {len(fits)} together: {words.total(every)}.")
     say("The spending is not recorded (no ledger), and the non-private columns are for this demonstration only.")
 
-    say(f"Wrote {out / 'report.html'}.")
+    say(f"Wrote {', '.join(files)} in {out}.")
 
 
 def _print_fit(fit: Fitted) -> None:

@@ -81,8 +81,8 @@ def fit(
 ) -> None:
     """Fit a private regression to DATA: linear, logistic (of two classes or more), Poisson or Gamma.
 
-    DATA are CSV or Parquet files, or patterns such as 'part-*.parquet', or URLs; with --sql a query takes their
-    place. They are streamed: memory does not grow with them.
+    DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs; with --sql a query
+    takes their place. They are streamed: memory does not grow with them.
 
     PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
     the target, its labels scale the response too. Everything public is checked first, then the ledger
@@ -167,7 +167,8 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None):  # 
         raise InvalidInput("give DATA (files or patterns), or --sql with --query; not both")
     if database is not None and query is not None:
         return SQLQuery(database, query)
-    return paths_of(data)
+    paths_of(data)  # refuses what is not there
+    return data[0] if len(data) == 1 else data
 
 
 def _model(family: str, link: str | None, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
@@ -205,10 +206,24 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
+def text_of_model(model, software: str) -> str:  # type: ignore[no-untyped-def]  # imported lazily
+    """The model file of a fitted estimator."""
+    from dpregress.releases.files import model_text
+
+    return model_text(
+        model.coefficients_,
+        model.privacy_,
+        model.moments_,
+        software=software,
+        response=model.response_model,
+        formula=model.written_formula,
+    )
+
+
 def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
     """Those of model.json, privacy.json and report.html."""
     from dpregress import __version__
-    from dpregress.releases.files import model_text, privacy_text
+    from dpregress.releases.files import privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"
@@ -217,15 +232,7 @@ def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untype
         [Fitted("Coefficients", model.coefficients_, model.privacy_)],
         software=software,
     )
-    text = model_text(
-        model.coefficients_,
-        model.privacy_,
-        model.moments_,
-        software=software,
-        response=model.response_model,
-        formula=model.written_formula,
-    )
-    return text, privacy_text(model.privacy_, software=software), page
+    return text_of_model(model, software), privacy_text(model.privacy_, software=software), page
 
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]

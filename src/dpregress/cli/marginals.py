@@ -77,7 +77,6 @@ def release(
     from dpregress import SQLiteLedger, __version__
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators._marginals import release_marginals
-    from dpregress.estimators._progress import progress_bar
     from dpregress.public.coding import domain_of
     from dpregress.releases.marginal_files import marginals_text
     from dpregress.reports import words
@@ -88,11 +87,7 @@ def release(
     assert schema is not None
     domain = domain_of(schema, split_names(columns), bins=bins)
     ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
-    with (
-        taken(out, overwrite=overwrite) as place,
-        progress_bar("reading private rows") as progress,
-        warnings.catch_warnings(),
-    ):
+    with taken(out, overwrite=overwrite) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
         released = release_marginals(
             data,
@@ -103,7 +98,6 @@ def release(
             target=target,
             ledger=ledger,
             random_state=seed,
-            progress=progress,
         )
         place.write(marginals_text(released.marginals, released.privacy, software=f"dpregress {__version__}"))
     say(f"About {released.marginals.count:,.0f} records, {len(domain.pairs)} pairs of columns.")

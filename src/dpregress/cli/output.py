@@ -17,20 +17,40 @@ if TYPE_CHECKING:
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
+#: Longer names in the first column are broken where the terminal is narrow.
+_LONGEST_NAME = 24
+
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table with its first column left-aligned."""
+    """A table with its first column left-aligned.
+
+    Lines break between words: on a terminal that is too narrow for that they are longer than it is wide.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for position, name in enumerate(header):
-        table.add_column(plain(name), justify="left" if position == 0 else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(plain, row))
+    cells = [[plain(cell) for cell in row] for row in (header, *rows)]
     console = Console(highlight=False, markup=False, emoji=False)
+    table = Table(title=plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    frame = 3 * len(header) + 1  # blanks around cells, and the lines between
+    widths = _widths(list(zip(*cells, strict=True)), console.width - frame)
+    for position, (name, width) in enumerate(zip(cells[0], widths, strict=True)):
+        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold", width=width)
+    for row in cells[1:]:
+        table.add_row(*row)
+    console.width = max(console.width, sum(widths) + frame)
     console.print(table)
+
+
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths of columns that break no word, and no line either as far as there is room."""
+    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
+    widths = [min(words[0], _LONGEST_NAME), *words[1:]]
+    wanted = [max(map(len, column)) - width for column, width in zip(columns, widths, strict=True)]
+    for position in sorted(range(len(columns)), key=wanted.__getitem__):
+        widths[position] += min(wanted[position], max(room - sum(widths), 0))
+    return widths
 
 
 def number(value: float) -> str:

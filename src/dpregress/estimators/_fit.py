@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
 from dpregress.accounting.names import note_of
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators._data import (
     bounded_units,
     check_classes,
@@ -28,7 +28,7 @@ from dpregress.estimators._data import (
 )
 from dpregress.estimators._exposure import exposed, exposure_bounds
 from dpregress.estimators._formula import formula_moments, formula_source, read_columns
-from dpregress.estimators._progress import shown
+from dpregress.estimators._progress import check_progress, shown
 from dpregress.estimators._public import check_apart, is_public, moments_of, public_columns
 from dpregress.estimators._summary import summary_of
 from dpregress.inference import in_original_units
@@ -46,12 +46,13 @@ from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Central, Door
 
 _LARGEST_PENALTY = 1e200
-_KINDS: dict[str, type[Any]] = {
-    "privacy": Event,
-    "schema": Schema,
-    "formula": str,
-    "ledger": Ledger,
-    "row_bound": numbers.Real,
+#: The type of each parameter, and what to give.
+_KINDS: dict[str, tuple[type[Any], str]] = {
+    "privacy": (Event, "a budget such as ApproxDP(epsilon=1.0, delta=1e-6)"),
+    "schema": (Schema, "a Schema such as Schema({'age': Numeric(0, 110)})"),
+    "formula": (str, "text such as 'visits ~ age'"),
+    "ledger": (Ledger, "a ledger such as SQLiteLedger('budget.db', 'claims')"),
+    "row_bound": (numbers.Real, "a number"),
 }
 
 
@@ -159,7 +160,7 @@ class PrivateLinearModel(BaseEstimator):
         exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
-        progress: Progress | None = None,
+        progress: bool | Progress = True,
     ) -> Self:
         """Fit within the budget of ``privacy``.
 
@@ -177,8 +178,9 @@ class PrivateLinearModel(BaseEstimator):
             Private ids, whose owners are then protected with all their rows; default: each record by itself.
         max_rows_per_unit : int, optional
             k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
-        progress : callable, optional
-            Called with (rows done, rows in all) in every pass.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
 
         Raises
         ------
@@ -188,6 +190,7 @@ class PrivateLinearModel(BaseEstimator):
             When the ledger does not hold enough; nothing is charged or read then.
         """
         budget = self._checked_parameters()
+        check_progress(progress)
         if isinstance(unit, str):
             raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
         check_apart(X, self.public)
@@ -220,8 +223,8 @@ class PrivateLinearModel(BaseEstimator):
         Parameters
         ----------
         source : path, list of paths, table or query
-            CSV or Parquet files (a path, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or Arrow
-            table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
+            CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
+            Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
             anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
         target : str, default="y"
             The response's column; a formula names it itself.
@@ -247,10 +250,9 @@ class PrivateLinearModel(BaseEstimator):
             When the rows cannot be read to their end, or change between passes; what was charged stays charged.
         """
         budget = self._checked_parameters()
-        if not isinstance(progress, bool) and not callable(progress):
-            raise InvalidInput(f"progress= takes True, False or a callable, not a {type(progress).__name__}")
+        check_progress(progress)
         if engine is not None and not isinstance(engine, Engine):
-            raise InvalidInput(f"engine= takes an Engine, not a {type(engine).__name__}")
+            raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
         check_apart(source, self.public)
         if self.formula is not None:
             if target is not None or features is not None:
@@ -264,8 +266,7 @@ class PrivateLinearModel(BaseEstimator):
             self.n_features_in_ = len(columns)
             rows = self._declared(table, columns, target, exposure)
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        with shown(progress) as report:
-            return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), report, engine)
+        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
 
     def _declared(self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None) -> Training:
         """Columns as the schema or the public rows have them."""
@@ -308,7 +309,7 @@ class PrivateLinearModel(BaseEstimator):
         bounds = exposure_bounds(exposure, link, self.schema, public)
         return Facts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
 
-    def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         facts = self._facts(
             data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
         )
@@ -322,8 +323,9 @@ class PrivateLinearModel(BaseEstimator):
         note = note_of(f"{type(self).__name__} of {data.target}")
         reservation = ledger.reserve(promise, unit=data.unit, note=note, seeded=noise.seeded)
         engine = ThreadedEngine() if engine is None else engine
-        rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
-        solution = solver.solve(Door(trust, rows, noise, reservation))
+        with shown(progress, solver.rounds) as report:
+            rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
+            solution = solver.solve(Door(trust, rows, noise, reservation))
 
         result = self._result(solution, facts)
         self.coefficients_ = result
@@ -351,15 +353,15 @@ class PrivateLinearModel(BaseEstimator):
             raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
         if self.formula is not None and not self.fit_intercept:
             raise InvalidInput("the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True")
-        for name, kind in _KINDS.items():
+        for name, (kind, wanted) in _KINDS.items():
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
-                raise InvalidInput(f"{name}= takes a {kind.__name__}, not a {type(value).__name__}")
+                raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept= takes True or False, not {self.fit_intercept!r}")
         if self.public is not None and not is_public(self.public):
             raise InvalidInput(
-                f"public= takes a PublicMoments, or a table or file of public rows, not a {type(self.public).__name__}"
+                f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(self.public)}"
             )
         return self.privacy
 

@@ -19,6 +19,7 @@ from dpregress.accounting import (
     zcdp_promise,
 )
 from dpregress.errors import InvalidInput, LedgerError
+from dpregress.estimators._progress import check_progress, shown
 from dpregress.mechanisms import noise_source
 from dpregress.releases import Domain, Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
@@ -57,7 +58,7 @@ def release_marginals(
     target: str | None = None,
     ledger: Ledger | None = None,
     random_state: Any = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = True,
 ) -> Released:
     """Release the pair tables of a private table; every regression and sampled row after it is free.
 
@@ -76,7 +77,8 @@ def release_marginals(
     ledger : Ledger, optional
         Of a budget for add-or-remove neighbours.
     random_state : None, int or numpy Generator
-    progress : callable, optional
+    progress : bool or callable, default=True
+        A bar on a terminal, nothing, or what is called with (rows done, rows in all) in every pass.
 
     Raises
     ------
@@ -85,6 +87,7 @@ def release_marginals(
     BudgetExceeded
         When the ledger does not hold enough; nothing is charged or read then.
     """
+    check_progress(progress)
     budget = ApproxDP(epsilon, delta)
     promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
     _check_memory(mechanism, domain)
@@ -98,8 +101,9 @@ def release_marginals(
     reservation = ledger.reserve(
         promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}", seeded=noise.seeded
     )
-    rows = PrivateRows(source, ThreadedEngine(progress=progress))
-    marginals = solver.estimate(Door(trust, rows, noise, reservation))
+    with shown(progress, solver.rounds) as report:
+        rows = PrivateRows(source, ThreadedEngine(progress=report))
+        marginals = solver.estimate(Door(trust, rows, noise, reservation))
     statement = PrivacyStatement(
         budget=budget,
         promise=promise,

@@ -326,7 +326,7 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
-        progress: Progress | None = None,
+        progress: bool | Progress = True,
     ) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
         if y is None and self.formula is not None:

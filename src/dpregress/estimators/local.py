@@ -14,6 +14,7 @@ from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.estimators._fit import PrivateLinearModel, Training
+from dpregress.estimators._progress import shown
 from dpregress.estimators._public import columns_behind, moments_of
 from dpregress.inference import in_original_units
 from dpregress.mechanisms import noise_source
@@ -222,7 +223,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
         return tags
 
-    def _fit(self, budget: Event, data: Training, progress: Progress | None, engine: Engine | None = None) -> Self:
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         if data.unit.rows is not None:
             raise InvalidInput("a user sends one message about one row: unit= is for data that a curator holds")
         if data.exposure is not None:
@@ -237,8 +238,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             campaign.spend, note=note_of(f"a message about {data.target}"), seeded=noise.seeded
         )
         engine = ThreadedEngine() if engine is None else engine
-        rows = PrivateRows(data.source, engine if progress is None else engine.reporting(progress))
-        release: Release = Door(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
+        with shown(progress, 1) as report:
+            rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
+            release: Release = Door(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
         self.design_ = data.design
         self._keep(facts, campaign, release)
         allowed = campaign.spend if isinstance(campaign.spend, PureDP) else budget

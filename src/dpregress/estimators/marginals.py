@@ -110,7 +110,7 @@ class MarginalsRegression(BaseEstimator):
         *,
         target: str,
         features: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: bool | Progress = True,
     ) -> Self:
         """Release the pair tables of the target and the features, and regress.
 
@@ -123,7 +123,8 @@ class MarginalsRegression(BaseEstimator):
         target : str
         features : sequence of str, optional
             Default: all other columns of the schema that the table has.
-        progress : callable, optional
+        progress : bool or callable, default=True
+            A bar on a terminal after two seconds, nothing, or what is called with (rows done, rows in all).
 
         Raises
         ------

@@ -17,7 +17,6 @@ from dpregress.public import PublicMoments
 from dpregress.queries import Binomial, Family, Gaussian, Poisson
 from dpregress.releases import Matrix, Vector
 from dpregress.reports import Comparison, Fitted
-from dpregress.rows.engines import Progress
 
 TARGET = "mdvis"
 BUDGET = ApproxDP(epsilon=1.0, delta=1e-6)
@@ -38,9 +37,10 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Model:
-    """One of the models: its title, what becomes of the number of visits, and how it is fitted and scored."""
+    """One of the models: its title and file, what becomes of the number of visits, how it is fitted and scored."""
 
     title: str
+    file: str
     response: Callable[[Vector], Vector]
     estimator: Callable[..., Any]
     family: Family
@@ -48,10 +48,35 @@ class Model:
 
 
 MODELS = (
-    Model("Doctor visits a year, linear", lambda y: y, DPLinearRegression, Gaussian, "mean squared error"),
-    Model("Any visit, logistic", lambda y: (y > 0).astype(float), DPLogisticRegression, Binomial, "mean deviance"),
-    Model("Doctor visits a year, Poisson", lambda y: y, DPPoissonRegressor, Poisson, "mean deviance"),
+    Model(
+        "Doctor visits a year, linear",
+        "linear-model.json",
+        lambda y: y,
+        DPLinearRegression,
+        Gaussian,
+        "mean squared error",
+    ),
+    Model(
+        "Any visit, logistic",
+        "logistic-model.json",
+        lambda y: (y > 0).astype(float),
+        DPLogisticRegression,
+        Binomial,
+        "mean deviance",
+    ),
+    Model(
+        "Doctor visits a year, Poisson", "poisson-model.json", lambda y: y, DPPoissonRegressor, Poisson, "mean deviance"
+    ),
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstrated:
+    """A fitted model, the name of its file, and what a report shows of it."""
+
+    file: str
+    estimator: Any
+    fitted: Fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,19 +101,19 @@ def split_rows(table: pa.Table, target: str, *, public: float, held_out: float, 
     return Split(features, rows[0], rows[2], rows[1])
 
 
-def run(progress: Progress | None = None) -> tuple[Fitted, ...]:
+def run() -> tuple[Demonstrated, ...]:
     """Fit every model at epsilon 1, delta 1e-6, and compare."""
     rows = split_rows(randhie(), TARGET, public=PUBLIC_SHARE, held_out=HELD_OUT_SHARE, seed=SPLIT_SEED)
-    return tuple(_fits(rows, progress))
+    return tuple(_fits(rows))
 
 
-def _fits(rows: Split, progress: Progress | None) -> Iterator[Fitted]:
+def _fits(rows: Split) -> Iterator[Demonstrated]:
     for model in MODELS:
         (u, v), (x, y), (z, w) = (
             (part[0], model.response(part[1])) for part in (rows.public, rows.private, rows.held_out)
         )
         fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features))
-        fitted.fit(x, y, progress=progress)
+        fitted.fit(x, y)
         found = fitted.coefficients_
         non_private = scored_fit(x, y, model.family)
         predictions = {
@@ -108,4 +133,4 @@ def _fits(rows: Split, progress: Progress | None) -> Iterator[Fitted]:
             errors=[(name, loss, float(np.mean(predictions[name]))) for name, loss in losses.items()],
             truth=float(np.mean(w)),
         )
-        yield Fitted(model.title, found, fitted.privacy_, comparison)
+        yield Demonstrated(model.file, fitted, Fitted(model.title, found, fitted.privacy_, comparison))

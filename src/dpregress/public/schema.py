@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dpregress.display import shown
-from dpregress.errors import SchemaError, UnboundedData, reason
+from dpregress.errors import SchemaError, UnboundedData, reason, type_of
 
 #: Bounds lie within it, and are further apart than its inverse.
 _LARGEST = 1e90
@@ -412,7 +412,7 @@ def _level(value: Any) -> str:
         return str(int(value))
     if isinstance(value, float) and math.isfinite(value):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    raise SchemaError(f"levels are texts or finite numbers, not a {type(value).__name__} such as this")
+    raise SchemaError(f"levels are texts or finite numbers, not {type_of(value)} such as this")
 
 
 def _coded(name: str, codes: Any, *, ordered: bool) -> Column:

@@ -33,6 +33,10 @@ _SELECTS = re.compile(
     re.IGNORECASE,
 )
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
+#: A cell of a SQLite column of numbers; whatever else it holds, NULL. No cell makes this fail.
+_NUMBER = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
+_FETCHED = 1 << 12  # rows that SQLite gives at once; more leave the cache
+_HELD = 1 << 28  # bytes of rows that stay in memory between the passes
 
 
 @dataclass(frozen=True)
@@ -118,16 +122,26 @@ def _duckdb(file: str, query: str) -> Reader:
 
 
 class _SQLiteReader(Reader):
-    """SQLite, whose columns have no types: every cell is read by itself, as text."""
+    """SQLite, in which a cell need not have its column's declared type.
+
+    Columns of a table declared as REAL or INTEGER are numbers, read a column at a time; a cell that is none is
+    missing. Of all others, and of what the query computes, every cell is read by itself, as text. What has been read
+    once stays in memory up to a fixed size: SQLite gives a row at a time, and that is slow.
+    """
 
     def __init__(self, file: str, query: str) -> None:
         if not Path(file).is_file():
             raise InvalidInput(f"no file {file or '(none)'}: check the URL")
         self._file = file
         self._query = _subquery(query)
+        self._held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
         with closing(self._connect()) as connection, planning("the query cannot be planned", query):
             columns = connection.execute(f"SELECT * FROM {self._query} LIMIT 0").description
-        self._schema = pa.schema([(column[0], pa.large_string()) for column in columns])
+            connection.execute(f"CREATE TEMP VIEW dpregress_view AS SELECT * FROM {self._query}")
+            declared = [column[2] for column in connection.execute("PRAGMA table_info(dpregress_view)")]
+        self._schema = pa.schema(
+            [(column[0], _declared_type(kind)) for column, kind in zip(columns, declared, strict=True)]
+        )
 
     @property
     def name(self) -> str:
@@ -142,13 +156,36 @@ class _SQLiteReader(Reader):
         with closing(self._connect()) as connection, reading(self.name):
             return int(connection.execute(f"SELECT count(*) FROM {self._query}").fetchone()[0])
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        kinds = pa.schema([(name, pa.large_string()) for name in columns])
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they are best read
+        for read, batches in self._held.items():
+            if set(columns) <= set(read):
+                yield from (batch.select(list(columns)) for batch in batches)
+                return
+        kept: list[pa.RecordBatch] = []
+        size = 0
+        for batch in self._fetched(columns):
+            size += batch.nbytes
+            if size <= _HELD:
+                kept.append(batch)
+            else:
+                kept.clear()
+            yield batch
+        if size <= _HELD:
+            self._held[tuple(columns)] = kept
+
+    def _fetched(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        kinds = pa.schema([self._schema.field(name) for name in columns])
+        cells = ", ".join(
+            _NUMBER.format(quoted([field.name])) if pa.types.is_floating(field.type) else quoted([field.name])
+            for field in kinds
+        )
         with closing(self._connect()) as connection:
-            cursor = connection.execute(f"SELECT {quoted(columns)} FROM {self._query}")
-            while held := cursor.fetchmany(rows):
-                cells = zip(*held, strict=True)
-                arrays = [pa.array([text_of(cell) for cell in column], pa.large_string()) for column in cells]
+            cursor = connection.execute(f"SELECT {cells} FROM {self._query}")
+            while rows := cursor.fetchmany(_FETCHED):
+                arrays = [
+                    pa.array(column if pa.types.is_floating(field.type) else map(_text, column), field.type)
+                    for column, field in zip(zip(*rows, strict=True), kinds, strict=True)
+                ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
 
     def _connect(self) -> sqlite3.Connection:
@@ -206,6 +243,24 @@ class _ADBCReader(Reader):
                     for column in batch.columns
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _text(cell: Any) -> str | None:
+    """A cell as text; what SQLite gives as text has been decoded."""
+    return cell if type(cell) is str else text_of(cell)
+
+
+def _declared_type(declared: str) -> pa.DataType:
+    """Numbers for what has SQLite's affinity INTEGER or REAL, by its rules; text for all else.
+
+    NUMERIC is no such type: dates have it too.
+    """
+    name = declared.upper()
+    if "INT" in name:
+        return pa.float64()
+    if any(word in name for word in ("CHAR", "CLOB", "TEXT", "BLOB")):
+        return pa.large_string()
+    return pa.float64() if any(word in name for word in ("REAL", "FLOA", "DOUB")) else pa.large_string()
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:

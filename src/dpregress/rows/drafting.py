@@ -179,12 +179,12 @@ def _seen_levels(name: str, column: pa.ChunkedArray, gaps: int) -> str:
 
 
 def suggested_bounds(lower: float, upper: float) -> tuple[float, float]:
-    """The range widened by itself on either side, not across zero, and rounded outwards."""
+    """The range widened by its width on either side, but not across zero, and rounded outwards."""
     width = upper - lower or abs(upper) or 1.0
     step = 10.0 ** math.floor(math.log10(width))
     wide = math.floor((lower - width) / step) * step, math.ceil((upper + width) / step) * step
-    low = 0.0 if lower >= 0 else wide[0]
-    high = 0.0 if upper <= 0 and low < 0 else wide[1]
+    low = max(wide[0], 0.0) if lower >= 0 else wide[0]
+    high = min(wide[1], 0.0) if upper <= 0 and low < 0 else wide[1]
     return float(f"{low:.12g}"), float(f"{high:.12g}")
 
 

@@ -1,6 +1,6 @@
 """Arithmetic of numeric columns, one row at a time: values, and the bounds that follow from bounds.
 
-Nothing is evaluated by Python: an expression is parsed into five kinds of node, and a node that is none
+Nothing is evaluated by Python: an expression is parsed into a few kinds of node, and a node that is none
 of them is refused. A cell outside a function's domain, and a result that is not finite, is missing (NaN);
 no cell raises or warns, and none has a say in how another is computed.
 """
@@ -14,6 +14,8 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +23,42 @@ from numpy.typing import NDArray
 from dpregress.errors import InvalidInput
 from dpregress.releases import Vector
 
+T = TypeVar("T")
 Interval = tuple[float, float]
 EVERYTHING: Interval = (-math.inf, math.inf)
 
 #: Functions of one number by name, with the least number at which they are defined; all but abs increase.
 FUNCTIONS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
     "log": (np.log, 0.0),
+    "log10": (np.log10, 0.0),
     "log1p": (np.log1p, -1.0),
     "exp": (np.exp, -math.inf),
     "sqrt": (np.sqrt, 0.0),
     "abs": (np.abs, -math.inf),
 }
-#: Functions of formula languages that look at the whole column before they know what they do.
+#: Functions of two and more numbers of one row.
+EXTREMES: dict[str, Callable[[Vector, Vector], Vector]] = {"min": np.minimum, "max": np.maximum}
+SPLINES = ("bs", "ns", "cr")
+_CENTRED = "use a public number, as in I(x - 50)"
+_SCALED = "use public numbers, as in I((x - 50) / 10)"
+_KNOTS = "use public knots and bounds, as in {}(x, knots=[40, 60], lower=18, upper=90)"
+_CUT = "use public numbers, as in I(x > 50)"
+#: Functions of formula languages that look at the whole column before they know what they do, and what to write.
 _READ_DATA = {
-    "center", "centre", "demean", "scale", "standardize", "standardise", "bs", "cr", "cs", "cc", "te", "ns", "poly",
-    "hashed", "mean", "std", "min", "max", "rank", "cut", "qcut",
-}  # fmt: skip
+    **dict.fromkeys(("center", "centre", "demean", "mean"), _CENTRED),
+    **dict.fromkeys(("scale", "standardize", "standardise", "std"), _SCALED),
+    **dict.fromkeys(("cs", "cc", "te"), _KNOTS.format("bs")),
+    **{name: _KNOTS.format(name) for name in SPLINES},
+    **{name: f"use a public number, as in {name}(x, 50)" for name in EXTREMES},
+    **dict.fromkeys(("cut", "qcut", "rank"), _CUT),
+    "poly": "use powers, as in x + I(x ** 2)",
+    "hashed": "declare levels in the schema",
+}
 _SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_OFFERED = "I(...), C(...), " + ", ".join(f"{name}(...)" for name in FUNCTIONS)
+_COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+_OFFERED = "I(...), C(...), " + ", ".join(f"{name}(...)" for name in (*FUNCTIONS, *EXTREMES, *SPLINES))
 
 
 class Expression(ABC):
@@ -173,6 +193,59 @@ class Power(Expression):
         return powers if self.exponent >= 0 else _reciprocal(*powers)
 
 
+@dataclass(frozen=True)
+class Extreme(Expression):
+    """The least or the greatest of some numbers of a row; missing where one of them is."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(argument.columns for argument in self.arguments))
+
+    def values(self, columns: Mapping[str, Vector]) -> Vector:
+        return reduce(EXTREMES[self.function], [finite(argument.values(columns)) for argument in self.arguments])
+
+    def interval(self, bounds: Mapping[str, Interval]) -> Interval:
+        choose = min if self.function == "min" else max
+        lower, upper = zip(*(argument.interval(bounds) for argument in self.arguments), strict=True)
+        return choose(lower), choose(upper)
+
+
+@dataclass(frozen=True)
+class Comparison(Expression):
+    """1 where it holds, 0 where it does not, missing where a side is."""
+
+    symbol: str
+    left: Expression
+    right: Expression
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+    def values(self, columns: Mapping[str, Vector]) -> Vector:
+        left, right = finite(self.left.values(columns)), finite(self.right.values(columns))
+        holds = {
+            "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
+            "!=": np.not_equal,
+        }[self.symbol](left, right)  # fmt: skip
+        return np.where(np.isnan(left) | np.isnan(right), np.nan, holds)
+
+    def interval(self, bounds: Mapping[str, Interval]) -> Interval:
+        (a, b), (c, d) = self.left.interval(bounds), self.right.interval(bounds)
+        always, never = {
+            "<": (b < c, a >= d),
+            "<=": (b <= c, a > d),
+            ">": (a > d, b <= c),
+            ">=": (a >= d, b < c),
+            "==": (a == b == c == d, b < c or a > d),
+            "!=": (b < c or a > d, a == b == c == d),
+        }[self.symbol]
+        return float(always), float(not never)
+
+
 def product(one: Interval, other: Interval) -> Interval:
     """Bounds of a product; an infinite bound times 0 is 0, for an infinite value is missing."""
     ends = [0.0 if 0.0 in (a, b) else a * b for a in one for b in other]
@@ -190,7 +263,18 @@ def parse_expression(text: str) -> Expression:
     Raises
     ------
     InvalidInput
-        For anything but numbers, columns, ``+ - * / **`` and the functions offered.
+        For anything but numbers, columns, ``+ - * / **``, comparisons and the functions offered.
+    """
+    return parsed(text, expression_of)
+
+
+def parsed(text: str, read: Callable[[ast.expr, Mapping[str, str]], T]) -> T:
+    """What ``read`` makes of the syntax tree and of the names in backticks, by what stands for them in the tree.
+
+    Raises
+    ------
+    InvalidInput
+        For what is no expression, and whatever ``read`` refuses.
     """
     quoted: dict[str, str] = {}
 
@@ -202,7 +286,7 @@ def parse_expression(text: str) -> Expression:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(plain.strip(), mode="eval").body
-        return _expression(tree, {mark: name for name, mark in quoted.items()})
+        return read(tree, {mark: name for name, mark in quoted.items()})
     except InvalidInput:
         raise
     except RecursionError as error:
@@ -211,46 +295,59 @@ def parse_expression(text: str) -> Expression:
         raise InvalidInput(f"{text!r} is not arithmetic of columns") from error
 
 
-def _expression(node: ast.expr, quoted: Mapping[str, str]) -> Expression:
+def expression_of(node: ast.expr, quoted: Mapping[str, str]) -> Expression:
     if isinstance(node, ast.Name):
         return Column(quoted.get(node.id, node.id))
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return _number(float(node.value))  # type: ignore[arg-type]  # the line above has looked
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        inner = _expression(node.operand, quoted)
+        inner = expression_of(node.operand, quoted)
         return Operation("-", Number(0.0), inner) if isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.BinOp) and type(node.op) in _SYMBOLS:
-        return Operation(_SYMBOLS[type(node.op)], _expression(node.left, quoted), _expression(node.right, quoted))
+        return Operation(_SYMBOLS[type(node.op)], expression_of(node.left, quoted), expression_of(node.right, quoted))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-        exponent = _expression(node.right, quoted)
+        exponent = expression_of(node.right, quoted)
         if exponent.columns:
             raise InvalidInput(f"the exponent of {ast.unparse(node)!r} must be a number: write exp(...) instead")
-        return Power(_expression(node.left, quoted), _number(float(exponent.values({}))).value)
+        return Power(expression_of(node.left, quoted), _number(float(exponent.values({}))).value)
+    if isinstance(node, ast.Compare):
+        return _comparison(node, quoted)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _call(node, node.func.id, quoted)
     if isinstance(node, ast.Call | ast.Attribute):
         named = ast.unparse(node.func if isinstance(node, ast.Call) else node)
         raise InvalidInput(f"{named} is not offered: write {_OFFERED}; a column name with a dot goes in backticks")
-    raise InvalidInput(f"{ast.unparse(node)!r} is not arithmetic: + - * / **, numbers and {_OFFERED} are")
+    raise InvalidInput(f"{ast.unparse(node)!r} is not arithmetic: + - * / **, comparisons, numbers and {_OFFERED} are")
+
+
+def _comparison(node: ast.Compare, quoted: Mapping[str, str]) -> Expression:
+    symbol = _COMPARED.get(type(node.ops[0]))
+    if len(node.ops) != 1 or symbol is None:
+        raise InvalidInput(f"{ast.unparse(node)!r} is not arithmetic: write I((x > 18) * (x < 65))")
+    return Comparison(symbol, expression_of(node.left, quoted), expression_of(node.comparators[0], quoted))
 
 
 def _call(node: ast.Call, name: str, quoted: Mapping[str, str]) -> Expression:
+    if name in EXTREMES and len(node.args) > 1 and not node.keywords:
+        return Extreme(name, tuple(expression_of(argument, quoted) for argument in node.args))
+    if name in SPLINES and any(keyword.arg == "knots" for keyword in node.keywords):
+        raise InvalidInput(f"{name}() is several columns: it stands alone or in interactions, not in a function")
     if name in _READ_DATA:
-        raise InvalidInput(
-            f"{name}() would read private data: use public numbers, as in I((x - 50) / 10), "
-            "and put bounds in the schema, which centre and scale every column"
-        )
+        raise InvalidInput(f"{name}() would read private data: {_READ_DATA[name]}")
     if name in ("lag", "lead", "diff", "cumsum"):
         raise InvalidInput(f"{name}() would mix the rows of different people: compute such a column beforehand")
     if name == "Q":
         raise InvalidInput("Q() is not offered: put the column's name in backticks")
-    if name == "C":
-        raise InvalidInput("C() stands alone and takes one column, as in C(plan): no contrasts, nothing around it")
+    if name in ("C", "factor"):
+        raise InvalidInput(
+            f"{name}() stands alone and takes one column, as in C(plan) or C(plan, Treatment(reference='gold')): "
+            "no other contrasts, nothing around it"
+        )
     if name not in FUNCTIONS and name != "I":
         raise InvalidInput(f"unknown function {name}(): offered are {_OFFERED}")
     if len(node.args) != 1 or node.keywords:
         raise InvalidInput(f"{name}() takes one column or expression")
-    argument = _expression(node.args[0], quoted)
+    argument = expression_of(node.args[0], quoted)
     return argument if name == "I" else Call(name, argument)
 
 

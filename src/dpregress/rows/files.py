@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
 from dpregress.rows.encoding import text_of
 from dpregress.rows.failures import raise_alone, reading, told
-from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
+from dpregress.rows.locations import FileState, Location, opened, partitions_of, paths_of, states_of
 from dpregress.rows.readers import ArrowStream, Reader, counted, has_columns
 
 _MAGIC = b"PAR1"
@@ -28,7 +28,7 @@ _BATCH = 1 << 15
 
 
 def names_of(source: Any) -> list[str]:
-    """Column names of CSV or Parquet files (a path, a glob, a list of them), in order."""
+    """Column names of CSV or Parquet files (a path, a folder, a pattern, a list of them), in order."""
     return list(read_files(source).schema.names)
 
 
@@ -65,7 +65,8 @@ def read_files(source: Any) -> FilesReader:
     Parameters
     ----------
     source : path, str or sequence of them
-        Each a file, a pattern such as ``part-*.parquet``, or with the ``remote`` extra a URL that fsspec knows.
+        Each a file, a folder of files, a pattern such as ``part-*.parquet``, or with the ``remote`` extra a URL that
+        fsspec knows. In a single folder those named ``column=value`` are a column more.
 
     Raises
     ------
@@ -76,7 +77,8 @@ def read_files(source: Any) -> FilesReader:
     kinds = [_is_parquet(path) for path in paths]
     if len(set(kinds)) > 1:
         raise InvalidInput(f"{paths[0]} and {paths[kinds.index(not kinds[0])]} are of two kinds: give CSV or Parquet")
-    return ParquetReader(paths) if kinds[0] else CSVReader(paths)
+    folder = str(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
+    return (ParquetReader if kinds[0] else CSVReader)(paths, partitions_of(source, paths), folder)
 
 
 class FilesReader(Reader):
@@ -86,22 +88,38 @@ class FilesReader(Reader):
     ----------
     paths : sequence of Path or URL
         At least one.
+    partitions : mapping, optional
+        For each path the columns that the names of its folders give, and their cell in all rows of this file.
+    folder : str, optional
+        What the files are called together; names of folders in it are cells of private rows.
 
     Raises
     ------
     InvalidInput
         When a file is not readable as its kind, has columns of the same name, or other columns than the first; when
-        two paths lead to one file.
+        two paths lead to one file; when files and folders both give a column.
     SourceError
         Whenever a file is not the one it was when the reader was made.
     """
 
-    def __init__(self, paths: Sequence[Location]) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Location],
+        partitions: Mapping[Location, Mapping[str, str | None]] | None = None,
+        folder: str | None = None,
+    ) -> None:
         self.paths = tuple(paths)
+        self._folder = folder
         self._states = states_of(self.paths)
-        first = self._names(self.paths[0])
+        self._partitions = {path: {} for path in self.paths} if partitions is None else partitions
+        first = [*self._names(self.paths[0]), *self._partitions[self.paths[0]]]
+        twice = next((name for name in self._partitions[self.paths[0]] if first.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidInput(
+                f"column {twice!r} is in the files and in the names of their folders: give the files as a pattern"
+            )
         for path in self.paths:
-            names = self._names(path)
+            names = [*self._names(path), *self._partitions[path]]
             if sorted(names) != sorted(first):
                 raise InvalidInput(
                     f"{self.paths[0]}, {has_columns(first)}, and {path}, {has_columns(names)}, name them differently: "
@@ -110,6 +128,8 @@ class FilesReader(Reader):
 
     @property
     def name(self) -> str:
+        if self._folder is not None:
+            return self._folder
         more = len(self.paths) - 1
         return f"{self.paths[0]}" + (f" and {more} other file(s)" if more else "")
 
@@ -121,6 +141,22 @@ class FilesReader(Reader):
     def n(self) -> int:
         with reading(self.name):
             return sum(self._rows)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        added = [pa.field(name, pa.large_string()) for name in self._partitions[self.paths[0]]]
+        return pa.schema([*self._stored, *added])
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        for path in self.paths:
+            added = self._partitions[path]
+            stored = [name for name in columns if name not in added]
+            # where none of them is stored, another column tells how many rows there are
+            for batch in self._read(path, stored or self._stored.names[:1], rows):
+                for name in (name for name in columns if name in added):
+                    cells = pa.repeat(pa.scalar(added[name], pa.large_string()), batch.num_rows)
+                    batch = batch.append_column(name, cells)
+                yield batch.select(list(columns))
 
     @contextmanager
     def _unchanged(self, path: Location) -> Iterator[None]:
@@ -152,6 +188,15 @@ class FilesReader(Reader):
     def _rows(self) -> Sequence[int]:
         """Number of rows of each file."""
 
+    @property
+    @abstractmethod
+    def _stored(self) -> pa.Schema:
+        """Names and types of the columns that the files themselves hold."""
+
+    @abstractmethod
+    def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """These columns of one file, about so many rows at a time."""
+
 
 class ParquetReader(FilesReader):
     """Parquet files, streamed: a little of each column at a time."""
@@ -176,7 +221,7 @@ class ParquetReader(FilesReader):
         return footers
 
     @cached_property
-    def schema(self) -> pa.Schema:
+    def _stored(self) -> pa.Schema:
         """That of the first file; a column of nulls has the type it has elsewhere."""
         fields = []
         for name in self._schemas[self.paths[0]].names:
@@ -186,8 +231,8 @@ class ParquetReader(FilesReader):
         return pa.schema(fields)
 
     def check(self, columns: Sequence[str]) -> None:
-        for name in columns:
-            expected = self.schema.field(name).type
+        for name in (name for name in columns if name in self._stored.names):
+            expected = self._stored.field(name).type
             for path, schema in self._schemas.items():
                 found = schema.field(name).type
                 if found != expected and not pa.types.is_null(found):
@@ -196,17 +241,16 @@ class ParquetReader(FilesReader):
                         "one type, or read them through a query"
                     )
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        for path in self.paths:
-            with self._unchanged(path), _parquet(path) as file:
-                for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
-                    yield self._typed(batch.select(list(columns)))
+    def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        with self._unchanged(path), _parquet(path) as file:
+            for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
+                yield self._typed(batch.select(list(columns)))
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the type that a column of nulls has in other files."""
         if not any(map(pa.types.is_null, batch.schema.types)):
             return batch
-        fields = [self.schema.field(name) for name in batch.schema.names]
+        fields = [self._stored.field(name) for name in batch.schema.names]
         arrays = [
             pa.nulls(batch.num_rows, field.type) if pa.types.is_null(column.type) else column
             for field, column in zip(fields, batch.columns, strict=True)
@@ -237,14 +281,13 @@ class CSVReader(FilesReader):
         return rows
 
     @cached_property
-    def schema(self) -> pa.Schema:
+    def _stored(self) -> pa.Schema:
         return pa.schema([(name, pa.binary()) for name in self._names(self.paths[0])])
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
-        for path in self.paths:
-            with self._begun(path) as (file, header):
-                for table in csv_text.tables(file, header, columns):
-                    yield from table.to_batches()
+    def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
+        with self._begun(path) as (file, header):
+            for table in csv_text.tables(file, header, columns):
+                yield from table.to_batches()
 
     @contextmanager
     def _begun(self, path: Location) -> Iterator[tuple[BinaryIO, Header]]:

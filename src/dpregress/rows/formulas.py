@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,77 +24,13 @@ from dpregress.public import Categorical, Numeric, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows.design import Design
 from dpregress.rows.encoding import Encoder
-from dpregress.rows.expressions import Column, Expression, Interval, finite, parse_expression, product
+from dpregress.rows.expressions import Column, Interval, finite, product
+from dpregress.rows.factors import Computed, Factor, Levels, Splined, computed, factor_of
 from dpregress.rows.terms import split_terms
 
 #: Wider interactions and more columns are taken for mistakes; computing them would take for ever.
 _MOST_FACTORS = 8
 _MOST_COLUMNS = 10_000
-
-
-class Factor(ABC):
-    """One factor of a term: its columns with all levels (``full``) or without the first."""
-
-    @abstractmethod
-    def names(self, full: bool) -> tuple[str, ...]:
-        """Names of the columns."""
-
-    @abstractmethod
-    def values(self, cells: Mapping[str, Matrix], full: bool) -> Matrix:
-        """Columns, of shape (m, k)."""
-
-    @abstractmethod
-    def interval(self, bounds: Mapping[str, Interval]) -> Interval:
-        """Bounds of every column."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> frozenset[str]:
-        """Columns of the table that it reads."""
-
-
-@dataclass(frozen=True)
-class Computed(Factor):
-    """A number."""
-
-    label: str
-    expression: Expression
-
-    def names(self, full: bool) -> tuple[str, ...]:  # noqa: ARG002  # a number has no levels
-        return (self.label,)
-
-    def values(self, cells: Mapping[str, Matrix], full: bool) -> Matrix:  # noqa: ARG002
-        numbers = {name: cells[name][:, 0] for name in self.columns}
-        return np.asarray(finite(self.expression.values(numbers))[:, None])
-
-    def interval(self, bounds: Mapping[str, Interval]) -> Interval:
-        return self.expression.interval(bounds)
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.expression.columns
-
-
-@dataclass(frozen=True)
-class Levels(Factor):
-    """Indicators of declared levels."""
-
-    column: str
-    levels: tuple[str, ...]
-
-    def names(self, full: bool) -> tuple[str, ...]:
-        return tuple(f"{self.column}={level}" for level in self.levels[0 if full else 1 :])
-
-    def values(self, cells: Mapping[str, Matrix], full: bool) -> Matrix:
-        others = cells[self.column]
-        return np.column_stack([1 - others.sum(axis=1), others]) if full else others
-
-    def interval(self, bounds: Mapping[str, Interval]) -> Interval:  # noqa: ARG002  # they bound themselves
-        return 0.0, 1.0
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset({self.column})
 
 
 @dataclass(frozen=True)
@@ -152,8 +86,8 @@ class FormulaEncoder(Design):
         Raises
         ------
         InvalidInput
-            For what is not a formula, and for what would read private data: centring, splines, levels that no
-            schema declares.
+            For what is not a formula, and for what would read private data: centring, splines without public
+            knots, levels that no schema declares.
         """
         try:
             return cls._of(text, schema, classes, exposed)
@@ -166,18 +100,22 @@ class FormulaEncoder(Design):
     def _of(cls, text: str, schema: Schema | None, classes: tuple[str, ...], exposed: str | None) -> FormulaEncoder:
         left, right = split_terms(text)
         response = _response(left)
-        terms = [tuple(_factor(name, schema) for name in term) for term in right if term]
+        terms = [tuple(factor_of(name, schema) for name in term) for term in right if term]
         columns = list(dict.fromkeys(name for term in terms for factor in term for name in sorted(factor.columns)))
         (target,) = response.columns
         if target in columns:
             raise InvalidInput(f"the response {target!r} is on the right side too: leave it out there")
         if classes and not isinstance(response.expression, Column):
             raise InvalidInput(f"a response of classes is a column, not {response.label}")
+        _one_reference(factor for term in terms for factor in term)
         if not terms:
             raise InvalidInput(f"nothing to regress on: write terms, as in {target} ~ age + income")
         intercept = () in right
+        constant = _spans_constant(terms)
+        if constant > 1 or (constant and intercept):
+            raise InvalidInput("the columns of cr() sum to 1, as the intercept does: write 0 + cr(...), or ns(...)")
         table = Encoder.of(columns, target, schema, classes, exposed)
-        return cls(text, _coded(terms, intercept), intercept, response, table)
+        return cls(text, _coded(terms, intercept or constant > 0), intercept, response, table)
 
     def __post_init__(self) -> None:
         width = sum(math.prod(len(coded.factor.names(coded.full)) for coded in block) for block in self.blocks)
@@ -283,14 +221,15 @@ class FormulaEncoder(Design):
         for block in self.blocks:
             plain = schema.columns.get(block[0].factor.label) if isinstance(block[0].factor, Computed) else None
             fill = plain.fill if len(block) == 1 and isinstance(plain, Numeric) else None
-            interval = reduce(product, (coded.factor.interval(bounds) for coded in block))
-            for name, _ in _products(block):
-                computed = _numeric(interval, fill)
-                if computed is not None:
-                    derived[name] = computed
+            intervals = [coded.factor.intervals(bounds, coded.full) for coded in block]
+            for name, chosen in _products(block):
+                interval = reduce(product, (each[at] for each, at in zip(intervals, chosen, strict=True)))
+                bounded = _numeric(interval, fill)
+                if bounded is not None:
+                    derived[name] = bounded
                 elif needed:
                     raise UnboundedData(_unbounded(name, block, bounds, interval))
-        response = _numeric(self.response.interval(bounds))
+        response = _numeric(self.response.expression.interval(bounds))
         if response is not None and self.response.label not in derived:
             derived[self.response.label] = response
         return Schema(derived)
@@ -299,43 +238,28 @@ class FormulaEncoder(Design):
 def _response(left: Sequence[tuple[str, ...]]) -> Computed:
     if len(left) != 1 or len(left[0]) != 1:
         raise InvalidInput("the left side is one column, or a function of one column")
-    factor = _computed(left[0][0])
+    factor = computed(left[0][0])
     if len(factor.columns) != 1:
         raise InvalidInput(f"the response {factor.label} must depend on one column")
     return factor
 
 
-def _factor(text: str, schema: Schema | None) -> Factor:
-    declared = re.fullmatch(r"C\((.*)\)", text, flags=re.DOTALL)
-    factor = _computed(declared[1].strip() if declared and "," not in declared[1] else text)
-    if isinstance(factor.expression, Column):
-        name = factor.expression.name
-        column = schema.column(name) if schema is not None else None
-        if isinstance(column, Categorical):
-            return Levels(name, column.all_levels)
-        if declared:
-            raise InvalidInput(
-                f"levels of {name!r} are not declared: write [{name}] with levels in the schema; "
-                "they are never read from private rows"
-            )
-    elif declared:
-        raise InvalidInput(f"C() takes one column, not {factor.label}")
-    if not factor.columns:
-        raise InvalidInput(f"{factor.label} is a number: a term needs a column; the intercept is 1")
-    for name in sorted(factor.columns):
-        if schema is not None and isinstance(schema.column(name), Categorical):
-            raise InvalidInput(f"{name!r} has levels: it can stand alone or in interactions, not in {factor.label}")
-    return factor
+def _one_reference(factors: Iterable[Factor]) -> None:
+    """Refuse a column with two codings: which of their columns span the others would be unclear."""
+    seen: dict[str, Levels] = {}
+    for factor in factors:
+        if isinstance(factor, Levels) and seen.setdefault(factor.column, factor) != factor:
+            raise InvalidInput(f"{factor.column!r} has two reference levels: write the same in every term")
 
 
-def _computed(text: str) -> Computed:
-    expression = parse_expression(text)
-    return Computed(expression.name if isinstance(expression, Column) else text, expression)
+def _spans_constant(terms: Sequence[tuple[Factor, ...]]) -> int:
+    """Number of terms whose columns sum to 1 without an intercept; levels are coded so that none is left."""
+    return sum(len(term) == 1 and isinstance(term[0], Splined) and term[0].sums_to_one for term in terms)
 
 
-def _coded(terms: Sequence[tuple[Factor, ...]], intercept: bool) -> tuple[Block, ...]:
+def _coded(terms: Sequence[tuple[Factor, ...]], constant: bool) -> tuple[Block, ...]:
     """Every term as blocks of columns, none of which the blocks before it span."""
-    spanned: set[frozenset[Coded]] = {frozenset()} if intercept else set()
+    spanned: set[frozenset[Coded]] = {frozenset()} if constant else set()
     blocks: list[Block] = []
     for repeated in terms:
         term = tuple(dict.fromkeys(repeated))
@@ -389,7 +313,8 @@ def _numeric(interval: Interval, fill: float | None = None) -> Numeric | None:
 
 
 def _unbounded(name: str, block: Block, bounds: Mapping[str, Interval], interval: Interval) -> str:
-    needed = sorted(frozenset().union(*(coded.factor.columns for coded in block if isinstance(coded.factor, Computed))))
+    numbers = [coded.factor for coded in block if not isinstance(coded.factor, Levels)]
+    needed = sorted(frozenset().union(*(factor.columns for factor in numbers)))
     absent = [column for column in needed if column not in bounds]
     if absent:
         return f"no public bounds for {name!r}: declare lower and upper of {absent[0]!r} in the schema"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import unquote
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
@@ -35,10 +36,14 @@ Location = Path | URL
 _SUMS = ("checksum", "contentmd5", "crc32c", "digest", "etag", "generation", "md5hash", "versionid")
 _BUFFER = 1 << 20
 _TIMES = ("created", "lastmodified", "modified", "mtime", "size", "updated")
+#: Names in a folder that begin with these are no data: hidden files, _SUCCESS, _metadata.
+_SKIPPED = (".", "_")
+#: The folder of a missing value, as Hive, Spark and Arrow name it.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def paths_of(source: Any) -> tuple[Location, ...]:
-    """The files that a path, a pattern, a URL or a list of these stands for; patterns in order of their names."""
+    """The files that a path, a folder, a pattern, a URL or a list of these stands for, each in order of their names."""
     if not isinstance(source, list | tuple):
         return _matching(source)
     found = tuple(path for each in source for path in _matching(each))
@@ -57,10 +62,39 @@ def _matching(source: Any) -> tuple[Location, ...]:
     with planning(f"cannot read {shown(source)}"):
         if Path(source).is_file():
             return (Path(source),)
+        if Path(source).is_dir():
+            return _inside(Path(source))
         found = tuple(Path(name) for name in sorted(glob.glob(str(source), recursive=True)) if Path(name).is_file())
     if not found or not glob.has_magic(str(source)):
         raise InvalidInput(f"no file {shown(source)}: check the path")
     return found
+
+
+def _inside(folder: Path) -> tuple[Location, ...]:
+    """All files of a folder and of the folders in it, in order; names that begin with a dot or _ are skipped."""
+    if (folder / "_delta_log").is_dir():
+        raise InvalidInput(f"{folder} is a Delta table, some of whose files may be deleted rows: read it with a query")
+    found = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    kept = sorted(path for path in found if not any(part.startswith(_SKIPPED) for part in path.parts))
+    if not kept:
+        raise InvalidInput(f"folder {folder} holds no files: name another, or the files themselves")
+    return tuple(folder / path for path in kept)
+
+
+def partitions_of(source: Any, paths: Sequence[Location]) -> dict[Location, dict[str, str | None]]:
+    """What the names of folders such as ``year=2020`` say of each file, where the source is one folder.
+
+    The values are cells of rows, and stay text as those of a CSV file do: none has a say in how another is read.
+    """
+    if not isinstance(source, str | Path) or not Path(source).is_dir():
+        return {path: {} for path in paths}
+    folders = {path: path.relative_to(source).parts[:-1] for path in paths if isinstance(path, Path)}
+    return {path: dict(_partition(part) for part in parts if "=" in part) for path, parts in folders.items()}
+
+
+def _partition(name: str) -> tuple[str, str | None]:
+    column, _, value = name.partition("=")
+    return unquote(column), None if value == _NO_VALUE else unquote(value)
 
 
 def _remote(url: str) -> tuple[Location, ...]:

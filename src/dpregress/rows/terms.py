@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, type_of
 
 #: A term: the texts of its factors, a name of a column in backticks.
 Term = tuple[str, ...]
@@ -28,7 +28,7 @@ def split_terms(text: str) -> tuple[list[Term], list[Term]]:
         For what is not a formula of one left and one right side, or is too long; and without formulaic.
     """
     if not isinstance(text, str):
-        raise InvalidInput(f"a formula is text, not a {type(text).__name__}")
+        raise InvalidInput(f"a formula is text, not {type_of(text)}")
     if len(text) > _LONGEST:
         raise InvalidInput(f"it has more than {_LONGEST:,} characters: name the columns with features= instead")
     if not all(character.isprintable() or character in "\t\n" for character in text):
