@@ -190,7 +190,7 @@ def test_missing_responses(entry: SolverEntry, alpha: float, seed: int) -> None:
 
 @pytest.mark.parametrize("entry", [entry for entry in ESTIMATORS if "paper" not in entry.setting], ids=str)
 def test_missing_in_fits(entry: EstimatorEntry, seed: int) -> None:
-    """Deterministic: no seed can break it. The paper's radius is a function of n, so that it has test_missing_responses."""
+    """Deterministic: no seed can break it. The paper's radius follows from n: test_missing_responses has its solver."""
     check_missing_in_fits(entry, seed)
 
 

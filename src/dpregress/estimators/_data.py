@@ -17,7 +17,7 @@ from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, StreamSource, TableSource
-from dpregress.rows.encoding import text_of, to_classes, to_numbers
+from dpregress.rows.encoding import text_of, to_codes, to_numbers
 from dpregress.rows.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
@@ -120,7 +120,7 @@ def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) 
     column = None if schema is None else schema.column(target)
     if not isinstance(column, Categorical):
         return
-    found = to_classes(pa.array(column.levels, pa.large_string()), classes)
+    found = to_codes(pa.array(column.levels, pa.large_string()), classes)
     absent = [name for position, name in enumerate(classes) if position not in found]
     if absent:
         raise InvalidInput(
@@ -266,4 +266,4 @@ def coded(y: Any, classes: tuple[str, ...]) -> Vector:
         raise InvalidInput("Complex data not supported")
     if array.dtype.kind not in "biufOUST":
         raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
-    return to_classes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)
+    return to_codes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)

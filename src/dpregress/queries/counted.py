@@ -16,6 +16,8 @@ from dpregress.rows.bounded import BoundedRows, RowMap
 
 #: A count this many standard deviations below n is believed: once in 30,000 fits noise alone goes as far.
 _BELIEVED = 4.0
+#: The unit is smaller by this share, so that rounding never makes it too large.
+_ROUNDING = 1e-12
 
 
 class Counted(Query[R]):
@@ -49,7 +51,7 @@ class Counted(Query[R]):
         squared = query.replacement() ** 2 - query.contribution() ** 2
         if not squared > 0:
             raise InvalidInput("rows are counted beside a query whose rows can point in different directions")
-        self.unit = math.sqrt(squared)
+        self.unit = math.sqrt(squared) * (1 - _ROUNDING)
 
     @property
     def columns(self) -> int:
@@ -69,7 +71,7 @@ class Counted(Query[R]):
         return np.append(self.query.value(rows), self.unit * (np.count_nonzero(~idle) + np.count_nonzero(far)))
 
     def contribution(self) -> float:
-        return math.hypot(self.query.contribution(), self.unit)
+        return self.query.replacement()
 
     def replacement(self) -> float:
         return self.query.replacement()

@@ -308,9 +308,12 @@ def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
 def _from_series(series: Any) -> pa.Array:
     """A typed column as it is; objects, texts and categories one by one, whatever they hold."""
     if str(series.dtype) == "category":
-        texts = [text_of(level) for level in series.cat.categories.tolist()]
         codes = pa.array(series.cat.codes.tolist(), pa.int64())
-        return pc.take(pa.array(texts, pa.large_string()), pc.if_else(pc.less(codes, 0), None, codes))
+        codes = pc.if_else(pc.less(codes, 0), None, codes)
+        categories = series.cat.categories
+        if categories.dtype.kind == "f":  # a type that ids may not have: it stays in sight
+            return pc.take(pa.array(categories.to_numpy(dtype="float64", na_value=float("nan")), pa.float64()), codes)
+        return pc.take(pa.array([text_of(level) for level in categories.tolist()], pa.large_string()), codes)
     if series.dtype == object or str(series.dtype).startswith("str"):
         return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
     try:
