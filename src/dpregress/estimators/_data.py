@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import validate_data
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.errors import InvalidInput
@@ -21,6 +23,33 @@ from dpregress.rows.encoding import text_of, to_codes, to_numbers
 from dpregress.rows.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
+
+
+class Inputs(NamedTuple):
+    """What scikit-learn keeps of X: how many columns it has and, where it has any, their names."""
+
+    width: int
+    names: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any) -> Self:
+        """Those of X, by scikit-learn's own check; the estimator stays as it is."""
+        probe = copy(estimator)
+        validate_data(probe, X, skip_check_array=True)
+        return cls(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
+
+    @classmethod
+    def named(cls, names: Sequence[str]) -> Self:
+        """Those of a table."""
+        return cls(len(names), np.array(names, dtype=object))
+
+    def keep(self, estimator: Any) -> None:
+        """Set the attributes of a fitted estimator."""
+        estimator.n_features_in_ = self.width
+        if self.names is not None:
+            estimator.feature_names_in_ = self.names
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
 
 
 def training_source(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import (
+    Inputs,
     bounded_units,
     check_classes,
     check_exposure,
@@ -62,6 +63,7 @@ class Training(NamedTuple):
     public: PublicMoments | None
     schema: Schema | None
     intercept: bool
+    inputs: Inputs
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
     exposure: str | None = None
@@ -196,8 +198,7 @@ class PrivateLinearModel(BaseEstimator):
             target = str(getattr(y, "name", None) or "y")
             known = None if self.public is None else public_columns(self.public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
-            validate_data(self, X, skip_check_array=True)
-            rows = self._declared(source, columns, target, name)
+            rows = self._declared(source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure), unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
@@ -258,14 +259,14 @@ class PrivateLinearModel(BaseEstimator):
             target = "y" if target is None else target
             table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
             columns = tuple(name for name, _ in encoder.columns)
-            self.feature_names_in_ = np.array(columns, dtype=object)
-            self.n_features_in_ = len(columns)
-            rows = self._declared(table, columns, target, exposure)
+            rows = self._declared(table, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         with shown(progress) as report:
             return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), report, engine)
 
-    def _declared(self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None) -> Training:
+    def _declared(
+        self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
+    ) -> Training:
         """Columns as the schema or the public rows have them."""
         Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
         features = Encoder.of(columns, None, self.schema).features
@@ -273,7 +274,7 @@ class PrivateLinearModel(BaseEstimator):
         if self.public is not None:
             public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
         _say(left_out)
-        return Training(source, features, target, public, self.schema, bool(self.fit_intercept))
+        return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
         self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
@@ -290,10 +291,8 @@ class PrivateLinearModel(BaseEstimator):
             public, left_out = formula_moments(self.public, encoder, self.schema)
         _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
-        self.feature_names_in_ = np.array(encoder.sources, dtype=object)
-        self.n_features_in_ = len(encoder.sources)
-        label = encoder.response.label
-        return Training(source, encoder.features, label, public, bounds, encoder.intercept, design=encoder.right)
+        columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
+        return Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
 
     def _facts(
         self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
@@ -322,6 +321,7 @@ class PrivateLinearModel(BaseEstimator):
         solution = solver.solve(Door(trust, rows, noise, reservation))
 
         result = self._result(solution, facts)
+        data.inputs.keep(self)
         self.coefficients_ = result
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept
