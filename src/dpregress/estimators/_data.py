@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.errors import InvalidInput
+from dpregress.estimators._response import check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, StreamSource, TableSource
@@ -64,6 +65,7 @@ def training_source(
     """
     if y is None:
         raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+    check_number(target, type_of_array(y), schema)
     response = numbers(y)
     if is_table(X):
         table = to_table(held(X))
@@ -141,7 +143,9 @@ def training_table(
     check_exposure(exposure, features, (target,), unit)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
-    return encoded(source, encoder, unit), encoder
+    rows = encoded(source, encoder, unit)
+    check_response(rows.schema, target, classes, schema)
+    return rows, encoder
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -158,7 +162,7 @@ def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) 
         )
 
 
-def encoded(source: Any, design: Design, unit: str | None) -> Source:
+def encoded(source: Any, design: Design, unit: str | None) -> TableSource | StreamSource:
     """Rows of files, a query or a table as this design has them, with the column of the units beside it."""
     needed = design.needed if unit is None else (*design.needed, unit)
     found: TableSource | StreamSource

@@ -285,7 +285,7 @@ class PrivateLinearModel(BaseEstimator):
         if y is None and self.target_classes:
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)
-        source = formula_source(rows, y, encoder, unit)
+        source = formula_source(rows, y, encoder, unit, self.schema)
         public, left_out = None, 0
         if self.public is not None:
             public, left_out = formula_moments(self.public, encoder, self.schema)

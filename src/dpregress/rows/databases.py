@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from dpregress.errors import InvalidInput
-from dpregress.rows.encoding import text_of
+from dpregress.rows.encoding import text_of, untyped
 from dpregress.rows.readers import DuckDBReader, Reader, public, quoted, reading
 
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
@@ -102,7 +102,7 @@ class _SQLiteReader(Reader):
         self._query = _subquery(query)
         with closing(self._connect()) as connection, public("the query cannot be planned"):
             columns = connection.execute(f"SELECT * FROM {self._query} LIMIT 0").description
-        self._schema = pa.schema([(column[0], pa.large_string()) for column in columns])
+        self._schema = pa.schema([untyped(column[0]) for column in columns])
 
     @property
     def name(self) -> str:

@@ -29,6 +29,7 @@ from dpregress.rows.readers import has_columns
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
 _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
 _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
+_UNTYPED, _MARK = pa.large_string(), {b"dpregress": b"untyped"}
 #: Whole numbers from here on are not all told apart by floats.
 _TOLD_APART = 2**53
 _QUIET = (int, float, Decimal, np.float64, np.int64)  # types that become a float without a warning
@@ -165,7 +166,7 @@ def text_of(cell: Any) -> str | None:
         if isinstance(cell, bool | np.bool_):
             return str(bool(cell)).lower()
         if type(cell) is int or isinstance(cell, np.integer):
-            return str(int(cell))  # not by way of a float, in which large ids merge
+            return str(int(cell)) if np.isfinite(float(cell)) else None  # a float's text would merge large ids
         if cell is None or cell is np.ma.masked or isinstance(cell, complex | np.complexfloating):
             return None
         number = float(cell) if type(cell) in _QUIET else _unheard(cell)
@@ -320,6 +321,16 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def untyped(name: str, kind: pa.DataType = _UNTYPED) -> pa.Field:
+    """The field of a column of text that nobody has given a type: any cell of it may be a number."""
+    return pa.field(name, kind, metadata=_MARK)
+
+
+def is_untyped(field: pa.Field) -> bool:
+    """Whether a column's type says nothing of what its cells are."""
+    return field.metadata == _MARK
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:

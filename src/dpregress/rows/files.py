@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
-from dpregress.rows.encoding import text_of
+from dpregress.rows.encoding import text_of, untyped
 from dpregress.rows.locations import FileState, Location, opened, paths_of, states_of
 from dpregress.rows.readers import ArrowStream, Reader, counted, first_line, has_columns, reading
 
@@ -236,7 +236,7 @@ class CSVReader(FilesReader):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return pa.schema([(name, pa.binary()) for name in self._names(self.paths[0])])
+        return pa.schema([untyped(name, pa.binary()) for name in self._names(self.paths[0])])
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
         for path in self.paths:
@@ -297,12 +297,14 @@ def in_memory(data: Any) -> bool:
 
 def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
     """Typed columns as they are; a column of objects cell by cell, so that no cell decides how another is read."""
-    names, arrays = [], []
+    fields, arrays = [], []
     for position, label in enumerate(data.columns):
         if columns is None or str(label) in columns:
-            names.append(str(label))
-            arrays.append(_from_series(data.iloc[:, position]))
-    return pa.Table.from_arrays(arrays, names=names)
+            series = data.iloc[:, position]
+            arrays.append(_from_series(series))
+            kind = arrays[-1].type
+            fields.append(untyped(str(label), kind) if series.dtype == object else pa.field(str(label), kind))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _from_series(series: Any) -> pa.Array:
