@@ -216,6 +216,7 @@ def _texts(model, table: str) -> dict[str, str]:  # type: ignore[no-untyped-def]
         software=software,
         response=model.response_model,
         formula=model.written_formula,
+        schema=model.written_schema,
     )
     return {
         "model.json": text,

@@ -98,6 +98,5 @@ class ClassModel(PrivateLinearModel):
         model = copy(self)
         model.classes = classes
         fit(model)
-        vars(self).clear()
-        vars(self).update(vars(model), classes=None, _found=classes)
+        self.__dict__ = {**model.__dict__, "classes": None, "_found": classes}
         return self

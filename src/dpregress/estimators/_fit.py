@@ -114,6 +114,13 @@ class PrivateLinearModel(BaseEstimator):
         return WrittenFormula(self.design_.text, self.design_.levels, self.design_.stand_ins)
 
     @property
+    def written_schema(self) -> str | None:
+        """What the schema declares of the fitted columns, as a model file holds it; None where a formula does."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", self.coefficients_.features)
+        return None if self.schema is None or self.design_ is not None else self.schema.of_columns(names).to_toml()
+
+    @property
     def target_classes(self) -> tuple[str, ...]:
         """Texts of the classes that the response may be; none for a number."""
         return ()

@@ -330,7 +330,7 @@ def untyped(name: str, kind: pa.DataType = _UNTYPED) -> pa.Field:
 
 def is_untyped(field: pa.Field) -> bool:
     """Whether a column's type says nothing of what its cells are."""
-    return field.metadata == _MARK
+    return bool(field.metadata == _MARK)
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
