@@ -45,6 +45,7 @@ from dpregress.queries import (
     CentredTables,
     ClippedGradient,
     ClippedScore,
+    Counted,
     ExposureHistogram,
     ExposureScore,
     Family,
@@ -319,6 +320,11 @@ class QueryEntry:
 QUERIES = (
     QueryEntry("second moment", lambda f, _: SecondMoment(f.with_response(None)), symmetric),
     QueryEntry("joint second moment", lambda f, _: SecondMoment(f), symmetric),
+    QueryEntry("counted second moment", lambda f, _: Counted(SecondMoment(f.with_response(None))), symmetric),
+    QueryEntry(
+        "counted mean residual",
+        lambda f, r: Counted(MeanResidual(f, GaussianFamily, _coef(f, r), -0.8 * _bound(f), 0.8 * _bound(f))),
+    ),
     QueryEntry("Gaussian Hessian", lambda f, r: PublishedHessian(f, GaussianFamily, _coef(f, r), 1.0), triangle),
     QueryEntry("Binomial Hessian", lambda f, r: PublishedHessian(f, Binomial, _coef(f, r), 0.25), triangle),
     QueryEntry("Poisson Hessian", lambda f, r: PublishedHessian(f, Poisson, _coef(f, r), 3.0), triangle),
@@ -539,12 +545,11 @@ def _published_ridge(_: PublicMoments, frame: Frame, n: int, budget: GDP, alpha:
 
 
 def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
-    """As if there were so many private rows that the public prior, of no slopes, counts for nothing beside them."""
+    """With a public prior of no slopes, which counts for nothing beside steps without noise."""
     assert public.rows is not None
     public = PublicMoments.from_rows(np.repeat(public.rows, 2, axis=0), np.tile([-1e6, 1e6], public.n))
-    many = 10**30
-    facts = Facts(many, "y", Start(frame, refine=False), public, None)
-    return ScoreSteps(facts, GaussianFamily, budget, alpha * many / n, steps=(1.0,) * 8)
+    facts = Facts(n, "y", Start(frame, refine=False), public, None)
+    return ScoreSteps(facts, GaussianFamily, budget, alpha, steps=(1.0,) * 8)
 
 
 def _multinomial_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from dpregress.accounting import Event
 from dpregress.cli import main
+from dpregress.queries import Counted, Query
 
 
 class Outcome(NamedTuple):
@@ -33,6 +35,11 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
         code = int(stop.code or 0)
     out, err = capsys.readouterr()
     return Outcome(code, out, err)
+
+
+def kinds(questions: Sequence[tuple[Query[Any], Event]]) -> list[type[Query[Any]]]:
+    """What was asked, without the count of usable rows beside it."""
+    return [type(query.query) if isinstance(query, Counted) else type(query) for query, _ in questions]
 
 
 def missing(what: str) -> None:

@@ -40,7 +40,7 @@ class Repeated(SeededSource):
         self.draws = draws
         self.answers: list[Matrix] = []
 
-    def add_gaussian(self, value: Vector, sigma: float) -> Vector:
+    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002
         many = super().add_gaussian(np.tile(value, self.draws), sigma).reshape(self.draws, len(value))
         self.answers.append(many)
         return many[0]

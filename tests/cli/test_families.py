@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from dpregress import SQLiteLedger
 from dpregress.releases.files import load_model, load_response
 from tests.support import Outcome, run
 
@@ -81,10 +84,20 @@ def test_predictions(capsys: pytest.CaptureFixture[str]) -> None:
         assert likelier == ('"yes"' if float(probability) > 0.5 else '"no"')
     assert "--overwrite" in run(capsys, *predict).err
     assert "cannot be read" in run(capsys, "predict", "elsewhere", "people.csv", "-o", "other.csv").err
-    refused = run(capsys, "predict", "dpregress-out/model.json", "people.csv", "-o", "other.csv")
-    assert refused.code == 2
-    assert "region=north" in refused.err
-    assert not Path("other.csv").exists()
+    # the model file holds the schema, but that of the response
+    assert run(capsys, "predict", "dpregress-out/model.json", "people.csv", "-o", "held.csv").code == 0
+    assert Path("held.csv").read_text() == Path("out.csv").read_text()
+    record = json.loads(Path("dpregress-out/model.json").read_text())
+    assert "[region]" in record["schema"]
+    assert "ill" not in record["schema"]
+    spoilt = {None: "region=north", "[region": "schema", 7: "not a text", "[a]\nlevels=1": "levels"}
+    for schema, words in spoilt.items():
+        Path("spoilt.json").write_text(json.dumps({**record, "schema": schema}))
+        refused = run(capsys, "predict", "spoilt.json", "people.csv", "-o", "other.csv")
+        assert refused.code == 2
+        assert words in refused.err
+        assert refused.err.count("\n") == 1
+        assert not Path("other.csv").exists()
 
 
 @pytest.mark.usefixtures("people")
@@ -129,7 +142,7 @@ def test_counts_are_predicted_on_their_own_scale(capsys: pytest.CaptureFixture[s
         ("plan", "binomial", ("--classes", "free,basic,full"), "choose --family multinomial"),
         ("ill", "binomial", ("--classes", "no"), "two different"),
         ("ill", "binomial", ("--classes", "no,no"), "two different"),
-        ("ill", "binomial", ("--classes", "sick,well"), "free of missing cells"),
+        ("ill", "binomial", ("--classes", "sick,well"), "holds one of the classes sick, well"),
         ("ill", "poisson", (), "declare its levels"),
     ],
 )
@@ -140,4 +153,34 @@ def test_refusals(
     assert refused.code == 2
     assert refused.err.count("\n") == 1
     assert words in refused.err
+    assert not Path("dpregress-out").exists()
+
+
+@pytest.mark.usefixtures("people")
+def test_what_nobody_named_is_refused_or_taken_from_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """Levels in the schema are the classes; public labels of other classes name the option that mends it."""
+    refused = fit(capsys, "ill", "binomial")
+    assert refused.code == 2
+    assert "--classes" in refused.err
+    schema = Path("levels.toml").read_text()
+    Path("levels.toml").write_text(schema + '\n[ill]\nlevels = ["no", "yes"]\n')
+    done = fit(capsys, "ill", "binomial")
+    assert done.code == 0, done.err
+    assert load_response("dpregress-out/model.json").classes == ("no", "yes")
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma", "binomial"])
+def test_text_in_a_typed_file_costs_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"a": [0.1, 0.9] * 500, "y": ["No", "Yes"] * 500}), "rows.parquet")
+    Path("s.toml").write_text("[a]\nlower = 0\nupper = 1\n")
+    run(capsys, "ledger", "new", "b.db", "--dataset", "d", "--epsilon", 9, "--delta", 1e-5)
+    more = ("--ledger", "b.db", "--dataset", "d", "--epsilon", 1, "--delta", 1e-6, "--schema", "s.toml")
+    refused = run(capsys, "fit", "rows.parquet", "--target", "y", "--family", family, *more)
+    assert refused.code == 2
+    assert "column 'y' is text (string)" in refused.err
+    assert "--classes" in refused.err
+    assert not SQLiteLedger("b.db", "d").charges
     assert not Path("dpregress-out").exists()

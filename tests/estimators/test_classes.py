@@ -59,7 +59,10 @@ def expected() -> np.ndarray:
     ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
 )
 def test_booleans_and_numbers_in_text_are_the_classes_0_and_1(y: Any, expected: np.ndarray) -> None:
-    np.testing.assert_array_equal(model().fit(X, y).coef_, expected)
+    text = getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind in "OU" and isinstance(y[0], str)
+    if not text:  # of text the classes are named
+        np.testing.assert_array_equal(model().fit(X, y).coef_, expected)
+    np.testing.assert_array_equal(model(classes=(0, 1)).fit(X, y).coef_, expected)
     np.testing.assert_array_equal(model(classes=("0", "1")).fit(X, y).coef_, expected)
     np.testing.assert_array_equal(model(classes=(False, True)).fit(X, y).coef_, expected)
 
@@ -69,7 +72,7 @@ def test_a_column_of_a_table(y: Any, expected: np.ndarray, tmp_path: Path) -> No
     table = pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "y": y})
     table.to_csv(tmp_path / "rows.csv", index=False)
     for source in (table, pl.from_pandas(table), pa.Table.from_pandas(table), tmp_path / "rows.csv"):
-        np.testing.assert_allclose(model().fit_table(source, "y").coef_, expected)
+        np.testing.assert_allclose(model(classes=(0, 1)).fit_table(source, "y").coef_, expected)
 
 
 @pytest.mark.parametrize("y", [Y + 1j, np.full(len(Y), "2020", "M8[Y]")], ids=["complex", "dates"])

@@ -44,7 +44,7 @@ def test_rows_beyond_k_have_no_say_in_the_fit() -> None:
 
 def test_rows_without_an_id_have_no_say() -> None:
     whole = table()
-    whole["who"] = whole["who"].astype(float).where(np.arange(600) % 5 > 0)
+    whole["who"] = whole["who"].astype("Int64").where(np.arange(600) % 5 > 0)
     other = whole.copy()
     other.loc[other["who"].isna(), ["a", "y"]] = 1.0
     fits = [model().fit_table(t, "y", unit="who", max_rows_per_unit=3) for t in (whole, other)]

@@ -20,7 +20,7 @@ class Silent(NoiseSource):
 
     seeded = True
 
-    def add_gaussian(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002 - silence has no scale
+    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002 - silence has no scale
         return value
 
     def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002

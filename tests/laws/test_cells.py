@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dpregress import GDP, DPLinearRegression, MemoryLedger
+from dpregress.errors import InvalidInput
 from dpregress.estimators._data import matrix, numbers
-from dpregress.public import Categorical, Numeric
+from dpregress.public import Categorical, Numeric, Schema
 from dpregress.rows import Encoder, files
+from dpregress.rows.encoding import to_codes
 from dpregress.rows.files import to_table
+from dpregress.rows.units import counted
 
 #: What an object column can hold; the first few are also what a column of one type would hold.
 CELLS: tuple[Any, ...] = (
@@ -83,6 +88,61 @@ OTHERS = (
 )
 def test_cells_stand_alone(read: Reader, others: list[Any]) -> None:
     check_cells_stand_alone(read, [cell for cell in CELLS if not isinstance(cell, list | dict)], others)
+
+
+def through_pandas(levels: tuple[str, ...]) -> Reader:
+    """Levels of a column whose type pandas inferred from the text of its cells."""
+
+    def read(cells: Sequence[Any]) -> np.ndarray:
+        text = "a,b\n" + "".join(f"{cell},1\n" for cell in cells)
+        return to_codes(to_table(pd.read_csv(io.StringIO(text)))["a"], levels)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("others", "levels"),
+    [
+        (["1", "2", "2", "3"], ("1", "2")),
+        (["1", "2", "2", "3"], ("1.0", "2.0")),
+        (["1.0", "2.0", "2.0"], ("1", "2")),
+        (["1.0", "2.0", "2.0"], ("1.0", "2.0")),
+        (["0.5", "1", "2.50"], ("0.5", "1", "2.5")),
+        (["01", "02", "2"], ("01", "02")),
+        (["True", "False", "True"], ("true", "false")),
+        (["True", "False", "True"], ("True", "False")),
+        (["True", "False", "True"], ("0", "1")),
+        (["1", "0", "1"], ("false", "true")),
+        (["low", "1", "2"], ("low", "1.0", "2")),
+        (["120000000000", "7"], ("7", "120000000000")),
+    ],
+)
+def test_levels_stand_alone_through_pandas(others: list[str], levels: tuple[str, ...]) -> None:
+    """What one cell makes pandas infer, integers, floats, truth values or text, does not change other rows."""
+    read = through_pandas(levels)
+    assert np.isfinite(read(others)[:2]).all()
+    check_cells_stand_alone(read, ["", "x", "2.5", "1", "True", "nan", "1e300", "12345678901234567890123"], others)
+
+
+def test_ids_through_pandas_keep_apart_or_are_refused(tmp_path: Path) -> None:
+    """A missing id makes pandas read the others as floats, in which large ones merge; the file's path is sound."""
+    ids = [str(2**60 + i) for i in range(50)]
+    schema = Schema({"a": Numeric(0, 1), "y": Numeric(0, 1)})
+    for cell in ("7", ""):
+        path = tmp_path / "rows.csv"
+        path.write_text("who,a,y\n" + "".join(f"{each},0.5,0.5\n" for each in (*ids, cell)), encoding="utf-8")
+        ledger = MemoryLedger(GDP(1.0), unit="who")
+        model = DPLinearRegression(GDP(1.0), schema=schema, ledger=ledger)
+        frame = pd.read_csv(path)
+        if cell:
+            kept = counted([to_table(frame)["who"]], 51, 1)
+            assert kept.all()
+        else:
+            with pytest.raises(InvalidInput, match="give the file by its path"):
+                model.fit_table(frame, "y", unit="who", max_rows_per_unit=1)
+            assert not ledger.spent.parts
+            whole = counted([files.read(path)["who"]], 51, 1)
+            assert whole.tolist() == [True] * 50 + [False]
 
 
 @pytest.mark.parametrize("text", TEXT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import solve_moments
 from dpregress.trust import Central, Door
 from tests.laws.spies import Silent
-from tests.registry import SOLVERS, SolverEntry
+from tests.registry import ESTIMATORS, SOLVERS, EstimatorEntry, SolverEntry
 
 #: Relative error of a whole fit.
 CLOSE = 1e-8
@@ -28,6 +29,8 @@ ROWS, COLUMNS = 400, 4
 RADIUS, BOUND = 1e6, 1e6
 #: At this mu the stated noise is far below rounding, so that no solver repairs what it sees.
 HUGE = GDP(1e30)
+#: The same for a fit, whose radius grows with it.
+HUGE_FIT = GDP(1e12)
 
 LINEAR_SOLVERS = [entry for entry in SOLVERS if entry.linear]
 
@@ -95,6 +98,36 @@ def check_solver(entry: SolverEntry, alpha: float, intercept: bool, seed: int) -
     assert_close(solution.frame.pull_back(solution.whitened), expected(x, y, alpha, intercept), x)
 
 
+def check_missing_responses(entry: SolverEntry, alpha: float, seed: int) -> None:
+    """Rows without a response count nowhere: the answer is that of the complete rows."""
+    rng = np.random.default_rng(seed)
+    x, y = data(rng)
+    missing = (x[:, 0] > np.quantile(x[:, 0], 0.6)) & (rng.random(ROWS) < 0.9)
+    public = public_rows(x, rng)
+    solver = entry.make(public, wide(from_public(public, intercept=True)), ROWS, HUGE, alpha)
+    solution = solver.solve(door(x, np.where(missing, np.nan, y)))
+    assert_close(solution.frame.pull_back(solution.whitened), expected(x[~missing], y[~missing], alpha, True), x)
+
+
+def check_missing_in_fits(entry: EstimatorEntry, seed: int) -> None:
+    """The same of whole fits, whatever is public: a table with gaps gives the fit of its complete rows.
+
+    Also with rows beyond the radius and clips that bite: standard errors are those of the complete rows too.
+    """
+    rng = np.random.default_rng(seed)
+    x, y = entry.data(rng)
+    missing = (x[:, 0] > 0.2) & (rng.random(len(x)) < 0.9)
+    facts = entry.facts(rng)
+    fits = []
+    for rows, answers in ((x, np.where(missing, np.nan, y)), (x[~missing], y[~missing])):
+        with patch("dpregress.estimators._fit.noise_source", return_value=Silent()):
+            fits.append(entry.kind(HUGE_FIT, **facts).fit(rows, answers))
+    gaps, complete = (np.append(np.ravel(fit.coef_), fit.intercept_) for fit in fits)
+    np.testing.assert_allclose(gaps, complete, rtol=0, atol=CLOSE * float(np.linalg.norm(complete)))
+    errors = [np.ravel(fit.coefficients_.standard_error) for fit in fits]
+    np.testing.assert_allclose(errors[0], errors[1], rtol=1e-6)
+
+
 def check_public_matrix(entry: SolverEntry, ratio: float, seed: int) -> None:
     """Two public matrices, one of them off by ``ratio`` in some direction, and one answer."""
     rng = np.random.default_rng(seed)
@@ -146,6 +179,19 @@ def test_moments(alpha: float, intercept: bool, seed: int) -> None:
 def test_solver(entry: SolverEntry, alpha: float, intercept: bool, seed: int) -> None:
     """Deterministic: no seed can break it."""
     check_solver(entry, alpha, intercept, seed)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 300.0])
+@pytest.mark.parametrize("entry", LINEAR_SOLVERS, ids=str)
+def test_missing_responses(entry: SolverEntry, alpha: float, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    check_missing_responses(entry, alpha, seed)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ESTIMATORS if "paper" not in entry.setting], ids=str)
+def test_missing_in_fits(entry: EstimatorEntry, seed: int) -> None:
+    """Deterministic: no seed can break it. The paper's radius follows from n: test_missing_responses has its solver."""
+    check_missing_in_fits(entry, seed)
 
 
 @pytest.mark.parametrize("ratio", [0.01, 3.0, 100.0])

@@ -80,9 +80,9 @@ class Watched(SeededSource):
         super().__init__(generator)
         self.seen: list[tuple[Vector, float]] = []
 
-    def add_gaussian(self, value: Vector, sigma: float) -> Vector:
+    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
         self.seen.append((value, sigma))
-        return super().add_gaussian(value, sigma)
+        return super().add_gaussian(value, sigma, apart=apart)
 
 
 def scales(call: Callable[..., Vector], of: Data, monkeypatch: pytest.MonkeyPatch, **budget: Any) -> list[float]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dpregress import Categorical, Numeric, Schema
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
-from dpregress.rows.encoding import text_of, to_classes, to_codes, to_levels, to_numbers
+from dpregress.rows.encoding import text_of, to_codes, to_levels, to_numbers
 from dpregress.rows.files import to_table
 from tests.rows.properties import untimed
 
@@ -291,9 +291,9 @@ def test_no_object_in_a_pandas_column_raises(cells: list[Any]) -> None:
 def test_a_class_is_its_spelling_or_else_its_number(
     cells: list[Any], classes: tuple[str, ...], positions: list[float]
 ) -> None:
-    whole = to_classes(pa.array(cells), classes)
+    whole = to_codes(pa.array(cells), classes)
     np.testing.assert_array_equal(whole, positions)
-    alone = [to_classes(pa.array([cell], pa.array(cells).type), classes)[0] for cell in cells]
+    alone = [to_codes(pa.array([cell], pa.array(cells).type), classes)[0] for cell in cells]
     np.testing.assert_array_equal(alone, whole)  # no cell has a say in another
 
 

@@ -22,7 +22,7 @@ from dpregress.solvers.public_fit import fit_public
 from dpregress.solvers.stand_ins import StandIns
 from dpregress.trust import Central, Door
 from tests.laws.spies import Silent
-from tests.support import missing
+from tests.support import kinds, missing
 
 ROWS = 600
 LOG_FAMILIES = tuple(family_of(name, "log") for name in ("poisson", "gamma", "gaussian"))
@@ -108,7 +108,7 @@ def test_exposures_cost_a_tenth(seed: int) -> None:
     door = Door(Central(), PrivateRows(ExposedSource(ArraySource(x, y), exposure)), Silent(), reservation)
 
     def ask(query, spend):  # type: ignore[no-untyped-def]
-        asked.append((type(query), spend.mu**2 / 4))
+        asked.append((kinds([(query, spend)])[0], spend.mu**2 / 4))
         return door(query, spend)
 
     solver.solve(ask)

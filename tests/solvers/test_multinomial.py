@@ -25,7 +25,7 @@ from dpregress.solvers.softmax_fit import softmax_information, softmax_scoring
 from dpregress.solvers.stand_ins import followed, stand_ins
 from dpregress.trust import Central, Door
 from tests.laws.spies import Silent
-from tests.support import missing
+from tests.support import kinds, missing
 
 NAMES = ("x0", "x1", "x2")
 CLASSES = 4
@@ -75,7 +75,7 @@ def test_rounds_and_shares(setting: str, seed: int) -> None:
     found = start(NAMES, intercept=intercept, public=public, schema=None, row_bound=60.0)
     solver = MultinomialSteps(Facts(4_000, "y", found, public, None), CLASSES, GDP(2.0), 0.0)
     solution, asked = run(solver, *data(rng, 4_000), 2.0, SeededSource(rng))
-    assert [type(query) for query, _ in asked] == queries
+    assert kinds(asked) == queries
     assert solver.rounds == len(queries)
     np.testing.assert_allclose([spend.mu**2 / 4 for _, spend in asked], shares)
     assert np.isfinite(solution.whitened).all()

@@ -21,6 +21,7 @@ from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import OneShot, Solution
 from dpregress.solvers.levels import Levels
 from dpregress.trust import Central, Door
+from tests.support import kinds
 
 NAMES = ("x0", "x1", "x2")
 BOUNDS = {name: Numeric(-30, 30) for name in NAMES}
@@ -95,7 +96,7 @@ def test_rounds_and_shares(setting: str, seed: int) -> None:
     budget = GDP(2.0)
     solver = OneShot(make(x[N:], y[N:]), budget, 0.0)
     _, questions = run(solver, x[:N], y[:N], 2.0, seed)
-    assert [type(query) for query, _ in questions] == queries
+    assert kinds(questions) == queries
     assert solver.rounds == len(queries)
     spends = [spend for _, spend in questions]
     np.testing.assert_allclose([spend.mu**2 / budget.mu**2 for spend in spends], shares)

@@ -29,6 +29,7 @@ from dpregress.solvers.residual_plan import (
     shrunk_precision,
 )
 from dpregress.trust import Central, Door
+from tests.support import kinds
 
 NAMES = ("x0", "x1", "x2")
 BOUNDS = {name: Numeric(-30, 30) for name in NAMES}
@@ -93,7 +94,7 @@ def test_rounds_and_budget(setting: str, seed: int) -> None:
     budget = GDP(2.0)
     solver = Residual(make(x[N:], y[N:]), budget, 0.0)
     _, questions = run(solver, x[:N], y[:N], 2.0, seed)
-    assert [type(query) for query, _ in questions] == queries
+    assert kinds(questions) == queries
     assert solver.rounds >= len(queries)
     spends = [spend for _, spend in questions]
     assert budget.covers(Composed.of(spends))

@@ -35,7 +35,7 @@ from dpregress.solvers.levels import Levels
 from dpregress.trust import Central, Door
 from tests.laws.spies import Silent
 from tests.registry import FAMILIES
-from tests.support import missing
+from tests.support import kinds, missing
 
 NAMES = ("x0", "x1", "x2")
 Asked = list[tuple[Query[Any], Event]]
@@ -122,7 +122,7 @@ def test_rounds_and_shares(setting: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     solver = solver_of(setting, rng, 2.0)
     _, questions = run(solver, *data(family, rng, N, intercept), 2.0, SeededSource(rng))
-    assert [type(query) for query, _ in questions] == queries
+    assert kinds(questions) == queries
     assert solver.rounds == len(queries)
     np.testing.assert_allclose([spend.mu**2 / 4 for _, spend in questions], shares)
     spent = Composed.of([spend for _, spend in questions])

@@ -29,7 +29,7 @@ _PATH = click.Path(path_type=Path)
     "--family", type=click.Choice(["gaussian", "binomial", "poisson", "gamma", "multinomial"]), default="gaussian",
     show_default=True, help="Of the response, as in `dpregress fit`.",
 )  # fmt: skip
-@click.option("--classes", help="The classes of a binomial or multinomial target, as NO,YES [default: 0,1].")
+@click.option("--classes", help="Classes of the target, as NO,YES [default: those of the schema, else 0,1].")
 def check(
     data: Path, features: str | None, schema_file: Path | None, target: str | None, family: str, classes: str | None
 ) -> None:
@@ -43,18 +43,19 @@ def check(
       dpregress check visits.csv --schema visits.toml
       dpregress check visits.csv --target smoker --family binomial --classes no,yes
     """
-    from dpregress.cli.tables import load_schema, split_classes, split_names
+    from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
     from dpregress.rows.files import read
     from dpregress.rows.inspection import inspect
 
     if target is None and (family != "gaussian" or classes is not None):
         raise InvalidInput("--family and --classes are about a response: name its column with --target")
-    named = split_classes(family, classes)
     wanted = split_names(features)
     if wanted is not None and target is not None and target not in wanted:
         wanted.append(target)
     table = read(data, wanted)
     schema = load_schema(schema_file)
+    named = split_classes(family, classes, declared_response(target, None, schema))
+    named = named or (("0", "1") if family == "binomial" else ())
     found = inspect(table if target not in table.schema.names else table.drop_columns([target]), schema)
     rows = [[*_cells(column), _stand_in(column, schema)] for column in found]
     header = ["column", "read as", "missing", "not a number", "not finite", "undeclared", "out of bounds", "mapped to"]

@@ -39,7 +39,7 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
-@click.option("--classes", help="The classes of the target, as NO,YES [default: 0,1]; all of them if multinomial.")
+@click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
 @click.option("--link", help="Of the mean to the predictor, such as identity or probit [default: the family's own].")
 @click.option("--exposure", metavar="COLUMN", help="With a log link: what the mean response is proportional to.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
@@ -109,9 +109,11 @@ def fit(
     from dpregress import ApproxDP, SQLQuery
     from dpregress.cli.tables import (
         choose_features,
+        declared_response,
         load_formula_public,
         load_schema,
         only_formula,
+        split_classes,
         split_names,
     )
     from dpregress.estimators._public import check_apart, moments_of
@@ -123,9 +125,10 @@ def fit(
     source = _source(data, database, query)
     check_apart(source, public_rows)
     columns, public, left_out = None, None, 0
+    named = split_classes(family, classes, declared_response(target, formula, schema))
     if formula is not None:
         only_formula(target, features, no_intercept)
-        model = _model(family, link, classes, recipe, alpha)
+        model = _model(family, link, named, recipe, alpha)
         public, left_out = load_formula_public(
             formula, source, public_rows, schema, model.target_classes, exposure, labelled=not ignore_public_labels
         )
@@ -133,7 +136,7 @@ def fit(
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     else:
         columns = choose_features(source, target, split_names(features), public_rows, schema, unit, exposure)
-        model = _model(family, link, classes, recipe, alpha)
+        model = _model(family, link, named, recipe, alpha)
         if public_rows is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes, exposure)
@@ -171,9 +174,8 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None):  # 
     return data[0] if len(data) == 1 else data
 
 
-def _model(family: str, link: str | None, classes: str | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
+def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
     from dpregress import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
-    from dpregress.cli.tables import split_classes
     from dpregress.queries import family_of
 
     if family == "multinomial":
@@ -182,7 +184,6 @@ def _model(family: str, link: str | None, classes: str | None, recipe: str, alph
         chosen = usual = family_of("binomial")
     else:
         chosen, usual = family_of(family, link), family_of(family)
-    names = split_classes(family, classes)
     if family != "gaussian" and recipe != "residual":
         raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
     if chosen != usual:
@@ -194,7 +195,7 @@ def _model(family: str, link: str | None, classes: str | None, recipe: str, alph
     if family == "gaussian":
         return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice
     if family in ("binomial", "multinomial"):
-        return DPLogisticRegression(classes=names, alpha=alpha)
+        return DPLogisticRegression(classes=classes, alpha=alpha)
     return (DPPoissonRegressor if family == "poisson" else DPGammaRegressor)(alpha=alpha)
 
 
@@ -217,6 +218,7 @@ def text_of_model(model, software: str) -> str:  # type: ignore[no-untyped-def] 
         software=software,
         response=model.response_model,
         formula=model.written_formula,
+        schema=model.written_schema,
     )
 
 

@@ -20,7 +20,7 @@ _PATH = click.Path(path_type=Path)
     "--schema",
     "schema_file",
     type=_PATH,
-    help="The schema of the fit, where columns have levels and no formula holds them (TOML).",
+    help="In place of the schema of the fit, which the model file holds (TOML).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
 def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwrite: bool) -> None:

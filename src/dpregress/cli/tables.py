@@ -11,7 +11,7 @@ from dpregress.errors import InvalidInput
 from dpregress.estimators._data import check_exposure
 from dpregress.estimators._formula import formula_moments
 from dpregress.estimators._public import check_public_exposure, public_columns
-from dpregress.public import PublicMoments, Schema
+from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.encoding import Encoder
 from dpregress.rows.readers import has_columns
@@ -33,18 +33,30 @@ def split_names(text: str | None) -> list[str] | None:
     return names
 
 
-def split_classes(family: str, classes: str | None) -> tuple[str, ...]:
-    """The classes of --classes, ``no, yes``; none for other families than binomial and multinomial."""
+def split_classes(family: str, classes: str | None, declared: Numeric | Categorical | None) -> tuple[str, ...] | None:
+    """The classes of --classes, ``no, yes``, else the levels that the schema declares; None where neither says."""
     if family not in ("binomial", "multinomial"):
         if classes is not None:
             raise InvalidInput("--classes goes with --family binomial or multinomial")
-        return ()
-    names = tuple(name.strip() for name in (classes or "0,1").split(","))
+        return None
+    names = declared.levels if isinstance(declared, Categorical) else ()
+    names = names if classes is None else tuple(name.strip() for name in classes.split(","))
     if family == "multinomial" and len(names) < 3:
-        raise InvalidInput("name the classes of a multinomial target, three or more: --classes low,middle,high")
+        raise InvalidInput(
+            "name the classes of a multinomial target, three or more: --classes low,middle,high, or in the schema"
+        )
     if family == "binomial" and len(names) > 2:
         raise InvalidInput(f"--family binomial is for two classes, not {len(names)}: choose --family multinomial")
-    return names
+    return names or None
+
+
+def declared_response(target: str | None, formula: str | None, schema: Schema | None) -> Numeric | Categorical | None:
+    """What the schema declares of the response, which a formula names itself."""
+    if schema is None:
+        return None
+    if formula is not None:
+        (target,) = FormulaEncoder.of(formula, schema, ("0", "1")).response.columns
+    return None if target is None else schema.column(target)
 
 
 def choose_features(

@@ -4,23 +4,53 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import validate_data
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.errors import InvalidInput, SelectedRowsWarning
+from dpregress.estimators._response import check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
-from dpregress.rows.encoding import text_of, to_classes, to_numbers
+from dpregress.rows.encoding import text_of, to_codes, to_numbers
 from dpregress.rows.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
+
+
+class Inputs(NamedTuple):
+    """What scikit-learn keeps of X: how many columns it has and, where it has any, their names."""
+
+    width: int
+    names: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any) -> Self:
+        """Those of X, by scikit-learn's own check; the estimator stays as it is."""
+        probe = copy(estimator)
+        validate_data(probe, X, skip_check_array=True)
+        return cls(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
+
+    @classmethod
+    def named(cls, names: Sequence[str]) -> Self:
+        """Those of a table."""
+        return cls(len(names), np.array(names, dtype=object))
+
+    def keep(self, estimator: Any) -> None:
+        """Set the attributes of a fitted estimator."""
+        estimator.n_features_in_ = self.width
+        if self.names is not None:
+            estimator.feature_names_in_ = self.names
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
 
 
 def training_source(
@@ -35,6 +65,7 @@ def training_source(
     """
     if y is None:
         raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+    check_number(target, type_of_array(y), schema)
     response = numbers(y)
     if is_table(X):
         table = to_table(held(X))
@@ -112,7 +143,9 @@ def training_table(
     check_exposure(exposure, features, (target,), unit)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
-    return encoded(source, encoder, unit), encoder
+    rows = encoded(source, encoder, unit)
+    check_response(rows.schema, target, classes, schema)
+    return rows, encoder
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -120,7 +153,7 @@ def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) 
     column = None if schema is None else schema.column(target)
     if not isinstance(column, Categorical):
         return
-    found = to_classes(pa.array(column.levels, pa.large_string()), classes)
+    found = to_codes(pa.array(column.levels, pa.large_string()), classes)
     absent = [name for position, name in enumerate(classes) if position not in found]
     if absent:
         raise InvalidInput(
@@ -129,7 +162,7 @@ def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) 
         )
 
 
-def encoded(source: Any, design: Design, unit: str | None) -> Source:
+def encoded(source: Any, design: Design, unit: str | None) -> TableSource | StreamSource:
     """Rows of files, a query or a table as this design has them, with the column of the units beside it."""
     needed = design.needed if unit is None else (*design.needed, unit)
     found: TableSource | StreamSource
@@ -279,4 +312,4 @@ def coded(y: Any, classes: tuple[str, ...]) -> Vector:
         raise InvalidInput("Complex data not supported")
     if array.dtype.kind not in "biufOUST":
         raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
-    return to_classes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)
+    return to_codes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)

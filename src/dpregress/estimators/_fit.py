@@ -18,6 +18,7 @@ from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, Priva
 from dpregress.accounting.names import note_of
 from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators._data import (
+    Inputs,
     bounded_units,
     check_classes,
     check_exposure,
@@ -65,6 +66,7 @@ class Training(NamedTuple):
     public: PublicMoments | None
     schema: Schema | None
     intercept: bool
+    inputs: Inputs
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
     exposure: str | None = None
@@ -113,6 +115,13 @@ class PrivateLinearModel(BaseEstimator):
         if self.design_ is None:
             return None
         return WrittenFormula(self.design_.text, self.design_.levels, self.design_.stand_ins)
+
+    @property
+    def written_schema(self) -> str | None:
+        """What the schema declares of the fitted columns, as a model file holds it; None where a formula does."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", self.coefficients_.features)
+        return None if self.schema is None or self.design_ is not None else self.schema.of_columns(names).to_toml()
 
     @property
     def target_classes(self) -> tuple[str, ...]:
@@ -201,8 +210,7 @@ class PrivateLinearModel(BaseEstimator):
             target = str(getattr(y, "name", None) or "y")
             known = None if self.public is None else public_columns(self.public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
-            validate_data(self, X, skip_check_array=True)
-            rows = self._declared(source, columns, target, name)
+            rows = self._declared(source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure), unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
@@ -262,13 +270,13 @@ class PrivateLinearModel(BaseEstimator):
             target = "y" if target is None else target
             table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
             columns = tuple(name for name, _ in encoder.columns)
-            self.feature_names_in_ = np.array(columns, dtype=object)
-            self.n_features_in_ = len(columns)
-            rows = self._declared(table, columns, target, exposure)
+            rows = self._declared(table, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
 
-    def _declared(self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None) -> Training:
+    def _declared(
+        self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
+    ) -> Training:
         """Columns as the schema or the public rows have them."""
         Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
         features = Encoder.of(columns, None, self.schema).features
@@ -276,7 +284,7 @@ class PrivateLinearModel(BaseEstimator):
         if self.public is not None:
             public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
         _say(left_out)
-        return Training(source, features, target, public, self.schema, bool(self.fit_intercept))
+        return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
         self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
@@ -287,16 +295,14 @@ class PrivateLinearModel(BaseEstimator):
         if y is None and self.target_classes:
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)
-        source = formula_source(rows, y, encoder, unit)
+        source = formula_source(rows, y, encoder, unit, self.schema)
         public, left_out = None, 0
         if self.public is not None:
             public, left_out = formula_moments(self.public, encoder, self.schema)
         _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
-        self.feature_names_in_ = np.array(encoder.sources, dtype=object)
-        self.n_features_in_ = len(encoder.sources)
-        label = encoder.response.label
-        return Training(source, encoder.features, label, public, bounds, encoder.intercept, design=encoder.right)
+        columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
+        return Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
 
     def _facts(
         self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
@@ -328,6 +334,7 @@ class PrivateLinearModel(BaseEstimator):
             solution = solver.solve(Door(trust, rows, noise, reservation))
 
         result = self._result(solution, facts)
+        data.inputs.keep(self)
         self.coefficients_ = result
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept

@@ -14,14 +14,17 @@ import pyarrow.compute as pc
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import check_unit, encoded, held, numbers
+from dpregress.estimators._response import check_number, check_response, type_of_array
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.releases import Matrix
-from dpregress.rows import Design, Encoder, FormulaEncoder, Source, TableSource
+from dpregress.rows import Encoder, FormulaEncoder, Source, TableSource
 from dpregress.rows.encoding import is_text, to_numbers
 from dpregress.rows.files import is_table, names_of, read, to_table
 
 
-def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None) -> Source:
+def formula_source(
+    rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None, schema: Schema | None = None
+) -> Source:
     """Rows of files, a query or a table as a source; with ``y`` a table in which the response is not.
 
     Raises
@@ -29,11 +32,14 @@ def formula_source(rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None 
     InvalidInput
         For what is no table, a missing column, or responses of another number.
     """
+    (target,) = encoder.response.columns
     if y is None:
         _not_array(rows)
         check_unit(unit, encoder.sources, encoder.response.columns)
-        return encoded(rows, encoder, unit)
-    (target,) = encoder.response.columns
+        source = encoded(rows, encoder, unit)
+        check_response(source.schema, target, encoder.table.classes, schema)
+        return source
+    check_number(target, type_of_array(y), schema)
     response = numbers(y)
     table = read_columns(held(rows), encoder.sources)
     encoder.right.check_types(table.schema)
@@ -99,7 +105,7 @@ def formula_moments(
     return public_moments(table, design, where)
 
 
-def public_moments(table: pa.Table, design: Design, where: object) -> tuple[PublicMoments, int]:
+def public_moments(table: pa.Table, design: Encoder | FormulaEncoder, where: object) -> tuple[PublicMoments, int]:
     """Moments of public rows without missing cells that nothing provides for, and how many others were left out."""
     x, y, exposure = design.x(table), design.y(table), design.exposure(table)
     if isinstance(design, Encoder):
@@ -108,6 +114,12 @@ def public_moments(table: pa.Table, design: Design, where: object) -> tuple[Publ
     if exposure is not None:
         whole &= np.isfinite(exposure) & (exposure > 0)
     if not whole.any():
+        classes = (design if isinstance(design, Encoder) else design.table).classes
+        if y is not None and classes and not np.isfinite(y).any():
+            raise InvalidInput(
+                f"no row of {where} holds one of the classes {', '.join(classes[:12])} in the response: name the ones "
+                "that it holds (classes=, on the command line --classes)"
+            )
         raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
     moments = PublicMoments.from_rows(
         x[whole],
@@ -147,5 +159,6 @@ def check_numeric(table: pa.Table, schema: Schema | None, where: object) -> None
         text = np.asarray(pc.is_valid(column)) & ~np.isfinite(to_numbers(column))
         if text.any():
             raise InvalidInput(
-                f"column {name!r} of {where} holds text: declare its levels in a schema, or leave it out of the model"
+                f"column {name!r} of {where} holds text: declare its levels in a schema, name its classes if it is the "
+                "response (--classes), or leave it out of the model"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput
+from dpregress.estimators._classes import ClassModel
 from dpregress.estimators._data import coded
 from dpregress.estimators._exposure import offsets
 from dpregress.estimators._fit import PrivateLinearModel, checked_penalty, original
@@ -21,8 +22,6 @@ from dpregress.public.facts import Facts
 from dpregress.queries import Family, family_of
 from dpregress.releases import ClassCoefficients, Coefficients, Vector
 from dpregress.releases.files import ResponseModel
-from dpregress.rows.encoding import text_of
-from dpregress.rows.engines import Progress
 from dpregress.solvers import MultinomialSteps, ScoreSteps, Solution, Solver, Uncertainty
 from dpregress.solvers.multinomial import of_classes
 
@@ -252,7 +251,7 @@ class DPGammaRegressor(_ScoredRegressor):
     _name = "gamma"
 
 
-class DPLogisticRegression(ClassifierMixin, _ScoredModel):
+class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
     r"""Logistic regression, ``P(y = classes[1]) = 1 / (1 + exp(-X b - b0))``, under differential privacy.
 
     Of K > 2 classes multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K rows of
@@ -264,8 +263,9 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
     privacy, public, schema, row_bound, alpha, fit_intercept, formula, ledger, random_state
         As in :class:`DPGLMRegressor`. Labels of public rows are positions of the classes, 0 for the first, or the
         classes themselves where those are numbers.
-    classes : sequence of numbers or str, default=(0, 1)
-        Two or more different ones.
+    classes : sequence of numbers or str, optional
+        Two or more different ones. Default: the levels of the response in the schema, in their order; else False and
+        True of a response of booleans, else 0 and 1. A response of text needs its classes named.
 
     Attributes
     ----------
@@ -295,7 +295,7 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
         self,
         privacy: Event | None = None,
         *,
-        classes: Sequence[float | str] = (0, 1),
+        classes: Sequence[float | str] | None = None,
         public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
@@ -317,44 +317,6 @@ class DPLogisticRegression(ClassifierMixin, _ScoredModel):
             random_state=random_state,
         )
         self.classes = classes
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        exposure: ArrayLike | None = None,
-        unit: ArrayLike | None = None,
-        max_rows_per_unit: int | None = None,
-        progress: bool | Progress = True,
-    ) -> Self:
-        """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
-        if y is None and self.formula is not None:
-            return super().fit(X, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit, progress=progress)
-        if y is None:
-            raise InvalidInput("this estimator requires y to be passed, but the target y is None")
-        return super().fit(
-            X,
-            coded(y, self.target_classes),
-            exposure=exposure,
-            unit=unit,
-            max_rows_per_unit=max_rows_per_unit,
-            progress=progress,
-        )
-
-    @property
-    def classes_(self) -> Any:
-        """The classes, as they were given."""
-        return np.asarray(self.classes)
-
-    @property
-    def target_classes(self) -> tuple[str, ...]:
-        """Texts of the classes."""
-        given = self.classes if isinstance(self.classes, list | tuple | range) or np.ndim(self.classes) == 1 else ()
-        texts = tuple("" if value != value else text_of(value) or "" for value in given)  # NaN is no class
-        if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
-            raise InvalidInput(f"classes must be at least two different numbers or texts, not {self.classes!r}")
-        return texts
 
     def _family(self) -> Family:
         return family_of("binomial")

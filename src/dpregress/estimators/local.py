@@ -13,6 +13,7 @@ from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, Privac
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.estimators._data import Inputs
 from dpregress.estimators._fit import PrivateLinearModel, Training
 from dpregress.estimators._progress import shown
 from dpregress.estimators._public import columns_behind, moments_of
@@ -160,10 +161,10 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         if response is None or not release.frame.same_as(campaign.frame):
             raise InvalidInput("this release belongs to another campaign")
         facts = self._planned(campaign.frame.features, release.n, response.name)
-        self.design_ = None
         self._keep(facts, campaign, release)
+        self.design_ = None
         self.privacy_ = _statement(facts, campaign.spend, campaign, Composed.of(release.events), seeded=False)
-        self.n_features_in_ = len(campaign.frame.features)
+        Inputs(len(campaign.frame.features), None).keep(self)
         return self
 
     def refit(self, loss: str | MeanResponse) -> Self:
@@ -174,6 +175,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         loss : str or MeanResponse
         """
         check_is_fitted(self)
+        mean_response(loss, _OFFERED)
         self.loss = loss
         self._keep(self._fitted_facts, self.campaign_, self.release_)
         return self
@@ -241,8 +243,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         with shown(progress, 1) as report:
             rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
             release: Release = Door(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
-        self.design_ = data.design
         self._keep(facts, campaign, release)
+        self.design_ = data.design
+        data.inputs.keep(self)
         allowed = campaign.spend if isinstance(campaign.spend, PureDP) else budget
         self.privacy_ = _statement(facts, allowed, campaign, reservation.drawn, seeded=noise.seeded)
         return self
@@ -274,9 +277,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
     def _keep(self, facts: Facts, campaign: Campaign, release: Release) -> None:
-        response = mean_response(self.loss, _OFFERED)
+        solved = self._solved(facts, campaign, release, mean_response(self.loss, _OFFERED))
         self._fitted_facts, self.campaign_, self.release_ = facts, campaign, release
-        self.coefficients_, self.scale_ = self._solved(facts, campaign, release, response)
+        self.coefficients_, self.scale_ = solved
         self.coef_: Vector = self.coefficients_.coef
         self.intercept_: float = self.coefficients_.intercept
         self.moments_ = None

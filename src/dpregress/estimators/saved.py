@@ -16,7 +16,14 @@ from dpregress.estimators._exposure import log_exposure
 from dpregress.public import Categorical, Schema
 from dpregress.queries import family_of
 from dpregress.releases import ClassCoefficients, Coefficients, Matrix, Vector
-from dpregress.releases.files import ResponseModel, WrittenFormula, load_formula, load_model, load_response
+from dpregress.releases.files import (
+    ResponseModel,
+    WrittenFormula,
+    load_formula,
+    load_model,
+    load_response,
+    load_schema_text,
+)
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.encoding import to_numbers
 from dpregress.rows.files import names_of, read
@@ -31,16 +38,21 @@ class SavedModel:
     coefficients : Coefficients or ClassCoefficients
     response : ResponseModel
     formula : WrittenFormula, optional
+    schema : Schema, optional
+        Of the columns that predictions are made from.
     """
 
     coefficients: Coefficients | ClassCoefficients
     response: ResponseModel
     formula: WrittenFormula | None = None
+    schema: Schema | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a ``model.json``; InvalidInput for a file that is not one."""
-        return cls(load_model(path), load_response(path), load_formula(path))
+        text = load_schema_text(path)
+        schema = None if text is None else Schema.from_text(text, f"the schema in {path}")
+        return cls(load_model(path), load_response(path), load_formula(path), schema)
 
     def predict_file(self, data: str | Path, schema: Schema | None = None) -> pa.Table:
         """One row for each row of a CSV or Parquet file: the mean response under the target's name.
@@ -55,7 +67,7 @@ class SavedModel:
         data : path
             With the columns of the fit.
         schema : Schema, optional
-            That of the fit, where columns have levels; a formula brings them with it.
+            Default: what the model file holds of the fit's.
 
         Raises
         ------
@@ -67,7 +79,7 @@ class SavedModel:
 
     def _predicted(self, data: str | Path, schema: Schema | None) -> pa.Table:
         target = self.coefficients.target
-        x = self._x(data, schema) if self.formula is None else self._computed(data, self.formula, schema)
+        x = self._x(data, schema or self.schema) if self.formula is None else self._computed(data, self.formula, schema)
         predictor = self.coefficients.predict(x)
         if isinstance(self.coefficients, ClassCoefficients):
             chances = softmax(predictor, axis=1)

@@ -163,16 +163,16 @@ class VerticalRegression:
         response, chosen = _columns(names, target, features)
         n = sides[0].source.n
         columns = [len(side.frame.features) for side in sides]
-        self.rows_ = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
-        check_mixture_fits(self.rows_, columns)
-        mixing = mixing_of(self.mixing, n, self.rows_, shared_seed(self.random_state))
+        rows = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
+        check_mixture_fits(rows, columns)
+        mixing = mixing_of(self.mixing, n, rows, shared_seed(self.random_state))
         _check(names, response, chosen, self.family)
         noise = noise_source(self.random_state)
         reservations = [
             ledger.reserve(promise, note=f"vertical release of {len(side.frame.features)} columns", seeded=noise.seeded)
             for side, ledger in zip(sides, self._ledgers(promise, len(sides)), strict=True)
         ]
-        self.joint_ = join(
+        joint = join(
             [
                 release_party(
                     Door(Vertical(), PrivateRows(side.source), noise, reservation), side.frame, promise, mixing
@@ -180,6 +180,7 @@ class VerticalRegression:
                 for side, reservation in zip(sides, reservations, strict=True)
             ]
         )
+        self.rows_, self.joint_ = rows, joint
         self.privacy_ = tuple(
             PrivacyStatement(
                 budget=budget,

@@ -55,5 +55,5 @@ class Gaussian(Mechanism):
 
     def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
         sigma = self.sigma(query, rows, relation)
-        noisy = source.add_gaussian(exact_answer(query, rows), sigma)
+        noisy = source.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
         return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

@@ -33,7 +33,7 @@ class NoiseSource(ABC):
 
     seeded: ClassVar[bool]
 
-    def add_gaussian(self, value: Vector, sigma: float) -> Vector:
+    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
         """``value + N(0, sigma^2 I)``.
 
         A value that is not a number counts as 0 and a value beyond 2^50 sigma as that; both are maps
@@ -44,6 +44,9 @@ class NoiseSource(ABC):
         value : ndarray of shape (k,)
         sigma : float
             A public number.
+        apart : int
+            Of a seed the noise of so many entries, the last, is a child's: the others have the noise they would have
+            without them.
 
         Raises
         ------
@@ -53,7 +56,7 @@ class NoiseSource(ABC):
         check_sigma(sigma)
         limit = min(sigma * _LARGEST_VALUE, np.finfo(float).max)
         safe = np.clip(np.nan_to_num(value, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
-        noisy = self._draw(np.ascontiguousarray(safe, dtype=np.float64), float(sigma))
+        noisy = self._draw_apart(np.ascontiguousarray(safe, dtype=np.float64), float(sigma), apart)
         if noisy.shape != value.shape:
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
@@ -76,6 +79,10 @@ class NoiseSource(ABC):
     @abstractmethod
     def _draw(self, value: Vector, sigma: float) -> Vector:
         """Add the noise to a finite vector."""
+
+    def _draw_apart(self, value: Vector, sigma: float, apart: int) -> Vector:  # noqa: ARG002 - of a seed alone
+        """The same, where the last entries may have a stream of their own."""
+        return self._draw(value, sigma)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         """Uniform numbers strictly between 0 and 1, on a grid of 2^-53: the operating system's, unless from a seed."""
@@ -139,6 +146,15 @@ class SeededSource(NoiseSource):
 
     def _draw(self, value: Vector, sigma: float) -> Vector:
         return np.asarray(value + self.generator.normal(0.0, sigma, size=value.shape))
+
+    def _draw_apart(self, value: Vector, sigma: float, apart: int) -> Vector:
+        if not apart:
+            return self._draw(value, sigma)
+        try:
+            (child,) = self.generator.spawn(1)
+        except TypeError:  # a generator that has no seed to spawn from
+            child = self.generator
+        return np.concatenate([self._draw(value[:-apart], sigma), SeededSource(child)._draw(value[-apart:], sigma)])
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         return np.asarray(np.maximum(self.generator.random(shape), 2.0**-54))

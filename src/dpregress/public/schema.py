@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import numbers
 import tomllib
@@ -14,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from dpregress.display import shown
 from dpregress.errors import SchemaError, UnboundedData, reason, type_of
+from dpregress.public.toml import toml_key, toml_value
 
 #: Bounds lie within it, and are further apart than its inverse.
 _LARGEST = 1e90
@@ -231,10 +231,23 @@ class Schema:
             For a file that is not TOML, or a column that is neither.
         """
         try:
-            with Path(path).open("rb") as file:
-                tables = tomllib.load(file)
-        except (ValueError, OSError, RecursionError, TypeError) as error:  # TOML and Unicode errors are ValueErrors
+            text = Path(path).read_bytes().decode()
+        except (ValueError, OSError, TypeError) as error:  # Unicode errors are ValueErrors
             raise SchemaError(f"cannot read {shown(path)} as a schema: {reason(error)}") from error
+        return cls.from_text(text, shown(path))
+
+    @classmethod
+    def from_text(cls, text: str, where: str = "this text") -> Schema:
+        """Read what :meth:`to_toml` wrote; ``where`` it stands is for messages.
+
+        Raises
+        ------
+        SchemaError
+        """
+        try:
+            tables = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # TOML errors are ValueErrors
+            raise SchemaError(f"cannot read {where} as a schema: {reason(error)}") from error
         return cls({name: _column(name, table) for name, table in tables.items()})
 
     @classmethod
@@ -279,6 +292,10 @@ class Schema:
     def save(self, path: str | Path) -> None:
         """Write :meth:`to_toml` to a file."""
         Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def of_columns(self, names: Iterable[str]) -> Schema:
+        """The schema of these columns alone, of those that it declares."""
+        return Schema({name: self.columns[name] for name in names if name in self.columns})
 
     def column(self, name: str) -> Column | None:
         """What is declared of a column, or None."""
@@ -332,23 +349,6 @@ class Schema:
     def indicates(self, name: str) -> str | None:
         """What this design column is an indicator of, the same for indicators of which a row has one; or None."""
         return self._indicators.get(name, (None, 0))[0]
-
-
-def toml_key(name: str) -> str:
-    """A column's name as a TOML key."""
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else toml_value(name)
-
-
-def toml_value(value: Any) -> str:
-    """A text, a number or a list of texts in TOML."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-    if isinstance(value, list):
-        return "[" + ", ".join(toml_value(item) for item in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, numbers.Integral) else repr(float(value))
 
 
 def _indicators(columns: Mapping[str, Column]) -> dict[str, tuple[str, int]]:

@@ -1,6 +1,7 @@
 """What can be asked of private rows, each with its sensitivity."""
 
 from dpregress.queries.base import Ask, Query
+from dpregress.queries.counted import Counted, among
 from dpregress.queries.families import Binomial, Family, Gamma, Gaussian, Poisson, family_of
 from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.mixture import MixedRows, Mixing
@@ -18,6 +19,7 @@ __all__ = [
     "CentredTables",
     "ClippedGradient",
     "ClippedScore",
+    "Counted",
     "ExposureHistogram",
     "ExposureScore",
     "Family",
@@ -38,6 +40,7 @@ __all__ = [
     "ResidualHistogram",
     "ResponseHistogram",
     "SecondMoment",
+    "among",
     "contrasts",
     "family_of",
     "probabilities",

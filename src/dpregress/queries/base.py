@@ -29,6 +29,8 @@ class Query(ABC, Generic[R]):
         True where every row has cells of its own in the vector, so that no two rows' noises add up.
     chooses : bool
         Whether its answer is one of several candidates, for the exponential mechanism, instead of a noisy vector.
+    apart : int
+        How many entries, the last, a seed draws from a child of its own: the other noise is then what it is without.
     exact : bool
         Whether sums over rows are free of rounding: of integers times powers of two, below 2^53.
     """
@@ -38,6 +40,7 @@ class Query(ABC, Generic[R]):
     kept_apart: ClassVar[bool] = False
     chooses: ClassVar[bool] = False
     exact: ClassVar[bool] = False
+    apart: ClassVar[int] = 0
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame

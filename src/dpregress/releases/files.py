@@ -62,6 +62,7 @@ def model_text(
     software: str,
     response: ResponseModel = _LINEAR,
     formula: WrittenFormula | None = None,
+    schema: str | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments they came from.
 
@@ -75,6 +76,8 @@ def model_text(
         Name and version of what wrote it.
     response : ResponseModel
     formula : WrittenFormula, optional
+    schema : str, optional
+        What is declared of the columns that predictions are made from, in TOML.
     """
     record = {
         "format": _FORMAT,
@@ -86,6 +89,7 @@ def model_text(
         "fill": coefficients.fill.tolist(),
         "response": dict(vars(response)),
         "formula": None if formula is None else dict(vars(formula)),
+        "schema": schema,
         "privacy": privacy.encode(),
         "moments": None if moments is None else _moments(moments),
     }
@@ -127,6 +131,18 @@ def load_formula(path: str | Path) -> WrittenFormula | None:
         levels = {str(name): tuple(str(level) for level in levels) for name, levels in written["levels"].items()}
         missing = {str(name): str(level) for name, level in written["missing"].items()}
         return WrittenFormula(str(written["text"]), levels, missing)
+
+    return _load(path, read)
+
+
+def load_schema_text(path: str | Path) -> str | None:
+    """Read what a model file holds of its columns' schema, in TOML; None where it holds nothing."""
+
+    def read(record: Mapping[str, Any]) -> str | None:
+        text = record.get("schema")
+        if text is not None and not isinstance(text, str):
+            raise InvalidInput("its schema is not a text in TOML")
+        return text
 
     return _load(path, read)
 

@@ -3,8 +3,8 @@ r"""The one place where a norm bound is made true.
 Rows come in as they are and leave whitened, inside the ball of the frame, whatever was fed in:
 
 * a feature cell that is missing or not finite is replaced by the frame's public fill value;
-* a row whose response is missing or not finite gets weight 0 (it still counts in n), and so does one whose
-  exposure, where the frame has one, is missing, not finite or not positive;
+* a row whose response is missing or not finite, or whose exposure is missing, not finite or not positive, becomes 0
+  and has weight 0 in every query, also in those that read neither (it still counts in n);
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
 * the response becomes ``clip(s (y - centre) / scale, +-C)``;
 * the exposure is clipped into public bounds, and its logarithm is the row's offset.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,16 @@ class RawRows:
     first_row: int = 0
     counts: NDArray[np.bool_] | None = None
     exposure: Vector | None = None
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Which rows count, of shape (m,): not excluded, with a finite response and a positive finite exposure."""
+        found = np.ones(len(self.x), dtype=np.bool_) if self.counts is None else self.counts.copy()
+        if self.y is not None:
+            found &= np.isfinite(self.y)
+        if self.exposure is not None:
+            found &= np.isfinite(self.exposure) & (self.exposure > 0)
+        return found
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,11 @@ class RowMap(ABC):
         It is set to 0 after it was mapped, and keeps its place: the rounding of other rows must not show it.
         """
         bounded = self._bound(rows)
-        if rows.counts is None:
-            return bounded
-        x = np.where(rows.counts[:, None], bounded.x, 0.0)
-        y, weight = (np.where(rows.counts, values, 0.0) for values in (bounded.y, bounded.weight))
-        return replace(bounded, x=x, y=y, weight=weight)
+        idle = ~rows.usable
+        if idle.any():  # in place: another layout in memory would round the other rows' products otherwise
+            for values in (bounded.x, bounded.y, bounded.weight):
+                values[idle] = 0
+        return bounded
 
     @abstractmethod
     def _bound(self, rows: RawRows) -> BoundedRows:
@@ -125,9 +135,8 @@ class WhitenedRows(RowMap):
                 self._shrink(rows.x, x, weight, huge)
             if self.frame.weighting is Weighting.FEATURES:
                 weight = np.ones(len(x))
-            offset, known = _offsets(rows, self.frame)
-            y = self._respond(rows.y, known, x, weight)
-        return BoundedRows(x, y, weight, rows.first_row, offset)
+            y = self._respond(rows.y, weight)
+        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.frame))
 
     @property
     def _limit(self) -> float:
@@ -162,14 +171,10 @@ class WhitenedRows(RowMap):
         x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]
         weight[huge] = np.exp(log_kept - log_norm)[huge]
 
-    def _respond(self, y: Vector | None, known: NDArray[np.bool_], x: Matrix, weight: Vector) -> Vector:
+    def _respond(self, y: Vector | None, weight: Vector) -> Vector:
         if y is None or self.frame.response is None:
-            return np.zeros(len(x))
-        known = known & np.isfinite(y)
-        if not known.all():
-            x[~known] = 0.0
-            weight[~known] = 0.0
-        return _bounded_response(y, known, weight, self.frame.response)
+            return np.zeros(len(weight))
+        return _bounded_response(y, weight, self.frame.response)
 
 
 @dataclass(frozen=True)
@@ -189,25 +194,23 @@ class ResponseRows(RowMap):
         empty = np.empty((len(rows.x), 0))
         if rows.y is None or self.frame.response is None:
             nothing = np.zeros(len(rows.x))
-            return BoundedRows(empty, nothing, nothing, rows.first_row)
-        offset, known = _offsets(rows, self.frame)
-        known = known & np.isfinite(rows.y)
-        weight = known.astype(np.float64)
+            return BoundedRows(empty, nothing, nothing.copy(), rows.first_row)
+        weight = np.ones(len(rows.x))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            y = _bounded_response(rows.y, known, weight, self.frame.response)
-        return BoundedRows(empty, y, weight, rows.first_row, offset)
+            y = _bounded_response(rows.y, weight, self.frame.response)
+        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.frame))
 
 
-def _offsets(rows: RawRows, frame: Frame) -> tuple[Vector | None, NDArray[np.bool_]]:
-    """Logarithms of bounded exposures where the frame has one, and which rows may count."""
+def _offsets(rows: RawRows, frame: Frame) -> Vector | None:
+    """Logarithms of bounded exposures where the frame has one; 0 for a row whose exposure is not usable."""
     if frame.exposure is None or rows.exposure is None:
-        return None, np.ones(len(rows.x), dtype=np.bool_)
-    return frame.exposure.offsets(rows.exposure)
+        return None
+    return frame.exposure.offsets(rows.exposure)[0]
 
 
-def _bounded_response(y: Vector, known: NDArray[np.bool_], weight: Vector, response: ResponseScale) -> Vector:
-    """``clip(weight (y - centre) / scale, +-C)``; 0 where y is not known."""
-    scaled = np.where(known, y, response.centre)
+def _bounded_response(y: Vector, weight: Vector, response: ResponseScale) -> Vector:
+    """``clip(weight (y - centre) / scale, +-C)``; 0 where y is not finite."""
+    scaled = np.where(np.isfinite(y), y, response.centre)
     scaled -= response.centre
     scaled /= response.scale
     np.clip(scaled, -_HUGE, _HUGE, out=scaled)  # an infinite response times a weight of 0 would be no number

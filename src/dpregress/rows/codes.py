@@ -20,7 +20,7 @@ from dpregress.errors import InvalidInput
 from dpregress.public.schema import MISSING
 from dpregress.releases import Attribute, Domain, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
-from dpregress.rows.encoding import readable, to_codes, to_numbers, whole_numbers
+from dpregress.rows.encoding import check_levels, readable, to_codes, to_numbers, whole_numbers
 from dpregress.rows.readers import Reader, chunks, has_columns
 from dpregress.rows.sources import Piece, Source
 
@@ -75,10 +75,11 @@ class Coder:
             if len(found) != 1:
                 problem = "no column" if not found else "several columns"
                 raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
-            if not readable(schema.field(found[0]).type):
-                raise InvalidInput(
-                    f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
-                )
+            kind = schema.field(found[0]).type
+            if not readable(kind):
+                raise InvalidInput(f"column {name!r} is of type {kind}: numbers or text are read")
+            attribute = self.domain.attributes[self.domain.index(name)]
+            check_levels(name, kind, () if attribute.edges else declared(attribute))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.rows.encoding import text_of
+from dpregress.rows.encoding import text_of, untyped
 from dpregress.rows.failures import planning, raise_alone, reading, unreached
 from dpregress.rows.readers import DuckDBReader, Reader, quoted
 
@@ -140,7 +140,7 @@ class _SQLiteReader(Reader):
             connection.execute(f"CREATE TEMP VIEW dpregress_view AS SELECT * FROM {self._query}")
             declared = [column[2] for column in connection.execute("PRAGMA table_info(dpregress_view)")]
         self._schema = pa.schema(
-            [(column[0], _declared_type(kind)) for column, kind in zip(columns, declared, strict=True)]
+            [_declared_field(column[0], kind) for column, kind in zip(columns, declared, strict=True)]
         )
 
     @property
@@ -250,17 +250,19 @@ def _text(cell: Any) -> str | None:
     return cell if type(cell) is str else text_of(cell)
 
 
-def _declared_type(declared: str) -> pa.DataType:
-    """Numbers for what has SQLite's affinity INTEGER or REAL, by its rules; text for all else.
+def _declared_field(name: str, declared: str) -> pa.Field:
+    """Numbers for what has SQLite's affinity INTEGER or REAL, by its rules, and text for what has TEXT.
 
-    NUMERIC is no such type: dates have it too.
+    All else, such as what a query computes, has no type. Nor has NUMERIC: dates have it too.
     """
-    name = declared.upper()
-    if "INT" in name:
-        return pa.float64()
-    if any(word in name for word in ("CHAR", "CLOB", "TEXT", "BLOB")):
-        return pa.large_string()
-    return pa.float64() if any(word in name for word in ("REAL", "FLOA", "DOUB")) else pa.large_string()
+    kind = declared.upper()
+    if "INT" in kind:
+        return pa.field(name, pa.float64())
+    if any(word in kind for word in ("CHAR", "CLOB", "TEXT")):
+        return pa.field(name, pa.large_string())
+    if "BLOB" not in kind and any(word in kind for word in ("REAL", "FLOA", "DOUB")):
+        return pa.field(name, pa.float64())
+    return untyped(name)
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:

@@ -29,6 +29,9 @@ from dpregress.rows.readers import has_columns
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
 _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
 _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
+_UNTYPED, _MARK = pa.large_string(), {b"dpregress": b"untyped"}
+#: Whole numbers from here on are not all told apart by floats.
+_TOLD_APART = 2**53
 _QUIET = (int, float, Decimal, np.float64, np.int64)  # types that become a float without a warning
 
 
@@ -96,7 +99,7 @@ class Encoder(Design):
         if self.target is None:
             return None
         column = batch.column(self.target)
-        return to_classes(column, self.classes) if self.classes else to_numbers(column)
+        return to_codes(column, self.classes) if self.classes else to_numbers(column)
 
     def exposure(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
         """Exposure of shape (m,); missing cells are NaN."""
@@ -113,10 +116,27 @@ class Encoder(Design):
             if len(found) != 1:
                 problem = "no column" if not found else "several columns"
                 raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
-            if not readable(schema.field(found[0]).type):
-                raise InvalidInput(
-                    f"column {name!r} is of type {schema.field(found[0]).type}: numbers or text are read"
-                )
+            kind = schema.field(found[0]).type
+            if not readable(kind):
+                raise InvalidInput(f"column {name!r} is of type {kind}: numbers or text are read")
+            check_levels(name, kind, self._levels(name))
+
+    def _levels(self, name: str) -> Sequence[str]:
+        """Levels or classes of a column; none of a number."""
+        column = dict(self.columns).get(name)
+        if isinstance(column, Categorical):
+            return column.levels
+        return self.classes if name == self.target else ()
+
+
+def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
+    """Refuse a column of numbers whose levels, such as ``1.1`` and ``1.10``, only text can tell apart."""
+    same = ambiguous(levels)
+    if same is not None and _is_number(value_type(kind)):
+        raise InvalidInput(
+            f"column {name!r} is of type {kind}, in which the levels {same[0]!r} and {same[1]!r} are one number: "
+            "read it as text, by the path of its file, or keep one of them"
+        )
 
 
 def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
@@ -124,7 +144,7 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
     numbers = np.empty(len(column))
     if _copied(column, numbers):
         return numbers
-    column = _plain(column)
+    column = plain(column)
     if is_text(column.type):
         column = _as_text(column)
         for word, digit in ((_TRUE, b"1"), (_FALSE, b"0")):
@@ -145,6 +165,8 @@ def text_of(cell: Any) -> str | None:
             return str.encode(cell, "utf-8", "replace").decode()  # not a method of the cell's own
         if isinstance(cell, bool | np.bool_):
             return str(bool(cell)).lower()
+        if type(cell) is int or isinstance(cell, np.integer):
+            return str(int(cell)) if np.isfinite(float(cell)) else None  # a float's text would merge large ids
         if cell is None or cell is np.ma.masked or isinstance(cell, complex | np.complexfloating):
             return None
         number = float(cell) if type(cell) in _QUIET else _unheard(cell)
@@ -160,38 +182,49 @@ def _unheard(cell: Any) -> float:
         return float(cell)
 
 
-def to_classes(column: pa.Array | pa.ChunkedArray, classes: Sequence[str]) -> Vector:
-    """Positions of responses among the classes as float64; NaN for a missing one or another class.
+def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
+    """Positions in ``levels`` (or classes) as float64; NaN for a missing or undeclared one.
 
-    A cell is the class of its spelling; else the one class that reads as the same number: ``1.0``, ``true`` and the
-    boolean are the class ``1``.
+    A cell is the level of its spelling, else the level of its value: ``1``, ``1.0``, ``"1"`` and ``"1.0"`` are one
+    level, and so are ``true`` and ``1``. Which type a column has, which may follow from other cells, has no say.
+    By spelling alone go levels of 2^53 and beyond, which floats do not tell apart, and levels of the same value.
     """
-    codes = to_codes(column, classes)
-    values = to_numbers(pa.array(classes, pa.large_string()))
+    column = plain(column)
+    values = _values(levels)
     if not np.isfinite(values).any():
-        return codes
-    numbers = to_numbers(column)
-    for position, value in enumerate(values):
-        if np.isfinite(value) and (values == value).sum() == 1:
-            codes = np.where(np.isnan(codes) & (numbers == value), float(position), codes)
+        return _spelt(column, levels)
+    if _is_number(column.type):  # by value first: quick, and the same where values differ
+        codes = _places(to_numbers(column), values)
+        return codes if np.isfinite(values).all() else np.where(np.isnan(codes), _spelt(column, levels), codes)
+    column = _as_text(column) if is_text(column.type) else column
+    codes = _spelt(column, levels).copy()
+    other = np.isnan(codes)
+    codes[other] = _places(to_numbers(column.filter(pa.array(other))), values)
     return codes
 
 
-def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
-    """Positions in ``levels`` as float64; NaN for a missing or undeclared level.
+def ambiguous(levels: Sequence[str]) -> tuple[str, str] | None:
+    """Two levels of the same value, which only text can tell apart; None where there are none."""
+    seen: dict[float, str] = {}
+    for level, value in zip(levels, _numbers_of(levels).tolist(), strict=True):
+        if value in seen:
+            return seen[value], level
+        if np.isfinite(value):
+            seen[value] = level
+    return None
 
-    Levels that are whole numbers match numbers by value: a gap makes a column of integers one of floats elsewhere,
-    and must not change how the other cells are read.
-    """
-    column = _plain(column)
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return _spelt(column, levels)
-    numbers = {place: level for place, level in enumerate(levels) if whole_numbers([level]) is not None}
-    if not numbers:
-        return _spelt(column, levels)
-    found = _places(to_numbers(column), np.array([int(level) for level in numbers.values()]))
-    codes = np.array([*numbers, np.nan])[np.nan_to_num(found, nan=len(numbers)).astype(np.int64)]
-    return codes if len(numbers) == len(levels) else np.where(np.isnan(codes), _spelt(column, levels), codes)
+
+def _numbers_of(levels: Sequence[str]) -> Vector:
+    """What the levels read as, NaN for those that are no number that floats tell from its neighbours."""
+    values = to_numbers(pa.array(levels, pa.large_string()))
+    return np.where(np.abs(values) < _TOLD_APART, values, np.nan)
+
+
+def _values(levels: Sequence[str]) -> Vector:
+    """The same, NaN also for levels of the same value."""
+    values = _numbers_of(levels)
+    found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    return np.where(np.isin(values, found[counts == 1]), values, np.nan)
 
 
 def _spelt(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
@@ -211,20 +244,20 @@ def whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
         numbers = [int(level) for level in levels]
     except ValueError:
         return None
-    if not numbers or [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= 2**53:
+    if not numbers or [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= _TOLD_APART:
         return None
     return np.array(numbers, dtype=np.int64)
 
 
-def _places(cells: Vector, whole: NDArray[np.int64]) -> Vector:
-    """Where each cell stands among the numbers; NaN for none of them."""
-    if np.array_equal(whole, np.arange(whole[0], whole[0] + len(whole))):
-        place = cells - whole[0]
+def _places(cells: Vector, values: Vector) -> Vector:
+    """Where each cell stands among different values, some of which may be NaN; NaN for none of them."""
+    if np.array_equal(values, values[0] + np.arange(len(values))):
+        place = cells - values[0]
         with np.errstate(invalid="ignore"):
-            return np.where((np.floor(place) == place) & (place >= 0) & (place < len(whole)), place, np.nan)
-    order = np.argsort(whole)
-    near = np.minimum(np.searchsorted(whole[order], cells), len(whole) - 1)
-    return np.where(whole[order][near] == cells, order[near], np.nan)
+            return np.where((np.floor(place) == place) & (place >= 0) & (place < len(values)), place, np.nan)
+    order = np.argsort(values)[: np.count_nonzero(np.isfinite(values))]
+    near = np.minimum(np.searchsorted(values[order], cells), len(order) - 1)
+    return np.where(values[order][near] == cells, order[near], np.nan)
 
 
 def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -260,7 +293,7 @@ def _copied(column: pa.Array | pa.ChunkedArray, out: Vector) -> bool:
     return True
 
 
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """A dictionary column as its values."""
     if not pa.types.is_dictionary(column.type):
         return column
@@ -286,9 +319,27 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def untyped(name: str, kind: pa.DataType = _UNTYPED) -> pa.Field:
+    """The field of a column of text that nobody has given a type: any cell of it may be a number."""
+    return pa.field(name, kind, metadata=_MARK)
+
+
+def is_untyped(field: pa.Field) -> bool:
+    """Whether a column's type says nothing of what its cells are."""
+    return bool(field.metadata == _MARK)
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column's cells, also where they stand in a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def readable(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = value_type(kind)
     return bool(
         is_text(kind)
         or pa.types.is_integer(kind)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import csv_text
 from dpregress.rows.csv_text import Header
-from dpregress.rows.encoding import text_of
+from dpregress.rows.encoding import text_of, untyped
 from dpregress.rows.failures import raise_alone, reading, told
 from dpregress.rows.locations import FileState, Location, opened, partitions_of, paths_of, states_of
 from dpregress.rows.readers import ArrowStream, Reader, counted, has_columns
@@ -282,7 +282,7 @@ class CSVReader(FilesReader):
 
     @cached_property
     def _stored(self) -> pa.Schema:
-        return pa.schema([(name, pa.binary()) for name in self._names(self.paths[0])])
+        return pa.schema([untyped(name, pa.binary()) for name in self._names(self.paths[0])])
 
     def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
         with self._begun(path) as (file, header):
@@ -342,20 +342,25 @@ def in_memory(data: Any) -> bool:
 
 def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
     """Typed columns as they are; a column of objects cell by cell, so that no cell decides how another is read."""
-    names, arrays = [], []
+    fields, arrays = [], []
     for position, label in enumerate(data.columns):
         if columns is None or str(label) in columns:
-            names.append(str(label))
-            arrays.append(_from_series(data.iloc[:, position]))
-    return pa.Table.from_arrays(arrays, names=names)
+            series = data.iloc[:, position]
+            arrays.append(_from_series(series))
+            kind = arrays[-1].type
+            fields.append(untyped(str(label), kind) if series.dtype == object else pa.field(str(label), kind))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _from_series(series: Any) -> pa.Array:
     """A typed column as it is; objects, texts and categories one by one, whatever they hold."""
     if str(series.dtype) == "category":
-        texts = [text_of(level) for level in series.cat.categories.tolist()]
         codes = pa.array(series.cat.codes.tolist(), pa.int64())
-        return pc.take(pa.array(texts, pa.large_string()), pc.if_else(pc.less(codes, 0), None, codes))
+        codes = pc.if_else(pc.less(codes, 0), None, codes)
+        categories = series.cat.categories
+        if categories.dtype.kind == "f":  # a type that ids may not have: it stays in sight
+            return pc.take(pa.array(categories.to_numpy(dtype="float64", na_value=float("nan")), pa.float64()), codes)
+        return pc.take(pa.array([text_of(level) for level in categories.tolist()], pa.large_string()), codes)
     if series.dtype == object or str(series.dtype).startswith("str"):
         return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
     try:

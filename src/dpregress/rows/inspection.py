@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.releases import Vector
-from dpregress.rows.encoding import is_text, readable, to_classes, to_codes, to_numbers
+from dpregress.rows.encoding import is_text, readable, to_codes, to_numbers
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def inspect_response(
     column = table.column(target)
     if classes and readable(column.type):
         missing = int(column.null_count)
-        unknown = int(np.isnan(to_classes(column, classes)).sum())
+        unknown = int(np.isnan(to_codes(column, classes)).sum())
         return ColumnCheck(target, "class", missing, undeclared=unknown - missing)
     found = _inspect(target, column, schema.column(target) if schema else None)
     if found.kind == "not read":

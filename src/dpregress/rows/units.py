@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.encoding import is_text, readable, text_of
+from dpregress.rows.encoding import is_text, plain, readable, text_of, value_type
 from dpregress.rows.sources import Piece, Source
 
 _SLICE = 1 << 20  # ids that are sorted at once
@@ -122,8 +122,7 @@ def _occurrence(keys: pa.Array, seen: dict[bytes, int], most: int) -> NDArray[np
 def keys_of(column: pa.Array) -> pa.Array:
     """Unit ids as bytes, null where there is none; two spellings of one id have one key.
 
-    Text loses blanks around it; a float without a fraction is the whole number, and -0.0 is 0; NaN, infinite and
-    empty ids are none.
+    Text loses blanks around it, and empty ids are none.
 
     Raises
     ------
@@ -131,10 +130,9 @@ def keys_of(column: pa.Array) -> pa.Array:
         For a type that holds no ids (see :func:`check_ids`).
     """
     check_ids(column.type, "unit")
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    if pa.types.is_floating(column.type):
-        values = pc.add(pc.cast(column, pa.float64()), 0.0)  # -0.0 + 0.0 is 0.0
-        column = pc.cast(pc.if_else(pc.is_finite(values), values, None), pa.large_string())
+    column = plain(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     if pa.types.is_fixed_size_binary(column.type):
         column = pc.cast(column, pa.binary())
     if not is_text(column.type):
@@ -152,10 +150,15 @@ def _trimmed(keys: pa.Array) -> pa.Array:
 
 
 def check_ids(kind: pa.DataType, name: str) -> None:
-    """Refuse a type whose cells are no ids; types are public, cells are not."""
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    """Refuse a type whose cells are no ids, or not all told apart; types are public, cells are not."""
+    value = value_type(kind)
     if not (readable(value) or pa.types.is_fixed_size_binary(value)):
-        raise InvalidInput(f"unit column {name!r} is of type {kind}: ids are numbers or text")
+        raise InvalidInput(f"unit column {name!r} is of type {kind}: ids are whole numbers or text")
+    if pa.types.is_floating(value):
+        raise InvalidInput(
+            f"unit column {name!r} is of type {kind}, in which ids above 2^53 merge, and pandas makes whole numbers "
+            "floats where one is missing: give the file by its path, or read ids as text (dtype=str)"
+        )
 
 
 def ids_of(unit: Any) -> pa.Array | pa.ChunkedArray:
@@ -187,7 +190,7 @@ def _from_array(unit: Any) -> pa.Array:
     if array.ndim != 1:
         raise InvalidInput(f"unit= takes one id for each row, an array of shape (n,), not of shape {array.shape}")
     if array.dtype.kind in "biuf":
-        return pa.array(array.astype(np.float64) if array.dtype.kind == "f" else array)
+        return pa.array(array.astype(np.float64) if array.dtype.kind == "f" else array)  # floats are refused by type
     if array.dtype.kind in "OUST":
         return _from_cells(array.tolist())
     raise InvalidInput(f"unit= is an array of type {array.dtype}: ids are numbers or text")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Self
 
+from dpregress.public.facts import Facts
 from dpregress.queries import Ask
 from dpregress.releases import Frame, Matrix, Moments, Vector
 
@@ -52,3 +55,20 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, ask: Ask) -> Solution:
         """Ask within the budget given at construction, and solve."""
+
+
+class FactSolver(Solver):
+    """A solver that plans with public facts; its first answers tell how many rows are usable.
+
+    Attributes
+    ----------
+    facts : Facts
+    """
+
+    facts: Facts
+
+    def among(self, n: int) -> Self:
+        """The same solver, for means over this many rows: those that were found to be usable."""
+        other = copy(self)
+        other.facts = replace(self.facts, n=n)
+        return other

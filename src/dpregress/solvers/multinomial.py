@@ -19,10 +19,19 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.public.facts import Facts
-from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, SecondMoment, contrasts, probabilities
+from dpregress.queries import (
+    Ask,
+    Counted,
+    MeanClassResidual,
+    MultinomialScore,
+    SecondMoment,
+    among,
+    contrasts,
+    probabilities,
+)
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich
-from dpregress.solvers.base import Solution, Solver, Uncertainty
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.levels import Levels
 from dpregress.solvers.merging import believed, doubted, has_prior, merged, missed, shared_out, solvable
 from dpregress.solvers.refine import refined
@@ -41,7 +50,7 @@ from dpregress.solvers.stand_ins import StandIns, followed, stand_ins
 _NEWTON_STEPS = 50
 
 
-class MultinomialSteps(Solver):
+class MultinomialSteps(FactSolver):
     """Noisy scoring of a softmax model on one recoloured Gram matrix.
 
     Parameters
@@ -82,8 +91,11 @@ class MultinomialSteps(Solver):
         frame = self.facts.start.frame
         if "refine" in self._spend:
             frame = refined(ask, frame, self._spend["refine"])
-        second = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
-        gram = floored(second.gram, gram_floor(second))
+        second = ask(Counted(SecondMoment(frame.with_response(None))), self._spend["gram"])
+        return self.among(second.n)._scored(among(ask, second.n), frame, floored(second.gram, gram_floor(second)))
+
+    def _scored(self, ask: Ask, frame: Frame, gram: Matrix) -> Solution:
+        """From the Gram matrix of the usable rows."""
         rows = stand_ins(frame, self.facts.public, gram)
         frame = frame.with_response(ResponseScale(self.facts.target))
         prior = None

@@ -18,9 +18,9 @@ from dpregress.accounting import GDP, split
 from dpregress.errors import UnboundedData
 from dpregress.public import response
 from dpregress.public.facts import Facts
-from dpregress.queries import Ask, ResponseHistogram, SecondMoment
+from dpregress.queries import Ask, Counted, ResponseHistogram, SecondMoment
 from dpregress.releases import Frame, ResponseScale
-from dpregress.solvers.base import Solution, Solver
+from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.least_squares import solve_moments
 from dpregress.solvers.levels import EDGES, Levels
 from dpregress.solvers.refine import refined
@@ -32,7 +32,7 @@ _LARGEST_SCALE_SHARE = 0.20
 _RELIABLE = 200.0
 
 
-class OneShot(Solver):
+class OneShot(FactSolver):
     """One joint release, after at most two small ones that find the scales.
 
     Parameters
@@ -76,7 +76,7 @@ class OneShot(Solver):
             frame = refined(ask, frame, self.refine)
         assert self.joint is not None
         frame = frame.with_response(self._response(ask, frame, self.joint))
-        moments = ask(SecondMoment(frame), self.joint)
+        moments = ask(Counted(SecondMoment(frame)), self.joint)
         coef, system = solve_moments(moments, alpha=self.alpha)
         return Solution(coef, system, frame, moments)
 

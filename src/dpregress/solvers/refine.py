@@ -8,7 +8,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.public.whitening import chi_radius
-from dpregress.queries import Ask, SecondMoment
+from dpregress.queries import Ask, Counted, SecondMoment
 from dpregress.releases import Frame, Moments
 from dpregress.releases.matrices import symmetric_power
 from dpregress.solvers.repair import gram_floor
@@ -16,7 +16,7 @@ from dpregress.solvers.repair import gram_floor
 
 def refined(ask: Ask, frame: Frame, spend: GDP) -> Frame:
     """``W <- A^{-1/2} W`` with A a private second moment in the first frame; the radius is a chi-square median."""
-    second = ask(SecondMoment(frame.with_response(None)), spend)
+    second = ask(Counted(SecondMoment(frame.with_response(None))), spend)
     return rewhitened(frame, second, gram_floor(second))
 
 

@@ -14,6 +14,7 @@ Every choice is a function of public facts or of what was released before (docs/
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,14 +24,16 @@ from dpregress.public.facts import Facts
 from dpregress.queries import (
     Ask,
     ClippedScore,
+    Counted,
     Gaussian,
     MeanResidual,
     ResidualHistogram,
     ResponseHistogram,
     SecondMoment,
+    among,
 )
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
-from dpregress.solvers.base import Solution, Solver, Uncertainty
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.belief import Belief, Step, most_left
 from dpregress.solvers.levels import EDGES, Levels
 from dpregress.solvers.merging import has_prior, solvable
@@ -39,6 +42,7 @@ from dpregress.solvers.refine import refined, rewhitened
 from dpregress.solvers.repair import STEPS_FOLLOW, gram_floor, ridge_penalty
 from dpregress.solvers.residual_plan import (
     MixedGram,
+    Plan,
     Prior,
     Sizes,
     far_apart,
@@ -75,7 +79,16 @@ _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
 _UNLIKE = 2.0
 
 
-class Residual(Solver):
+class _Found(NamedTuple):
+    """The Gram matrix and its frame, the steps that are left, and how many rows are usable."""
+
+    frame: Frame
+    mixed: MixedGram
+    steps: tuple[GDP, ...]
+    n: int
+
+
+class Residual(FactSolver):
     """Noisy least squares by residuals, from a public prior or from nothing.
 
     Parameters
@@ -178,17 +191,22 @@ class Residual(Solver):
             frame.whiten(public.rows), prior, frame.radius,
             n=self.facts.n, mu=mu, gram_mu=self._spend["gram"].mu, steps=len(self._steps),
         )  # fmt: skip
-        frame, found, steps = self._gram(ask, self._framed(frame, plan.radius, centre))
-        gram = found.matrix
-        prior = self._prior(frame, public.rows, labels - centre)
-        clip, levels = plan.clip, Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / public.n)
+        found = self._gram(ask, self._framed(frame, plan.radius, centre))
+        return self.among(found.n)._sharpened(among(ask, found.n), found, plan, public.rows, labels - centre)
+
+    def _sharpened(self, ask: Ask, found: _Found, plan: Plan, rows: Matrix, labels: Vector) -> Solution:
+        """The public rows' fit, merged with steps over the usable rows."""
+        frame, mixed, steps, _ = found
+        gram = mixed.matrix
+        prior = self._prior(frame, rows, labels)
+        clip, levels = plan.clip, Levels.of_sample(prior.residuals).with_hidden_tail(0.3 / len(rows))
         dispersion, trusted = prior.dispersion, not prior.unseen
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         belief = Belief(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
         system = self._system(frame, gram)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         for turn, spend in enumerate(steps):
-            slack, clipped = found.variance, 1.0
+            slack, clipped = mixed.variance, 1.0
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
             if not trusted or (turn == len(steps) - 1 and share <= _LOOK):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
@@ -206,7 +224,7 @@ class Residual(Solver):
             step = self._measured(ask, frame, system, belief.coef, clip, spend)
             wider = belief.doubting(step, bias=plan.bias)
             trusted = trusted and wider is belief
-            left = most_left(system, found.off, clipped)
+            left = most_left(system, mixed.off, clipped)
             belief = wider.after(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
         return self._finished(ask, frame, system, gram, belief, levels, clip, dispersion)
 
@@ -225,8 +243,13 @@ class Residual(Solver):
         )  # fmt: skip
         frame = self._framed(frame, plan.radius, centre)
         mean, doubt = self._mean_response(ask, frame, reach)
-        frame, found, steps = self._gram(ask, frame)
-        gram = found.matrix
+        found = self._gram(ask, frame)
+        return self.among(found.n)._found_out(among(ask, found.n), found, reach, mean, doubt)
+
+    def _found_out(self, ask: Ask, found: _Found, reach: float, mean: float, doubt: float) -> Solution:
+        """Steps over the usable rows from the mean response, whose variance is ``doubt``."""
+        frame, mixed, steps, n = found
+        gram = mixed.matrix
         coef = mean * frame.constant if frame.intercept else np.zeros(frame.order)
         system = self._system(frame, gram)
         belief: Belief | None = None
@@ -240,7 +263,7 @@ class Residual(Solver):
                 belief = Belief(coef, np.zeros_like(gram), self._shrunk(frame, gram, step, variance, doubt))
             # the Gram matrix is noisy and the clipped correlation is less steep than the system says
             clipped = sizes.above(clip)
-            slack, left = found.variance + clipped**2 / frame.order, most_left(system, found.off, clipped)
+            slack, left = mixed.variance + clipped**2 / frame.order, most_left(system, mixed.off, clipped)
             belief = belief.doubting(step).after(step, slack=slack, most_left=left)
             coef = belief.coef
         assert belief is not None
@@ -260,8 +283,8 @@ class Residual(Solver):
         if "start" not in self._spend:
             return 0.0, 0.0
         spend = self._spend["start"]
-        found = ask(MeanResidual(frame, Gaussian, np.zeros(frame.order), -reach, reach), spend)
-        noise = (2 * reach / (spend.mu * self.facts.n)) ** 2
+        found = ask(Counted(MeanResidual(frame, Gaussian, np.zeros(frame.order), -reach, reach)), spend)
+        noise = (2 * reach / (spend.mu * found.n)) ** 2
         gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
         return gain * float(found.mean[0]), gain * noise
 
@@ -294,22 +317,22 @@ class Residual(Solver):
     def _system(self, frame: Frame, gram: Matrix) -> Matrix:
         return solvable(gram + self._penalty(frame))
 
-    def _gram(self, ask: Ask, frame: Frame) -> tuple[Frame, MixedGram, tuple[GDP, ...]]:
-        """The Gram matrix, its frame, and the steps; where public rows mislead, a second one.
+    def _gram(self, ask: Ask, frame: Frame) -> _Found:
+        """The Gram matrix of the usable rows; where public rows mislead, a second one.
 
         That is paid from the first step, in coordinates whitened by the first matrix.
         """
-        moments = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
+        moments = ask(Counted(SecondMoment(frame.with_response(None))), self._spend["gram"])
         public = self.facts.public
         known = None if public is None or self.facts.start.refine else public.rows
         rows = None if known is None else frame.whiten(known)
         if rows is None or not self._may_repeat or not far_apart(moments, rows):
-            return frame, mixed_gram(moments, rows), self._steps
+            return _Found(frame, mixed_gram(moments, rows), self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(frame, moments, gram_floor(moments, STEPS_FOLLOW))
         frame = better.rewhitened(np.eye(frame.order), better.radius * frame.radius / self.facts.start.frame.radius)
-        moments = ask(SecondMoment(frame.with_response(None)), again)
-        return frame, mixed_gram(moments, None), (first, *self._steps[1:])
+        moments = ask(Counted(SecondMoment(frame.with_response(None))), again)
+        return _Found(frame, mixed_gram(moments, None), (first, *self._steps[1:]), moments.n)
 
     def _noise(self, frame: Frame, clip: float, spend: GDP) -> float:
         """Of each entry of a score."""

@@ -30,6 +30,7 @@ from dpregress.queries import (
     Ask,
     Binomial,
     ClippedScore,
+    Counted,
     ExposureHistogram,
     ExposureScore,
     Family,
@@ -38,10 +39,11 @@ from dpregress.queries import (
     ResidualHistogram,
     ResponseHistogram,
     SecondMoment,
+    among,
 )
 from dpregress.releases import Exposure, Frame, Matrix, ResponseScale, Vector
 from dpregress.releases.matrices import sandwich
-from dpregress.solvers.base import Solution, Solver, Uncertainty
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.levels import EDGES, Levels, visible_count
 from dpregress.solvers.merging import believed, doubted, has_prior, merged, missed, shared_out, solvable
 from dpregress.solvers.public_fit import PublicFit, fit_public
@@ -66,7 +68,7 @@ _LARGEST = 1e90
 _HIDDEN = 0.3
 
 
-class ScoreSteps(Solver):
+class ScoreSteps(FactSolver):
     """Noisy scoring on one recoloured Gram matrix.
 
     Parameters
@@ -111,8 +113,11 @@ class ScoreSteps(Solver):
         frame = self.facts.start.frame
         if "refine" in self._spend:
             frame = refined(ask, frame, self._spend["refine"])
-        second = ask(SecondMoment(frame.with_response(None)), self._spend["gram"])
-        gram = floored(second.gram, gram_floor(second))
+        second = ask(Counted(SecondMoment(frame.with_response(None))), self._spend["gram"])
+        return self.among(second.n)._scored(among(ask, second.n), frame, floored(second.gram, gram_floor(second)))
+
+    def _scored(self, ask: Ask, frame: Frame, gram: Matrix) -> Solution:
+        """From the Gram matrix of the usable rows."""
         rows = stand_ins(frame, self.facts.public, gram)
         frame = replace(frame, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
         exposures = None

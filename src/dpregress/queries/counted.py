@@ -1,0 +1,93 @@
+r"""How many rows are usable, released beside another answer at no further cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.errors import InvalidInput
+from dpregress.queries.base import Ask, Query, R
+from dpregress.releases import Isotropic, NoiseLaw, Vector
+from dpregress.rows.bounded import BoundedRows, RowMap
+
+#: A count this many standard deviations below n is believed: once in 30,000 fits noise alone goes as far.
+_BELIEVED = 4.0
+#: The unit is smaller by this share, so that rounding never makes it too large.
+_ROUNDING = 1e-12
+
+
+class Counted(Query[R]):
+    r"""The answer of a query, and u times the number of rows that have a weight; its ``n`` is that number.
+
+    Rows without a usable response count for nothing, and how many there are is private. With D and B the inner
+    query's sensitivities to replacing and to adding a row, and ``u = sqrt(D^2 - B^2)``:
+
+    * replacing a row that counts by one that counts too leaves the count as it is: at most D;
+    * replacing it by one that does not, whose value is 0: at most ``sqrt(B^2 + u^2) = D``.
+
+    So the count costs nothing for replace-one neighbours. Adding or removing a row moves the vector by at most D.
+    The number that is read is n unless the noisy count lies four standard deviations below it.
+
+    Parameters
+    ----------
+    query : Query
+        A tight one, with the value 0 at rows of weight 0, and ``D > B``.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = True
+    apart: ClassVar[int] = 1
+
+    def __init__(self, query: Query[R]) -> None:
+        super().__init__(query.frame)
+        self.query = query
+        squared = query.replacement() ** 2 - query.contribution() ** 2
+        if not squared > 0:
+            raise InvalidInput("rows are counted beside a query whose rows can point in different directions")
+        self.unit = math.sqrt(squared) * (1 - _ROUNDING)
+
+    @property
+    def columns(self) -> int:
+        return self.query.columns
+
+    @property
+    def row_map(self) -> RowMap:
+        return self.query.row_map
+
+    @property
+    def size(self) -> int:
+        return self.query.size + 1
+
+    def value(self, rows: BoundedRows) -> Vector:
+        idle = rows.weight == 0
+        far = np.any(rows.x[idle] != 0, axis=1)  # rows so far out that their weight is rounded to 0 have a value
+        return np.append(self.query.value(rows), self.unit * (np.count_nonzero(~idle) + np.count_nonzero(far)))
+
+    def contribution(self) -> float:
+        return self.query.replacement()
+
+    def replacement(self) -> float:
+        return self.query.replacement()
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> R:
+        assert isinstance(noise, Isotropic)
+        doubt = _BELIEVED * noise.sigma / self.unit
+        count = float(total[-1]) / self.unit
+        usable = n if n - count < max(doubt, 0.5) else max(round(max(count, doubt)), 1)
+        return self.query.read(total[:-1], n=usable, noise=noise, events=events)
+
+
+def among(ask: Ask, n: int) -> Ask:
+    """The same door, whose answers are about n rows: those that were found to be usable."""
+
+    def asked(query: Query[R], spend: Event) -> R:
+        return replace(ask(query, spend), n=n)
+
+    return asked

@@ -1,0 +1,161 @@
+"""Text where a number is needed is refused by its type, before anything is charged; classes keep their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from dpregress import (
+    GDP,
+    Categorical,
+    DPGammaRegressor,
+    DPGLMRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    MemoryLedger,
+    Numeric,
+    Schema,
+    SQLQuery,
+)
+from dpregress.errors import InvalidInput
+
+N = 600
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"a": RNG.random(N)})
+YES = (RNG.random(N) < X.a).to_numpy()
+TABLE = X.assign(y=np.where(YES, "Yes", "No"))
+BOUNDS = {"a": Numeric(0, 1)}
+KINDS = [
+    DPLinearRegression,
+    DPPoissonRegressor,
+    DPGammaRegressor,
+    lambda *args, **given: DPGLMRegressor(*args, family="binomial", **given),
+    DPLogisticRegression,
+]
+
+
+def parquet(folder: Path) -> Any:
+    pq.write_table(pa.Table.from_pandas(TABLE), folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def duckdb(_: Path) -> Any:
+    return SQLQuery("duckdb://", "SELECT random() AS a, 'Yes' AS y FROM range(600)")
+
+
+TYPED: dict[str, Callable[[Path], Any]] = {
+    "pandas": lambda _: TABLE.astype({"y": "str"}),
+    "pandas string": lambda _: TABLE.astype({"y": "string"}),
+    "pandas category": lambda _: TABLE.astype({"y": "category"}),
+    "Polars": lambda _: pl.from_pandas(TABLE),
+    "Polars lazy": lambda _: pl.from_pandas(TABLE).lazy(),
+    "Arrow": lambda _: pa.Table.from_pandas(TABLE),
+    "Arrow dictionary": lambda _: pa.table({"a": TABLE.a, "y": pa.array(TABLE.y).dictionary_encode()}),
+    "data set": lambda folder: ds.dataset(parquet(folder)),
+    "Parquet": parquet,
+    "DuckDB": duckdb,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("source", TYPED)
+def test_text_is_refused_before_the_charge(kind: Any, source: str, tmp_path: Path) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    model = kind(GDP(1.0), schema=Schema(BOUNDS), ledger=ledger)
+    for formula in (None, "y ~ a"):
+        model.set_params(formula=formula)
+        with pytest.raises(InvalidInput, match=r"'y' is text \(.*--classes.*schema.*another") as refused:
+            model.fit_table(TYPED[source](tmp_path), None if formula else "y")
+        assert "\n" not in str(refused.value)
+    assert not ledger.charges
+    assert "coef_" not in vars(model)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "y",
+    [
+        TABLE.y.astype("str"),
+        TABLE.y.astype("category"),
+        TABLE.y.to_numpy().astype("U3"),
+        pl.Series(TABLE.y.tolist()),
+        pa.array(TABLE.y),
+    ],
+    ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
+)
+def test_responses_of_text_are_refused(kind: Any, y: Any) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match="'y' is text"):
+        kind(GDP(1.0), schema=Schema(BOUNDS), ledger=ledger).fit(X, y)
+    assert not ledger.charges
+
+
+def test_what_says_what_text_means() -> None:
+    numbers = TABLE.assign(y=np.where(YES, "1.0", "0")).astype({"y": "str"})
+    DPLinearRegression(GDP(1.0), schema=Schema({**BOUNDS, "y": Numeric(0, 1)})).fit_table(numbers, "y")
+    DPLogisticRegression(GDP(1.0), schema=Schema(BOUNDS), classes=("No", "Yes")).fit_table(TABLE, "y")
+    # objects are read one by one, and no type says what they are
+    DPLinearRegression(GDP(1.0), schema=Schema(BOUNDS)).fit(X, YES.astype(object))
+    DPLinearRegression(GDP(1.0), schema=Schema(BOUNDS)).fit_table(X.assign(y=YES.astype(object)), "y")
+
+
+@pytest.mark.parametrize("formula", [None, "y ~ a"])
+def test_levels_in_the_schema_are_the_classes(formula: str | None, tmp_path: Path) -> None:
+    schema = Schema({**BOUNDS, "y": Categorical(("No", "Yes"))})
+    TABLE.to_csv(tmp_path / "rows.csv", index=False)
+    target = None if formula else "y"
+    for source in (TABLE, tmp_path / "rows.csv"):
+        model = DPLogisticRegression(GDP(1e6), schema=schema, formula=formula).fit_table(source, target)
+        assert model.classes_.tolist() == ["No", "Yes"]
+        assert float(np.ravel(model.coef_)[0]) > 1
+        assert set(model.predict(X).tolist()) == {"No", "Yes"}
+        assert model.get_params()["classes"] is None
+    assert DPLogisticRegression(GDP(1e6), schema=schema).fit(X, TABLE.y).score(X, TABLE.y) > 0.6
+    three = Schema({**BOUNDS, "y": Categorical(("No", "Yes", "Maybe"))})
+    assert DPLogisticRegression(GDP(1.0), schema=three).fit_table(TABLE, "y").coef_.shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "levels", "classes"),
+    [
+        (YES, None, [False, True]),
+        (pd.Series(YES, dtype="boolean"), None, [False, True]),
+        (pa.array(YES), None, [False, True]),
+        (YES.astype(int), None, [0, 1]),
+        (YES + 1, ("1", "2"), [1, 2]),
+        (YES + 1.0, ("1", "2"), [1.0, 2.0]),
+        (YES, ("true", "false"), [True, False]),
+    ],
+)
+def test_classes_have_the_type_of_the_response(y: Any, levels: tuple[str, ...] | None, classes: list[Any]) -> None:
+    schema = Schema(BOUNDS if levels is None else {**BOUNDS, "y": Categorical(levels)})
+    fits = [
+        DPLogisticRegression(GDP(1e6), schema=schema).fit(X, y),
+        DPLogisticRegression(GDP(1e6), schema=schema).fit_table(pa.table({"a": X.a, "y": pa.array(y)}), "y"),
+    ]
+    for model in fits:
+        assert model.classes_.tolist() == classes
+        assert model.classes_.dtype == np.asarray(classes).dtype
+        assert model.predict(X).dtype == model.classes_.dtype
+        assert np.mean(model.predict(X) == np.asarray(y)) > 0.6
+
+
+def test_given_classes_keep_their_type() -> None:
+    model = DPLogisticRegression(GDP(1e6), schema=Schema(BOUNDS), classes=(0, "Yes")).fit_table(TABLE, "y")
+    assert model.classes_.tolist() == [0, "Yes"]
+
+
+def test_public_labels_of_other_classes_name_the_option() -> None:
+    model = DPLogisticRegression(GDP(1.0), public=TABLE[:100])
+    with pytest.raises(InvalidInput, match=r"holds one of the classes 0, 1 .*--classes"):
+        model.set_params(classes=(0, 1)).fit_table(TABLE[100:], "y")
