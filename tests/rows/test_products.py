@@ -31,7 +31,7 @@ def fresh() -> Iterator[None]:
     module._trial.cache_clear()
 
 
-@pytest.mark.parametrize("d,q", SHAPES)
+@pytest.mark.parametrize(("d", "q"), SHAPES)
 def test_products_are_those_of_numpy(d: int, q: int, seed: int) -> None:
     """Up to rounding: ``|error| <= d u sum |x_j w_j|``, with factors to spare. No seed can break it."""
     rng = np.random.default_rng(seed)
@@ -55,7 +55,7 @@ def check_places(function: Callable[[Matrix], Matrix | Vector], x: Matrix, rng: 
 
 
 @pytest.mark.parametrize("passes", [True, False], ids=["by the library", "one by one"])
-@pytest.mark.parametrize("d,q", SHAPES)
+@pytest.mark.parametrize(("d", "q"), SHAPES)
 @pytest.mark.usefixtures("fresh")
 def test_products_do_not_depend_on_the_place(
     d: int, q: int, *, passes: bool, seed: int, monkeypatch: pytest.MonkeyPatch

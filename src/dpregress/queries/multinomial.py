@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query

@@ -33,7 +33,7 @@ from dpregress.releases import Matrix, Vector
 _BLOCK, _WIDE_BLOCK, _WIDE = 256, 64, 1 << 14
 _ALIGNMENT = 64
 #: Wild rows of a trial, the least number of matrices each meets, and of entries computed at every place.
-_ROWS, _MATRICES, _ENTRIES = 24, 6, 24
+_ROWS, _MATRICES, _ENTRIES = 24, 6, 48
 #: Chunks of one shape that are multiplied block by block before it is tried as a whole.
 _PATIENCE = 2
 
