@@ -264,6 +264,7 @@ ELEMENTWISE: dict[str, Callable[[Vector], Vector]] = {
     "exp": np.exp,
     "square root": lambda z: np.sqrt(np.abs(z)),
     "reciprocal": lambda z: 1 / z,
+    "power": lambda z: np.abs(z) ** 1.7,
 }
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -192,12 +192,11 @@ class _Trial:
 
     def __init__(self, kernel: Kernel, d: int, q: int) -> None:
         self.block = _BLOCK if d * q <= _WIDE else _WIDE_BLOCK
-        self._kernel = kernel
-        self._rows, self._matrices = _wild(d, q)
-        self._expected = np.empty((len(self._matrices), q, _ROWS))
+        self._kernel, self._d, self._q = kernel, d, q
         self._seen: dict[_Shape, int] = {}
         self._whole: dict[_Shape, bool] = {}
-        self.passed = self._blocks_agree(d, q)
+        self._expected = self._products_in_a_block()
+        self.passed = bool(len(self._expected))
 
     def whole(self, x: Matrix) -> bool:
         """Whether a chunk like this may be multiplied at once."""
@@ -211,34 +210,41 @@ class _Trial:
             self._whole[shape] = self._chunk_agrees(shape)
         return self._whole[shape]
 
-    def _blocks_agree(self, d: int, q: int) -> bool:
-        """Fill a block with one wild row after the other; keep what comes out."""
-        given, found, held = _aligned((d, self.block)), _aligned((q, self.block)), _aligned((q, d))
-        for k, matrix in enumerate(self._matrices):
+    def _products_in_a_block(self) -> NDArray[np.float64]:
+        """Of wild rows, of shape (matrices, q, rows), each at every place of a block; empty unless all places agree."""
+        rows, matrices = _wild(self._d, self._q)
+        given, found, held = (_aligned(shape) for shape in self._shapes(self.block))
+        expected = np.empty((len(matrices), self._q, _ROWS))
+        for k, matrix in enumerate(matrices):
             held[...] = matrix
-            for i, row in enumerate(self._rows):
+            for i, row in enumerate(rows):
                 given[...] = row[:, None]
                 self._kernel(given, held, found)
-                self._expected[k, :, i] = found[:, 0]
+                expected[k, :, i] = found[:, 0]
                 if not (found == found[:, :1]).all():
-                    return False
-        return True
+                    return expected[:0]
+        return expected
 
     def _chunk_agrees(self, shape: _Shape) -> bool:
         """Fill a chunk with wild rows in turn, so that every place has as many of them as there are matrices."""
-        d, q = self._rows.shape[1], self._matrices.shape[1]
-        given, found, held = shape.empty(d), _aligned((q, shape.rows)), _aligned((q, d))
-        for k, matrix in enumerate(self._matrices):
+        rows, matrices = _wild(self._d, self._q)
+        _, found, held = (_aligned(each) for each in self._shapes(shape.rows))
+        given = shape.empty(self._d)
+        for k, matrix in enumerate(matrices):
             held[...] = matrix
             turn = (np.arange(shape.rows) + k) % _ROWS
-            given[...] = self._rows[turn]
+            given[...] = rows[turn]
             self._kernel(given.T, held, found)
             if not (found == self._expected[k][:, turn]).all():
                 return False
         return True
 
+    def _shapes(self, rows: int) -> tuple[tuple[int, int], ...]:
+        """Of columns, products and matrix."""
+        return (self._d, rows), (self._q, rows), (self._q, self._d)
 
-@cache
+
+@lru_cache(maxsize=256)
 def _trial(kernel: Kernel, d: int, q: int) -> _Trial:
     return _Trial(kernel, d, q)
 
