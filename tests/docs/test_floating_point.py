@@ -6,18 +6,32 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpregress.errors import InvalidInput
-from dpregress.mechanisms.base import exact_total
-from dpregress.queries import Binomial, ClippedGradient, ClippedScore, PublishedHessian, Query, SecondMoment
+from dpregress.accounting import GDP, Relation
+from dpregress.errors import InvalidInput, UnsafeNoise
+from dpregress.mechanisms import Gaussian, randomness
+from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.queries import (
+    Binomial,
+    ClippedGradient,
+    ClippedScore,
+    MeanClassResidual,
+    MultinomialScore,
+    PublishedHessian,
+    Query,
+    SecondMoment,
+)
 from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.rows import ArraySource, BoundedRows, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
 from dpregress.rows.engines import _TreeSum
+from dpregress.rows.products import _wild
+from tests import registry
 
 UNIT = Fraction(1, 2**53)
 
@@ -89,10 +103,7 @@ def check_rows_do_not_depend_on_each_other(frame: Frame, rows: RawRows, strange:
 @pytest.mark.parametrize("broken", [0, 1, 9, 100])
 @pytest.mark.parametrize("order", [2, 5, 20, 40])
 def test_rows_do_not_depend_on_each_other(order: int, broken: int, seed: int) -> None:
-    """Neither a missing cell nor a huge one has a say in the rounding of another row. No seed can break it.
-
-    It also holds the BLAS in use to assumption (A2) of the page.
-    """
+    """Neither a missing cell nor a huge one has a say in the rounding of another row. No seed can break it."""
     rng = np.random.default_rng(seed)
     rows = RawRows(rng.normal(size=(300, order)) + 1e3, rng.normal(size=300))
     rows.x[:broken, 0] = np.nan
@@ -101,7 +112,113 @@ def test_rows_do_not_depend_on_each_other(order: int, broken: int, seed: int) ->
         check_rows_do_not_depend_on_each_other(frame, rows, strange)
 
 
+def orders(terms: Matrix) -> dict[str, Vector]:
+    """Sums of each row in the order of the columns, and in three others."""
+    forward = np.cumsum(terms, axis=1)[:, -1]
+    halves = np.cumsum(terms[:, ::2], axis=1)[:, -1] + np.cumsum(terms[:, 1::2], axis=1)[:, -1]
+    return {"forward": forward, "backward": np.cumsum(terms[:, ::-1], axis=1)[:, -1], "every other": halves}
+
+
+def fused(row: Vector, weights: Vector) -> float:
+    """The sum of products in the order of the columns, each product and sum rounded once together."""
+    total = 0.0
+    for cell, weight in zip(row, weights, strict=True):
+        total = float(Fraction(float(cell)) * Fraction(float(weight)) + Fraction(total))
+    return total
+
+
+@pytest.mark.parametrize("order", [3, 4, 9, 40])
+def test_a_trial_tells_orders_apart(order: int) -> None:
+    """Two orders of additions, and fused operations, change more than a third of a trial's entries: fixed numbers."""
+    rows, matrices = _wild(order, 1)
+    pairs = [(row, matrix[0]) for matrix in matrices for row in rows]
+    sums = orders(np.array([row * weights for row, weights in pairs]))
+    sums["fused"] = np.array([fused(row, weights) for row, weights in pairs])
+    assert len(pairs) >= 576
+    for name in ("backward", "every other", "fused"):
+        assert (sums[name] != sums["forward"]).mean() > 1 / 3, name
+
+
 # ---------------------------------------------------------------- part 2: sums
+
+
+def test_every_query_is_in_the_table() -> None:
+    """Proposition 2 names each query of the registry, in the table of its terms."""
+    page = (Path(__file__).parents[2] / "docs/privacy/floating-point.md").read_text(encoding="utf-8")
+    table = page.split("| query | term |")[1].split("\n\n")[0]
+    rng = np.random.default_rng(0)
+    frame, domain = registry.FRAMES["plain"](rng), registry.DOMAINS["mixed"]
+    queries = [
+        *(entry.make(frame, rng) for entry in registry.QUERIES),
+        *(entry.make(domain, rng) for entry in registry.CODED_QUERIES),
+    ]
+    missing = {type(query).__name__ for query in queries if f"`{type(query).__name__}`" not in table}
+    assert not missing
+
+
+@pytest.mark.parametrize("classes", [2, 3, 40, 300])
+def test_residuals_of_classes_are_within_their_bounds_in_real_arithmetic(classes: int, seed: int) -> None:
+    """``||r|| <= sqrt 2`` and, cut, ``||x|| ||r|| <= R C`` exactly. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    frame = frame_of(1).with_response(ResponseScale("y"))
+    coef = rng.normal(size=(1, classes - 1)) * 10.0 ** rng.integers(0, 5, size=(1, classes - 1))
+    x = rng.normal(size=(25, 1)) * 10.0 ** rng.integers(-3, 9, size=(25, 1))
+    rows = WhitenedRows(frame)(RawRows(x, rng.integers(0, classes, size=25).astype(float)))
+    for i in range(25):
+        row = BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], i)
+        assert squared(MeanClassResidual(frame, coef).value(row)) <= 2
+        cut = MultinomialScore(frame, coef, 0.3)
+        assert squared(cut.value(row)) <= (Fraction(0.3) * Fraction(frame.radius)) ** 2
+
+
+def test_exact_queries_allow_for_the_arithmetic_of_their_bound() -> None:
+    """They have no term for rounded sums, in which it could hide."""
+    rng = np.random.default_rng(0)
+    rows = PrivateRows(ArraySource(np.zeros((3, 4))), ThreadedEngine(workers=1))
+    for entry in registry.CODED_QUERIES:
+        query = entry.make(registry.DOMAINS["mixed"], rng)
+        for relation in Relation:
+            assert float_sensitivity(query, rows, relation) >= query.sensitivity(relation) * (1 + 2.0**-41)
+
+
+# ---------------------------------------------------------------- part 3: the sampler's grid
+
+
+@pytest.mark.parametrize("mu", [2.0**-40 * (1 + 2e-12), 1e-12, 1e-9, 1e-6, 0.3, 1.0, 1e6, 1e30])
+@pytest.mark.parametrize("length", [1, 3, 210, 9999])
+def test_the_grid_has_its_share_of_every_mu(length: int, mu: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``mu sigma >= Delta + sqrt(m) g``, up to five roundings of sigma, for the grid that is drawn on."""
+    grids: list[tuple[float, int]] = []
+
+    def measurement(size: int, sigma: float, grid: int) -> Callable[[list[float]], list[float]]:
+        grids.append((sigma, grid))
+        return lambda values: values if size else []
+
+    monkeypatch.setattr(randomness, "_measurement", measurement)
+    rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
+    query, mechanism = ClippedScore(frame_of(2), GaussianFamily, np.zeros(2), 1.0), Gaussian(GDP(mu))
+    sigma = mechanism._sigma(query, rows, Relation.REPLACE_ONE)
+    randomness.SecureSource().add_gaussian(np.zeros(length), sigma)
+    scale, step = Fraction(grids[0][0]), Fraction(2) ** grids[0][1]
+    room = Fraction(mu) * scale - Fraction(float_sensitivity(query, rows, Relation.REPLACE_ONE)) * (1 - 5 * UNIT)
+    assert room > 0
+    assert length * step**2 <= room**2
+
+
+def test_a_mu_below_the_share_of_the_grid_is_refused() -> None:
+    rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
+    query = ClippedScore(frame_of(2), GaussianFamily, np.zeros(2), 1.0)
+    for mu in (1e-13, 2.0**-40, 2.0**-40 * (1 + 1e-13)):
+        with pytest.raises(UnsafeNoise, match="spend more"):
+            Gaussian(GDP(mu)).check(query, rows, Relation.REPLACE_ONE)
+
+
+def test_totals_that_can_overflow_are_refused() -> None:
+    """However large mu is: infinity less infinity is no number, and would count as 0."""
+    rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
+    query = ClippedScore(frame_of(2, radius=1e100), GaussianFamily, np.zeros(2), 8e207)
+    with pytest.raises(UnsafeNoise):
+        Gaussian(GDP(1e40)).check(query, rows, Relation.REPLACE_ONE)
 
 
 def query_of(which: int, frame: Frame, slope: float = 1.0) -> Query[Any]:

@@ -11,6 +11,9 @@ from dpregress.queries.base import Query, R
 from dpregress.releases import Vector
 from dpregress.rows import PrivateRows, RawRows, RowMap
 
+#: For the roundings with which the sensitivity of an exact query and its noise are computed.
+_ARITHMETIC = 1 + 2.0**-40
+
 
 class Mechanism(ABC):
     """Releases a query at a cost that is known before the data."""
@@ -63,7 +66,8 @@ def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) ->
         For add-or-remove neighbours of a query that rounds: the bound on rounding needs n, which is then private.
     """
     if query.exact:
-        return query.sensitivity(relation)
+        return query.sensitivity(relation) * _ARITHMETIC
     if relation is not Relation.REPLACE_ONE:
         raise NotAnswered("noise for add-or-remove neighbours would depend on n: use replace-one neighbours")
-    return query.sensitivity(relation) + 2 * rows.engine.rounding(rows.n, query.columns) * rows.n * query.contribution()
+    largest_total = rows.n * query.contribution()  # infinite where a total can overflow: no noise is then safe
+    return query.sensitivity(relation) + 2 * rows.engine.rounding(rows.n, query.columns) * largest_total

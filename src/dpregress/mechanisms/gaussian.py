@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpregress.accounting import GDP, Relation
 from dpregress.errors import NotAnswered, UnsafeNoise
 from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
-from dpregress.mechanisms.randomness import GRID_BITS, NoiseSource, check_sigma
+from dpregress.mechanisms.randomness import GRID_SHARE, NoiseSource, check_sigma
 from dpregress.queries.base import Query, R
 from dpregress.releases import Isotropic
 from dpregress.rows import PrivateRows
@@ -47,7 +47,7 @@ class Gaussian(Mechanism):
 
     def sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
         """The scale of the noise, from public numbers alone: of the rows it asks how many there are."""
-        remaining = self.spend.mu - 2.0**-GRID_BITS
+        remaining = self.spend.mu - GRID_SHARE
         if remaining <= 0:
             raise UnsafeNoise(f"mu = {self.spend.mu} is less than the sampler's grid takes: spend more")
         draws = 1 if query.kept_apart else self.contributors

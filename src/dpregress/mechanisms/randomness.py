@@ -23,6 +23,8 @@ from dpregress.releases import Vector
 
 #: The sampler's grid lies this many bits below sigma / sqrt(length).
 GRID_BITS = 40
+#: What of mu the grid takes; the logarithm from which the grid follows is off by less than the second term.
+GRID_SHARE = 2.0**-GRID_BITS * (1 + 1e-12)
 #: Values are clamped to this many sigmas: beyond it the noise would fall under the value's own rounding.
 _LARGEST_VALUE = 2.0**50
 _SMALLEST_SIGMA, _LARGEST_SIGMA = 2.0**-900, 2.0**900

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import softmax
 
 from dpregress.accounting import Event
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Query
 from dpregress.queries.score import checked
 from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector
-from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.bounded import ULPS, BoundedRows
+from dpregress.rows.products import products, row_sums, squared_norms
 
 #: How far a response, divided by its weight, may lie from a whole number and be one.
 _ROUNDING = 1e-6
@@ -48,7 +48,11 @@ def contrasts(classes: int) -> Matrix:
 
 def probabilities(predictor: Matrix, basis: Matrix) -> Matrix:
     """Softmax of the class predictors, of shape (m, K), from their contrasts, of shape (m, K - 1)."""
-    return np.asarray(softmax(np.clip(predictor, -1e75, 1e75) @ basis.T, axis=1))
+    classes = products(np.clip(predictor, -1e75, 1e75), basis)
+    classes -= classes.max(axis=1)[:, None]
+    np.exp(classes, out=classes)
+    classes /= row_sums(classes)[:, None]
+    return classes
 
 
 class _ClassResidual(Query[Score]):
@@ -61,6 +65,8 @@ class _ClassResidual(Query[Score]):
         self.coef = checked(coef)
         self.classes = int(coef.shape[1]) + 1
         self._basis = contrasts(self.classes)
+        #: Rounding in probabilities and norms must not carry a row past its bound.
+        self._within = 1 - ULPS * (self.classes + 4) * np.finfo(float).eps
 
     @property
     def columns(self) -> int:
@@ -70,13 +76,13 @@ class _ClassResidual(Query[Score]):
         """``Q'(e_y - softmax)`` of each row without its weight, of shape (m, K - 1); 0 where y is no class."""
         weight = np.where(rows.weight > 0, rows.weight, 1.0)
         with np.errstate(over="ignore"):
-            predictor = rows.x @ self.coef / weight[:, None]
+            predictor = products(rows.x, self.coef.T) / weight[:, None]
             y = rows.y / weight
         code = np.rint(y)
         known = (rows.weight > 0) & (np.abs(y - code) <= _ROUNDING) & (code >= 0) & (code < self.classes)
         taken = np.where(known, code, 0.0).astype(np.intp)
-        residual = self._basis[taken] - probabilities(predictor, self._basis) @ self._basis
-        return np.asarray(np.where(known[:, None], residual, 0.0))
+        residual = self._basis[taken] - products(probabilities(predictor, self._basis), self._basis.T)
+        return np.asarray(np.where(known[:, None], self._within * residual, 0.0))
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
         return Score(total, n, noise, events, self.frame)
@@ -118,8 +124,8 @@ class MultinomialScore(_ClassResidual):
 
     def value(self, rows: BoundedRows) -> Vector:
         residual = rows.weight[:, None] * self.residual(rows)
-        length = np.linalg.norm(residual, axis=1)
-        residual *= np.minimum(1.0, self.clip / np.maximum(length, np.finfo(float).tiny))[:, None]
+        length = np.sqrt(np.maximum(squared_norms(residual), np.finfo(float).tiny))
+        residual *= np.minimum(1.0, self._within * self.clip / length)[:, None]
         return np.asarray(rows.x.T @ residual).ravel()
 
     def contribution(self) -> float:

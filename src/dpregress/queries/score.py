@@ -12,12 +12,13 @@ from dpregress.queries.base import Query
 from dpregress.queries.families import Family, Gaussian
 from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector
 from dpregress.rows.bounded import ULPS, BoundedRows
+from dpregress.rows.products import products, squared_norms
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
     """``x'beta + offset`` of the row before its weight; the offset for rows of weight 0, and never beyond +-1e75."""
     with np.errstate(over="ignore"):
-        predictor = rows.x @ coef / np.where(rows.weight > 0, rows.weight, 1.0)
+        predictor = products(rows.x, coef[None, :])[:, 0] / np.where(rows.weight > 0, rows.weight, 1.0)
     if rows.offset is not None:
         predictor = predictor + rows.offset
     return np.clip(predictor, -1e75, 1e75)
@@ -138,7 +139,7 @@ class ClippedGradient(_Residual):
 
     def value(self, rows: BoundedRows) -> Vector:
         residual = self.residual(rows)
-        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows.x, rows.x), np.finfo(float).tiny))
+        length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
         # rounding in the norm and the quotient must not carry a row past C
         clip = self.clip * (1 - ULPS * (self.frame.order + 4) * np.finfo(float).eps)
         bounded = np.sign(residual) * np.minimum(np.abs(residual), clip / length)

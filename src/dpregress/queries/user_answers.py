@@ -12,6 +12,7 @@ from dpregress.queries.base import Query
 from dpregress.queries.score import checked
 from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector, svec
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.products import products
 
 
 class PublishedMoments(Query[Score]):
@@ -98,7 +99,8 @@ class Predictions(Query[Score]):
     def value(self, rows: BoundedRows) -> Vector:
         cells = np.zeros(self.n)
         with np.errstate(over="ignore"):
-            cells[rows.first_row : rows.first_row + len(rows.x)] = np.clip(rows.x @ self.coef, 0.0, 1.0)
+            predicted = products(rows.x, self.coef[None, :])[:, 0]
+        cells[rows.first_row : rows.first_row + len(rows.x)] = np.clip(predicted, 0.0, 1.0)
         return cells
 
     def contribution(self) -> float:

@@ -161,7 +161,7 @@ class Frame(Coordinates):
         return np.asarray(np.linalg.solve(self.whitening.T, np.eye(self.order)[0]))
 
     def whiten(self, x: Matrix) -> Matrix:
-        """``W (1, x)`` of every row, of shape (m, p), not yet bounded.
+        """``W (1, x)`` of public rows, of shape (m, p); private ones are whitened and bounded by the row map alone.
 
         The result lies in memory column by column: whatever is done to every row runs along long columns.
         """

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
+from dpregress.rows.products import products, squared_norms
 
 #: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
 ULPS = 8
@@ -143,13 +144,11 @@ class WhitenedRows(RowMap):
         return self.radius * (1 - ULPS * (self.frame.order + 4) * np.finfo(float).eps)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
-        """Whitened rows and their squared norms, which are not finite for rows that need a second look.
-
-        Products are taken over whole chunks, here and below: their rounding may depend on the shape and on
-        a row's place in it, and must not depend on which other rows hold strange cells.
-        """
-        whitened = self.frame.whiten(x)
-        return whitened, np.einsum("ij,ij->i", whitened, whitened)
+        """Whitened rows and their squared norms, which are not finite for rows that need a second look."""
+        whitened = products(x, self.frame.slopes)
+        if self.frame.shift is not None:
+            whitened += self.frame.shift
+        return whitened, squared_norms(whitened)
 
     def _fill(self, raw: Matrix, x: Matrix, squared: Vector) -> None:
         """Replace rows with missing or infinite cells by the same rows with public values in their place."""
@@ -162,10 +161,10 @@ class WhitenedRows(RowMap):
         raw = np.where(np.isfinite(raw), raw, self.frame.fill)
         size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
         unit = np.abs(self.frame.whitening).max()
-        direction = (raw / size[:, None]) @ (self.frame.slopes / unit).T
+        direction = products(raw / size[:, None], self.frame.slopes / unit)
         if self.frame.shift is not None:
             direction += (self.frame.shift / unit) / size[:, None]
-        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", direction, direction), _TINY))
+        length = np.sqrt(np.maximum(squared_norms(direction), _TINY))
         log_norm = np.log(length) + np.log(size) + math.log(unit)
         log_kept = np.minimum(log_norm, math.log(min(self._limit, _LARGEST)) - _LOG_ERROR)
         x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]

@@ -17,13 +17,15 @@ from functools import cache
 from typing import Self
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from dpregress.releases import Vector
 from dpregress.rows.bounded import RawRows
+from dpregress.rows.products import one_blas_thread
 from dpregress.rows.sources import Piece, Source
 
 _CHUNK_BYTES = 1 << 22  # larger ones leave the cache, smaller ones cost more calls than sums
+#: Chunks hold a multiple of it: libraries multiply rows in groups, and a last group that is short rounds otherwise.
+_GROUP = 64
 #: The largest block whose release tells glibc to keep freed memory of this size.
 _KEPT_BYTES = (1 << 25) - (1 << 16)
 _UNIT = np.finfo(float).eps / 2
@@ -45,7 +47,7 @@ class Engine(ABC):
     @staticmethod
     def chunk_rows(columns: int) -> int:
         """Rows a chunk holds, a function of the number of columns alone."""
-        return max(256, _CHUNK_BYTES // (8 * max(columns, 1)))
+        return max(256, _CHUNK_BYTES // (8 * max(columns, 1)) // _GROUP * _GROUP)
 
     @classmethod
     def rounding(cls, n: int, columns: int) -> float:
@@ -102,12 +104,13 @@ class ThreadedEngine(Engine):
         for another nor is shared.
         """
         if alone:
-            yield from map(work, pieces)
+            with one_blas_thread:
+                yield from map(work, pieces)
             return
         _keep_pages()
         pending: deque[Future[tuple[int, Vector]]] = deque()
         others = self.workers - 1
-        with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(max(others, 1)) as pool:
+        with one_blas_thread, ThreadPoolExecutor(max(others, 1)) as pool:
             for piece in pieces:
                 waiting = sum(not future.done() for future in pending)
                 pending.append(pool.submit(work, piece) if waiting < 2 * others else _done(work(piece)))
@@ -144,12 +147,6 @@ class _TreeSum:
         for vector in held[1:]:
             total = total + vector
         return total
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """The BLAS libraries of this process; looking for them takes milliseconds, so it is done once."""
-    return ThreadpoolController()
 
 
 @cache
