@@ -88,13 +88,17 @@ SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_rounds_and_budget(setting: str, seed: int) -> None:
+    """A first step that public labels make unlikely (chi-square beyond p + 4 sqrt(2p): about 1 in 200 labelled fits) buys
+    a histogram before every later score.
+    """
     make, queries = SETTINGS[setting]
     x, y = data(seed, N + 200)
     budget = GDP(2.0)
     solver = Residual(make(x[N:], y[N:]), budget, 0.0)
     _, questions = run(solver, x[:N], y[:N], 2.0, seed)
-    assert [type(query) for query, _ in questions] == queries
-    assert solver.rounds >= len(queries)
+    doubtful = [*queries[:2], R, *queries[2:]] if solver.labelled else queries
+    assert [type(query) for query, _ in questions] in (queries, doubtful)
+    assert solver.rounds >= len(questions)
     spends = [spend for _, spend in questions]
     assert budget.covers(Composed.of(spends))
     assert Composed.of(spends).mu == pytest.approx(2.0)
