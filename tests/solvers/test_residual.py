@@ -88,8 +88,9 @@ SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_rounds_and_budget(setting: str, seed: int) -> None:
-    """A first step that public labels make unlikely (chi-square beyond p + 4 sqrt(2p): about 1 in 200 labelled fits) buys
-    a histogram before every later score.
+    """A first step that public labels make unlikely buys a histogram before every later score.
+
+    Its chi-square is then beyond p + 4 sqrt(2p), which is so in .4% of labelled fits.
     """
     make, queries = SETTINGS[setting]
     x, y = data(seed, N + 200)
