@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dpregress.accounting import ApproxDP, together
 from dpregress.experiments import rand_health
@@ -27,6 +28,7 @@ def test_demonstration_shows_everything(tmp_path: Path, capsys) -> None:  # type
     assert run(capsys, "experiment", "rand-health", "--out", tmp_path / "demo").code == 2
 
 
+@pytest.mark.nightly
 def test_demonstration_is_within_its_budget_and_useful() -> None:
     """Every private loss is below the mean's plus a fifth, and every mean prediction within a fifth of the truth.
 
