@@ -17,6 +17,8 @@ from dpregress.releases import Entrywise
 from dpregress.solvers import solve_moments
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, watched
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+
 COEF = np.array([0.5, -0.3, 0.1, 0.2])
 LAVISH = 1e6
 
@@ -39,7 +41,7 @@ def test_close_to_least_squares_without_noise(mixing: str, seed: int) -> None:
     """
     rng = np.random.default_rng(seed)
     x, y = people(rng)
-    model = VerticalRegression(LAVISH, 1e-5, mixing, rows=4000).fit(columns(x, y))
+    model = VerticalRegression(LAVISH, 1e-5, mixing, rows=4000, random_state=rng).fit(columns(x, y))
     assert np.abs(model.coef_ - COEF).max() < 14 / math.sqrt(4000)
     assert model.rows_ == 4000
 
@@ -48,7 +50,7 @@ def test_full_hadamard_is_least_squares(seed: int) -> None:
     """All 2^12 rows of an orthogonal matrix keep every product; what is left is shrinkage by 1/k of each."""
     rng = np.random.default_rng(seed)
     x, y = people(rng, 4096)
-    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096).fit(columns(x, y))
+    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, random_state=rng).fit(columns(x, y))
     design = np.column_stack([np.ones(len(x)), x])
     expected = np.linalg.lstsq(design, y, rcond=None)[0]
     assert np.allclose(model.coef_, expected[1:], atol=0.03)
@@ -59,7 +61,7 @@ def test_any_response_is_free(seed: int) -> None:
     """Another column on some others, from the same releases, in the order asked for."""
     rng = np.random.default_rng(seed)
     x, y = people(rng, 4096)
-    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096).fit(columns(x, y))
+    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, random_state=rng).fit(columns(x, y))
     spent = model.joint_privacy_.mu
     found = model.regress("x1", ["x4", "x0"])
     design = np.column_stack([np.ones(len(x)), y, x[:, 0]])
@@ -130,7 +132,10 @@ def test_noise_alone_predicts_the_mean(seed: int) -> None:
     Eleven of 21 runs do with probability 2e-9.
     """
     rng = np.random.default_rng(seed)
-    sizes = [np.abs(VerticalRegression(0.05, 1e-5).fit(columns(*people(rng, 500))).coef_).max() for _ in range(21)]
+    sizes = [
+        np.abs(VerticalRegression(0.05, 1e-5, random_state=rng).fit(columns(*people(rng, 500))).coef_).max()
+        for _ in range(21)
+    ]
     assert np.median(sizes) < 1e-12
 
 
@@ -147,7 +152,7 @@ def test_logistic(seed: int) -> None:
     chance = expit(0.7 + x @ truth)
     label = np.where(rng.random(n) < chance, 3.0, 1.0)
     model = VerticalRegression(
-        LAVISH, 1e-5, "hadamard", rows=n, family="binomial", schema=Schema({"x3": Numeric(1, 3)})
+        LAVISH, 1e-5, "hadamard", rows=n, family="binomial", schema=Schema({"x3": Numeric(1, 3)}), random_state=rng
     )  # fmt: skip
     model.fit([x[:, :1], np.column_stack([x[:, 1:], label])])
     assert np.allclose(model.coef_, truth, atol=0.4)
@@ -165,7 +170,9 @@ def test_tables_and_public_rows(seed: int) -> None:
     second = pd.DataFrame({"dose": x[:, 2], "cost": 100 * y})
     schema = Schema({"age": Numeric(0, 100), "smoker": Categorical(("no", "yes"))})
     public = PublicMoments.from_rows(rng.uniform(-1, 1, size=(400, 2)) * [1, 100], names=["dose", "cost"])
-    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, schema=schema, public=[None, public])
+    model = VerticalRegression(
+        LAVISH, 1e-5, "hadamard", rows=4096, schema=schema, public=[None, public], random_state=rng
+    )
     model.fit([first, second], target="cost")
     assert model.coefficients_.features == ("age", "smoker=yes", "dose")
     design = np.column_stack([np.ones(len(x)), first["age"], x[:, 1] > 0, x[:, 2]])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 from dpregress.accounting import ApproxDP, together
 from dpregress.experiments import rand_health
@@ -34,6 +35,7 @@ def test_demonstration_shows_everything(tmp_path: Path, capsys) -> None:  # type
         assert predicted.code == 0, predicted.err
 
 
+@pytest.mark.nightly
 def test_demonstration_is_within_its_budget_and_useful() -> None:
     """Every private loss is below the mean's plus a fifth, and every mean prediction within a fifth of the truth.
 

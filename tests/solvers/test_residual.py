@@ -89,13 +89,18 @@ SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_rounds_and_budget(setting: str, seed: int) -> None:
+    """A first step that public labels make unlikely buys a histogram before every later score.
+
+    Its chi-square is then beyond p + 4 sqrt(2p), which is so in .4% of labelled fits.
+    """
     make, queries = SETTINGS[setting]
     x, y = data(seed, N + 200)
     budget = GDP(2.0)
     solver = Residual(make(x[N:], y[N:]), budget, 0.0)
     _, questions = run(solver, x[:N], y[:N], 2.0, seed)
-    assert kinds(questions) == queries
-    assert solver.rounds >= len(queries)
+    doubtful = [*queries[:2], R, *queries[2:]] if solver.labelled else queries
+    assert kinds(questions) in (queries, doubtful)
+    assert solver.rounds >= len(questions)
     spends = [spend for _, spend in questions]
     assert budget.covers(Composed.of(spends))
     assert Composed.of(spends).mu == pytest.approx(2.0)
