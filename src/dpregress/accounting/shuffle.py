@@ -146,6 +146,8 @@ def _divergence(epsilon: float, epsilon0: float, clones: np.ndarray) -> np.ndarr
     high = 1 / (1 + math.exp(-epsilon0))
     low = 1 - high
     growth = math.exp(epsilon)
+    if high - low * growth <= 0:  # epsilon is epsilon0 but for rounding: P <= e^eps0 Q
+        return np.full(len(clones), -math.expm1(min(epsilon - epsilon0, 0.0)))
     # P(x) = high Bin(x - 1) + low Bin(x), Bin(x - 1) / Bin(x) = x / (c - x + 1)
     ratio = (high * growth - low) / (high - low * growth)
     first = np.floor(ratio * (clones + 1) / (1 + ratio)) + 1
