@@ -180,6 +180,17 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert contents(tmp_path / "real") == ("new", "new")
 
 
+def test_a_planted_folder_is_not_used(tmp_path: Path) -> None:
+    """Whoever may write beside a place could else have files of theirs taken for results."""
+    (tmp_path / "planted" / "ready").mkdir(parents=True)
+    (tmp_path / "planted" / "ready" / "model.json").write_text("planted")
+    (tmp_path / ".out.dpregress").symlink_to(tmp_path / "planted")
+    with pytest.raises(InvalidInput, match="no folder of yours"), taken(tmp_path / "out", NAMES, overwrite=True):
+        pass
+    assert sorted(os.listdir(tmp_path)) == [".out.dpregress", "planted"]
+    assert (tmp_path / "planted" / "ready" / "model.json").read_text() == "planted"
+
+
 def test_a_failure_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "out", "old")
     write_one(tmp_path / "file", "old")

@@ -190,6 +190,15 @@ def test_no_message_shows_a_credential(location: str, tables: Path, capsys: pyte
         ("schema", "check", location),
         ("marginals", "release", location, "--schema", "schema.toml", "--epsilon", 1, "--delta", 1e-6, "--out", "m"),
         ("marginals", "fit", location, "--target", "y"),
+        ("marginals", "report", location, "--out", "r.html"),
+        ("ledger", "show", location),
+        ("fit", "private.csv", *GIVEN, "--schema", "schema.toml", "--ledger", location, "--dataset", "d"),
+        ("vertical", "plan", location, "--key", "k", "--out", "v"),
+        ("vertical", "join", location, location, "--out", "v"),
+        ("predict", location, location, location, "--out", "p.csv"),
+        ("check", "private.csv", f"--schema={location}"),
+        ("check", "private.csv", "--nothing", location),
+        (location,),
     ):
         outcome = run(capsys, *arguments)
         assert outcome.code == 2, arguments

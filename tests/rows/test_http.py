@@ -13,6 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress.errors import InvalidInput, SourceError
+from dpregress.rows import csv_text, locations
 from dpregress.rows.files import read_files
 from tests.support import missing, run
 
@@ -59,8 +61,13 @@ class InParts(Whole):
 
 
 @pytest.fixture(params=[Whole, InParts], ids=["whole", "in parts"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path, bool]]:
+def server(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, Path, bool]]:
     """The address of a server, the folder that it serves, and whether it sends parts of files."""
+    monkeypatch.setitem(fsspec.config.conf, "http", {"block_size": 10_000})  # so that files here are of many blocks
+    monkeypatch.setattr(locations, "_BUFFER", 10_000)
+    monkeypatch.setattr(csv_text, "_BLOCK", 10_000)
     if importlib.util.find_spec("aiohttp") is None:
         missing("aiohttp")
     served = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(request.param, directory=str(tmp_path)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 import click
 
@@ -18,7 +19,7 @@ from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.schema import schema
 from dpregress.cli.vertical import vertical
-from dpregress.display import plain
+from dpregress.display import plain, shown
 from dpregress.errors import DPRegressError
 
 
@@ -43,6 +44,7 @@ for command in (fit, predict, public, schema, check, ledger, marginals, vertical
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; every refusal is one line on standard error and exit code 2."""
+    given = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter shows an escape; nothing fails for it
             stream.reconfigure(errors="backslashreplace")
@@ -56,16 +58,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("error: interrupted; a budget that was charged before stays charged", err=True)
         sys.exit(130)
     except click.ClickException as refusal:
-        click.echo(f"error: {_one_line(refusal.format_message())}", err=True)
+        click.echo(_refusal(refusal.format_message(), given), err=True)
         sys.exit(2)
     except DPRegressError as refusal:
-        click.echo(f"error: {_one_line(str(refusal))}", err=True)
+        click.echo(_refusal(str(refusal), given), err=True)
         sys.exit(2)
     except (OSError, UnicodeError) as failure:
         # of the terminal, a full disk or a path: nothing here knows a private cell
-        click.echo(f"error: {_one_line(str(failure))}; if a budget was charged, it stays charged", err=True)
+        click.echo(f"{_refusal(str(failure), given)}; if a budget was charged, it stays charged", err=True)
         sys.exit(2)
 
 
 def _one_line(text: str) -> str:
     return plain(" ".join(text.split()))
+
+
+def _refusal(text: str, arguments: Sequence[str]) -> str:
+    """A refusal in one line, in which no URL among the arguments shows its credentials."""
+    for argument in arguments:
+        value = argument.partition("=")[2] if argument.startswith("--") else argument
+        for given in (value, str(Path(value))) if "/" in value else ():
+            text = text.replace(given, shown(given))
+    return f"error: {_one_line(text)}"

@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -203,6 +204,7 @@ def _lock(staging: Path) -> int | None:
         with suppress(FileExistsError):
             staging.mkdir(mode=0o700)
         try:
+            _check_own(staging)
             handle = os.open(staging / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:  # its owner has just removed it
             continue
@@ -219,6 +221,13 @@ def _lock(staging: Path) -> int | None:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _check_own(staging: Path) -> None:
+    """Refuse what somebody else put in the place of the staging folder: its files would become results."""
+    found = staging.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise ValueError(f"{staging.name} beside it is no folder of yours")
 
 
 def _emptied(folder: Path) -> None:
