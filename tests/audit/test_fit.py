@@ -8,7 +8,7 @@ import pytest
 from dpregress import GDP, DPLinearRegression, DPRidge
 from dpregress.estimators import _fit
 from dpregress.mechanisms.base import exact_total
-from dpregress.queries import SecondMoment
+from dpregress.queries import Counted, SecondMoment
 from dpregress.rows import RawRows
 from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
@@ -24,7 +24,7 @@ def test_mu(entry: EstimatorEntry, intercept: bool, monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(seed)
     model = entry.make(rng, privacy=GDP(MU), fit_intercept=intercept)
     x, y = (part[:200] for part in entry.data(rng))
-    query = SecondMoment(model.fit(x, y).moments_.frame)
+    query = Counted(SecondMoment(model.fit(x, y).moments_.frame))
     pair, seen, exact = furthest(query), [], []
     for row in pair:
         rows = RawRows(np.concatenate([row.x, x[1:]]), np.concatenate([row.y, y[1:]]))

@@ -7,7 +7,7 @@ import pytest
 
 from dpregress import GDP, DPRidge, PublicMoments
 from dpregress.estimators import _fit
-from dpregress.queries import SecondMoment
+from dpregress.queries import Counted, SecondMoment
 from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
 
@@ -22,7 +22,7 @@ def test_mu_of_a_unit(most: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     x, y = (part[:200] for part in registry.linear_data(rng))
     model = DPRidge(GDP(MU), public=PublicMoments.from_rows(*registry.linear_data(rng, 60)), recipe="one-shot")
     unit = {"unit": [0] * (2 * most) + [f"other {i // 2}" for i in range(200 - 2 * most)], "max_rows_per_unit": most}
-    query = SecondMoment(model.fit(x, y, **unit).moments_.frame)
+    query = Counted(SecondMoment(model.fit(x, y, **unit).moments_.frame))
     seen = []
     for row in furthest(query):
         source = Repeated(rng, DRAWS)
