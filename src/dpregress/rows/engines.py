@@ -47,7 +47,8 @@ class Engine(ABC):
     @staticmethod
     def chunk_rows(columns: int) -> int:
         """Rows a chunk holds, a function of the number of columns alone."""
-        return max(256, _CHUNK_BYTES // (8 * max(columns, 1)) // _GROUP * _GROUP)
+        groups = _CHUNK_BYTES // (8 * max(columns, 1)) // _GROUP
+        return max(256, (groups - 1 + groups % 2) * _GROUP)  # odd: at strides of whole pages columns share cache lines
 
     @classmethod
     def rounding(cls, n: int, columns: int) -> float:
