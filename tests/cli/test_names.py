@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +34,13 @@ def test_no_name_reaches_the_terminal_raw(tables: Path, capsys: pytest.CaptureFi
     for file in ("private", "public"):
         content = (tables / f"{file}.csv").read_bytes().replace(b"age,", f'"{name[:-1]}",'.encode(), 1)
         (tables / f"{file}.csv").write_bytes(content)
-    SQLiteLedger.create("b.db", name[:3], ApproxDP(9.0, 1e-5), unit=f"u{ESCAPE}").reserve(
-        ApproxDP(0.1, 1e-7), note=f"n{ESCAPE}"
-    )
+    SQLiteLedger.create("b.db", "people", ApproxDP(9.0, 1e-5)).reserve(ApproxDP(0.1, 1e-7))
+    with closing(sqlite3.connect("b.db")) as connection, connection:  # names that are refused today, in a file of old
+        connection.execute("INSERT INTO dataset SELECT ?, budget, relation, ?, opened FROM dataset", (name[:3], ESCAPE))
+        connection.execute(
+            "INSERT INTO charge (dataset, event, note, charged) SELECT ?, event, ?, charged FROM charge",
+            (name[:3], f"n{ESCAPE}"),
+        )
     commands = [
         ("fit", "private.csv", "--target", "cost", "--public", "public.csv", *BUDGET),
         ("fit", "private.csv", "--target", name, "--public", "public.csv", *BUDGET),
@@ -133,11 +139,11 @@ def test_more_synthetic_rows_than_memory_are_refused(capsys: pytest.CaptureFixtu
     "levels", ["0,5e-324", "0,1e308", "-1e308,1e308", "0,inf", "nan,1", "1,0", "0,1,2", "0", "x,y"]
 )
 def test_levels_that_cannot_be_computed_with(levels: str) -> None:
-    from dpregress.cli.vertical import _levels
+    from dpregress.cli.parties import read_levels
     from dpregress.errors import InvalidInput
 
     with pytest.raises(InvalidInput) as refusal:
-        _levels(levels)
+        read_levels(levels)
     assert "\n" not in str(refusal.value)
 
 

@@ -197,7 +197,7 @@ def test_the_grid_has_its_share_of_every_mu(length: int, mu: float, monkeypatch:
     monkeypatch.setattr(randomness, "_measurement", measurement)
     rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
     query, mechanism = ClippedScore(frame_of(2), GaussianFamily, np.zeros(2), 1.0), Gaussian(GDP(mu))
-    sigma = mechanism._sigma(query, rows, Relation.REPLACE_ONE)
+    sigma = mechanism.sigma(query, rows, Relation.REPLACE_ONE)
     randomness.SecureSource().add_gaussian(np.zeros(length), sigma)
     scale, step = Fraction(grids[0][0]), Fraction(2) ** grids[0][1]
     room = Fraction(mu) * scale - Fraction(float_sensitivity(query, rows, Relation.REPLACE_ONE)) * (1 - 5 * UNIT)

@@ -62,13 +62,13 @@ def test_any_response_is_free(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = people(rng, 4096)
     model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, random_state=rng).fit(columns(x, y))
-    spent = model.joint_privacy_.mu
+    spent = model.joint_privacy_.promise.mu
     found = model.regress("x1", ["x4", "x0"])
     design = np.column_stack([np.ones(len(x)), y, x[:, 0]])
     expected = np.linalg.lstsq(design, x[:, 1], rcond=None)[0]
     assert found.features == ("x4", "x0")
     assert np.allclose(found.coef, expected[1:], atol=0.05)
-    assert model.joint_privacy_.mu == spent
+    assert model.joint_privacy_.promise.mu == spent
     # the moments serve any solver that takes moments
     moments = model.regression_moments("x1", ["x4", "x0"])
     coef, system = solve_moments(moments, alpha=0.0)

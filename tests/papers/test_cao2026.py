@@ -123,9 +123,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
     found: list[tuple[int, float]] = []
     add_gaussian = NoiseSource.add_gaussian
 
-    def spy(self: NoiseSource, value: Vector, sigma: float) -> Vector:
+    def spy(self: NoiseSource, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
         found.append((len(value), sigma))
-        return add_gaussian(self, value, sigma)
+        return add_gaussian(self, value, sigma, apart=apart)
 
     monkeypatch.setattr(NoiseSource, "add_gaussian", spy)
     return found

@@ -43,8 +43,12 @@ def _parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, row_group_size=190)
 
 
+def _declared(kind: pa.DataType) -> str:
+    return "TEXT" if pa.types.is_string(kind) else "INTEGER" if pa.types.is_integer(kind) else "REAL"
+
+
 def _sqlite(table: pa.Table, folder: Path, declared: bool = False) -> SQLQuery:
-    kinds = ["" if not declared else "TEXT" if pa.types.is_string(kind) else "REAL" for kind in table.schema.types]
+    kinds = [_declared(kind) if declared else "" for kind in table.schema.types]
     names = table.schema.names
     connection = sqlite3.connect(folder / "rows.db")
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))

@@ -33,8 +33,9 @@ _SELECTS = re.compile(
     re.IGNORECASE,
 )
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
-#: A cell of a SQLite column of numbers; whatever else it holds, NULL. No cell makes this fail.
+#: A cell of a SQLite column of numbers, and of whole numbers; whatever else it holds, NULL. No cell makes this fail.
 _NUMBER = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
+_WHOLE = "CASE WHEN typeof({0}) = 'integer' THEN {0} END"
 _FETCHED = 1 << 12  # rows that SQLite gives at once; more leave the cache
 _HELD = 1 << 28  # bytes of rows that stay in memory between the passes
 
@@ -124,9 +125,10 @@ def _duckdb(file: str, query: str) -> Reader:
 class _SQLiteReader(Reader):
     """SQLite, in which a cell need not have its column's declared type.
 
-    Columns of a table declared as REAL or INTEGER are numbers, read a column at a time; a cell that is none is
-    missing. Of all others, and of what the query computes, every cell is read by itself, as text. What has been read
-    once stays in memory up to a fixed size: SQLite gives a row at a time, and that is slow.
+    Columns of a table declared as REAL are numbers, those declared as INTEGER whole numbers; both are read a column
+    at a time, and a cell that is none is missing. Of all others, and of what the query computes, every cell is read by
+    itself, as text. What has been read once stays in memory up to a fixed size: SQLite gives a row at a time, and that
+    is slow.
     """
 
     def __init__(self, file: str, query: str) -> None:
@@ -175,15 +177,12 @@ class _SQLiteReader(Reader):
 
     def _fetched(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         kinds = pa.schema([self._schema.field(name) for name in columns])
-        cells = ", ".join(
-            _NUMBER.format(quoted([field.name])) if pa.types.is_floating(field.type) else quoted([field.name])
-            for field in kinds
-        )
+        cells = ", ".join(_cell(field.type).format(quoted([field.name])) for field in kinds)
         with closing(self._connect()) as connection:
             cursor = connection.execute(f"SELECT {cells} FROM {self._query}")
             while rows := cursor.fetchmany(_FETCHED):
                 arrays = [
-                    pa.array(column if pa.types.is_floating(field.type) else map(_text, column), field.type)
+                    pa.array(map(_text, column) if pa.types.is_large_string(field.type) else column, field.type)
                     for column, field in zip(zip(*rows, strict=True), kinds, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
@@ -250,6 +249,13 @@ def _text(cell: Any) -> str | None:
     return cell if type(cell) is str else text_of(cell)
 
 
+def _cell(kind: pa.DataType) -> str:
+    """How a cell of a column of this type is asked for."""
+    if pa.types.is_integer(kind):
+        return _WHOLE
+    return _NUMBER if pa.types.is_floating(kind) else "{0}"
+
+
 def _declared_field(name: str, declared: str) -> pa.Field:
     """Numbers for what has SQLite's affinity INTEGER or REAL, by its rules, and text for what has TEXT.
 
@@ -257,7 +263,7 @@ def _declared_field(name: str, declared: str) -> pa.Field:
     """
     kind = declared.upper()
     if "INT" in kind:
-        return pa.field(name, pa.float64())
+        return pa.field(name, pa.int64())
     if any(word in kind for word in ("CHAR", "CLOB", "TEXT")):
         return pa.field(name, pa.large_string())
     if "BLOB" not in kind and any(word in kind for word in ("REAL", "FLOA", "DOUB")):

@@ -72,7 +72,7 @@ def planning(what: str, written: str = "") -> Iterator[None]:
 
 def told(error: Exception, written: str = "") -> str:
     """What kind of failure this is, and the words about it that stand in what the caller wrote."""
-    if isinstance(error, OSError) and error.errno:
+    if isinstance(error, OSError) and isinstance(error.errno, int):
         return os.strerror(error.errno)
     found = _NAMED.search(str(error))
     if found is not None and found["word"] in re.findall(r"[\w.]+", written):
