@@ -13,7 +13,7 @@ from dpregress.mechanisms import Gaussian
 from dpregress.mechanisms.mixing import SEED_BYTES, mixing_of
 from dpregress.parties.plan import PartyTerms, Plan
 from dpregress.queries import MixedRows, Query, SecondMoment
-from dpregress.releases import Frame, Isotropic, Moments, Sketch
+from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.vertical import PartyRelease, mixing_frame, party_spends
 
@@ -68,13 +68,29 @@ def _check_frame(name: str, frame: Frame, expected: Frame) -> None:
     known = (frame.features, frame.intercept, frame.response, frame.weighting, frame.exposure)
     if known != (expected.features, expected.intercept, expected.response, expected.weighting, expected.exposure):
         raise InvalidInput(f"the coordinates of the {name} are of another kind than the plan's")
-    for one, other in ((frame.whitening, expected.whitening), (frame.fill, expected.fill)):
-        if not np.abs(one - other).max(initial=0.0) <= _COORDINATES * np.abs(other).max(initial=0.0):
-            raise InvalidInput(f"the coordinates of the {name} do not follow from the plan")
+    if not (_follow(frame.whitening, expected.whitening) and _near(frame.fill, expected.fill)):
+        raise InvalidInput(f"the coordinates of the {name} do not follow from the plan")
     if not math.isclose(frame.radius, expected.radius, rel_tol=_COORDINATES):
         raise InvalidInput(
             f"the radius of the {name} is {frame.radius:.6g}; by the plan it is {expected.radius:.6g}: refused"
         )
+
+
+def _follow(stated: Matrix, expected: Matrix) -> bool:
+    """Whether slopes agree in every direction, each column in its own unit, and so do the constant's entries.
+
+    A scale that is small beside another column's must not pass for a larger one: the noise would seem smaller.
+    """
+    unit = np.abs(expected[1:, 1:]).max(axis=0, initial=0.0)
+    if not (_near(stated[0], expected[0]) and _near(stated[:, 0], expected[:, 0]) and (unit > 0).all()):
+        return False
+    one, other = stated[1:, 1:] / unit, expected[1:, 1:] / unit
+    ratio = np.linalg.solve(other.T, one.T).T
+    return bool(np.abs(ratio - np.eye(len(ratio))).max(initial=0.0) <= _COORDINATES)
+
+
+def _near(one: Vector, other: Vector) -> bool:
+    return bool(np.abs(one - other).max(initial=0.0) <= _COORDINATES * np.abs(other).max(initial=0.0))
 
 
 def _check_noise(name: str, part: Moments | Sketch, query: Query[Any], spend: GDP, n: int) -> None:
