@@ -336,8 +336,22 @@ class Hidden:
         (decimal.Decimal("2.5"), "2.5"),
         (decimal.Decimal("sNaN"), None),
         (np.float32(3), "3"),
+        (float("nan"), None),
+        (float("-inf"), None),
+        (decimal.Decimal(2**53 + 1), str(2**53 + 1)),
+        (decimal.Decimal("0.10"), "0.1"),
+        (b"007", "007"),
+        (bytearray(b"\xff"), "\\xff"),
     ],
     ids=lambda cell: type(cell).__name__,
 )
 def test_no_warning_and_no_error_of_an_object_escapes(cell: Any, text: str | None) -> None:
     assert text_of(cell) == text
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_levels_that_short_floats_round(kind: pa.DataType) -> None:
+    """They are spelt alike where their values differ by rounding."""
+    cells = pa.array(np.array([0.5, 0.1, 3.0], dtype=kind.to_pandas_dtype()), kind)
+    expected = [0.0, np.nan, 2.0] if pa.types.is_float16(kind) else [0.0, 1.0, 2.0]
+    assert np.array_equal(to_codes(cells, ("0.5", "0.1", "3")), expected, equal_nan=True)

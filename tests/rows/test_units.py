@@ -17,6 +17,7 @@ import pytest
 
 from dpregress.errors import InvalidInput
 from dpregress.rows import ArraySource, CappedSource, RawRows, ThreadedEngine
+from dpregress.rows.files import to_table
 from dpregress.rows.units import counted, ids_of, keys_of
 
 
@@ -137,6 +138,48 @@ def test_ids_of_a_float_type_are_refused(unit: Any) -> None:
     """Above 2^53 two of them are one number, and rows of one person would decide which of another's count."""
     with pytest.raises(InvalidInput, match=r"ids above 2\^53 merge.*by its path"):
         ids_of(unit)
+
+
+def frame_keys(unit: Any) -> list[bytes | None]:
+    """Of the column of a data frame, as ``fit_table`` reads it."""
+    frame = pl.DataFrame({"id": unit}) if isinstance(unit, pl.Series) else pd.DataFrame({"id": unit})
+    return keys(to_table(frame, ["id"])["id"])
+
+
+SPELT = {
+    "text": (pd.Series(["ann", None, "nan"]), [b"ann", None, b"nan"]),
+    "objects": (pd.Series([1, np.nan, None, 2.0, 2**53 + 1, np.inf], dtype=object), [b"1", None, None, b"2", b"%d" % (2**53 + 1), None]),
+    "bytes": (pd.Series([b"ann", b"7", b"007", b"%d" % (2**53 + 1)], dtype=object), [b"ann", b"7", b"007", b"%d" % (2**53 + 1)]),
+    "decimals": (
+        pd.Series([decimal.Decimal(text) for text in (str(2**53), str(2**53 + 1), "1.0", "1E+2", "NaN", "-0.0", "1e-999999")], dtype=object),
+        [b"%d" % 2**53, b"%d" % (2**53 + 1), b"1", b"100", None, b"0", b"0"],
+    ),
+    "uuids": (pd.Series([uuid.UUID(int=1), None], dtype=object), [str(uuid.UUID(int=1)).encode(), None]),
+    "nullable": (pd.Series([2**53 + 1, None], dtype="Int64"), [b"%d" % (2**53 + 1), None]),
+    "arrow's": (pd.Series([2**53 + 1, None], dtype="int64[pyarrow]"), [b"%d" % (2**53 + 1), None]),
+    "categories": (pd.Series(pd.Categorical([2**53 + 1, None, 2**53])), [b"%d" % (2**53 + 1), None, b"%d" % 2**53]),
+    "objects of Polars": (pl.Series([7, "ann", None, decimal.Decimal(2**53 + 1)], dtype=pl.Object), [b"7", b"ann", None, b"%d" % (2**53 + 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_ids_are_the_same_in_a_frame_and_beside_one(name: str) -> None:
+    """A missing id is none, whatever the type; none merges with another; no missing cell makes a type be refused."""
+    unit, expected = SPELT[name]
+    assert keys(unit) == expected
+    assert frame_keys(unit) == expected
+
+
+def test_ids_of_sparse_floats_are_refused() -> None:
+    unit = pd.Series([1.0, None], dtype="Sparse[float]")
+    for found in (unit, to_table(pd.DataFrame({"id": unit}), ["id"])["id"]):
+        with pytest.raises(InvalidInput, match="ids above"):
+            ids_of(found)
+
+
+def test_masked_ids_are_none() -> None:
+    assert keys(np.ma.array([1, 2], mask=[False, True])) == [b"1", None]
+    assert keys(np.ma.array(["a", "b"], mask=[False, True])) == [b"a", None]
 
 
 def test_no_cell_decides_on_the_shape_of_a_list() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,8 @@ _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
 _UNTYPED, _MARK = pa.large_string(), {b"dpregress": b"untyped"}
 #: Whole numbers from here on are not all told apart by floats.
 _TOLD_APART = 2**53
+#: Decimals of larger exponents are read as floats.
+_DIGITS = 300
 _QUIET = (int, float, Decimal, np.float64, np.int64)  # types that become a float without a warning
 
 
@@ -159,20 +162,37 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
 
 
 def text_of(cell: Any) -> str | None:
-    """A cell of an object column as Arrow writes its type in text, or None where it holds nothing to be read."""
+    """A cell of an object column as Arrow writes its type in text, or None where it holds nothing to be read.
+
+    Whole numbers, decimals, bytes and UUIDs keep all that tells them apart: they may be ids.
+    """
     try:
         if isinstance(cell, str):
             return str.encode(cell, "utf-8", "replace").decode()  # not a method of the cell's own
+        if isinstance(cell, bytes | bytearray | memoryview):
+            return bytes(cell).decode("utf-8", "backslashreplace")
+        if isinstance(cell, UUID):
+            return str(cell)
         if isinstance(cell, bool | np.bool_):
             return str(bool(cell)).lower()
         if type(cell) is int or isinstance(cell, np.integer):
             return str(int(cell)) if np.isfinite(float(cell)) else None  # a float's text would merge large ids
         if cell is None or cell is np.ma.masked or isinstance(cell, complex | np.complexfloating):
             return None
+        if type(cell) is Decimal and cell.is_finite() and abs(cell.adjusted()) < _DIGITS:
+            return _digits_of(cell)
         number = float(cell) if type(cell) in _QUIET else _unheard(cell)
+        if not np.isfinite(number):
+            return None
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
     except Exception:  # an object may raise anything at all, and nothing of it may be seen
         return None
+
+
+def _digits_of(cell: Decimal) -> str:
+    """All digits; one number is spelt in one way."""
+    text = f"{cell:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) if cell else "0"
 
 
 def _unheard(cell: Any) -> float:
@@ -195,7 +215,8 @@ def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vecto
         return _spelt(column, levels)
     if _is_number(column.type):  # by value first: quick, and the same where values differ
         codes = _places(to_numbers(column), values)
-        return codes if np.isfinite(values).all() else np.where(np.isnan(codes), _spelt(column, levels), codes)
+        exact = np.isfinite(values).all() and not (pa.types.is_float16(column.type) or pa.types.is_float32(column.type))
+        return codes if exact else np.where(np.isnan(codes), _spelt(column, levels), codes)
     column = _as_text(column) if is_text(column.type) else column
     codes = _spelt(column, levels).copy()
     other = np.isnan(codes)

@@ -323,7 +323,12 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 def _from_stream(data: Any) -> pa.Table:
     try:
-        return pa.table(data)
+        table = pa.table(data)
+        for name, kind in getattr(data, "schema", {}).items() if _is_polars(data) else ():
+            if str(kind) == "Object":  # Arrow gets the places of the objects in memory
+                cells = pa.array([text_of(cell) for cell in data[name].to_list()], pa.large_string())
+                table = table.set_column(table.schema.get_field_index(name), untyped(name), cells)
+        return table
     except Exception:
         raise_alone(InvalidInput(f"{type(data).__name__} is a column, not a table: put it in a data frame"))
 
@@ -337,7 +342,11 @@ def in_memory(data: Any) -> bool:
     """Whether this is a table whose rows are held in memory already."""
     if isinstance(data, pa.Table | pa.RecordBatch) or _is_pandas(data):
         return True
-    return type(data).__module__.split(".", 1)[0] == "polars" and is_table(data)
+    return _is_polars(data) and is_table(data)
+
+
+def _is_polars(data: Any) -> bool:
+    return type(data).__module__.split(".", 1)[0] == "polars"
 
 
 def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
@@ -346,13 +355,13 @@ def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
     for position, label in enumerate(data.columns):
         if columns is None or str(label) in columns:
             series = data.iloc[:, position]
-            arrays.append(_from_series(series))
+            arrays.append(from_series(series))
             kind = arrays[-1].type
             fields.append(untyped(str(label), kind) if series.dtype == object else pa.field(str(label), kind))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _from_series(series: Any) -> pa.Array:
+def from_series(series: Any) -> pa.Array:
     """A typed column as it is; objects, texts and categories one by one, whatever they hold."""
     if str(series.dtype) == "category":
         codes = pa.array(series.cat.codes.tolist(), pa.int64())
@@ -366,6 +375,8 @@ def _from_series(series: Any) -> pa.Array:
     try:
         return pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if series.dtype.kind == "f":  # sparse, say
+            return pa.array(series.astype("float64").to_numpy(), pa.float64())
         return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
 
 

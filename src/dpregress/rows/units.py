@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.encoding import is_text, plain, readable, text_of, value_type
+from dpregress.rows.files import from_series
 from dpregress.rows.sources import Piece, Source
 
 _SLICE = 1 << 20  # ids that are sorted at once
@@ -176,11 +176,23 @@ def ids_of(unit: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(unit, pa.Array | pa.ChunkedArray):
         ids = unit
     elif hasattr(unit, "to_arrow"):  # Polars
-        ids = unit.to_arrow()
+        ids = _from_cells(unit.to_list()) if str(unit.dtype) == "Object" else unit.to_arrow()
+    elif type(unit).__module__.split(".", 1)[0] == "pandas" and np.ndim(unit) == 1:
+        ids = _from_pandas(unit)
     else:
         ids = _from_array(unit)
     check_ids(ids.type, "unit")
     return ids
+
+
+def _from_pandas(unit: Any) -> pa.Array:
+    """A Series, or anything else of pandas in one dimension: an array of NumPy may lose its type to missing cells."""
+    import pandas as pd
+
+    series = pd.Series(unit)
+    if series.dtype == object or str(series.dtype).startswith("str"):
+        return _from_cells(series.tolist())
+    return from_series(series)
 
 
 def _from_array(unit: Any) -> pa.Array:
@@ -189,10 +201,11 @@ def _from_array(unit: Any) -> pa.Array:
     array = np.asarray(unit)
     if array.ndim != 1:
         raise InvalidInput(f"unit= takes one id for each row, an array of shape (n,), not of shape {array.shape}")
-    if array.dtype.kind in "biuf":
-        return pa.array(array.astype(np.float64) if array.dtype.kind == "f" else array)  # floats are refused by type
+    if array.dtype.kind in "biuf":  # floats are refused by type
+        array = array.astype(np.float64) if array.dtype.kind == "f" else array
+        return pa.array(array, mask=np.ma.getmaskarray(unit) if np.ma.isMaskedArray(unit) else None)
     if array.dtype.kind in "OUST":
-        return _from_cells(array.tolist())
+        return _from_cells((unit if np.ma.isMaskedArray(unit) else array).tolist())
     raise InvalidInput(f"unit= is an array of type {array.dtype}: ids are numbers or text")
 
 
@@ -208,8 +221,6 @@ def _cell(cell: Any) -> bytes | None:
     try:
         if isinstance(cell, bytes):
             return cell
-        if isinstance(cell, UUID):
-            return str(cell).encode()
         if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
             return str(int(cell)).encode()
         if isinstance(cell, float) and not math.isfinite(cell):
