@@ -146,20 +146,28 @@ def frame_keys(unit: Any) -> list[bytes | None]:
     return keys(to_table(frame, ["id"])["id"])
 
 
+NEXT = b"%d" % (2**53 + 1)
+DECIMALS = (str(2**53), str(2**53 + 1), "1.0", "1E+2", "NaN", "-0.0", "1e-999999")
 SPELT = {
     "text": (pd.Series(["ann", None, "nan"]), [b"ann", None, b"nan"]),
-    "objects": (pd.Series([1, np.nan, None, 2.0, 2**53 + 1, np.inf], dtype=object), [b"1", None, None, b"2", b"%d" % (2**53 + 1), None]),
-    "bytes": (pd.Series([b"ann", b"7", b"007", b"%d" % (2**53 + 1)], dtype=object), [b"ann", b"7", b"007", b"%d" % (2**53 + 1)]),
+    "objects": (
+        pd.Series([1, np.nan, None, 2.0, 2**53 + 1, np.inf], dtype=object),
+        [b"1", None, None, b"2", NEXT, None],
+    ),
+    "bytes": (pd.Series([b"ann", b"7", b"007", NEXT], dtype=object), [b"ann", b"7", b"007", NEXT]),
     "decimals": (
-        pd.Series([decimal.Decimal(text) for text in (str(2**53), str(2**53 + 1), "1.0", "1E+2", "NaN", "-0.0", "1e-999999")], dtype=object),
-        [b"%d" % 2**53, b"%d" % (2**53 + 1), b"1", b"100", None, b"0", b"0"],
+        pd.Series([decimal.Decimal(text) for text in DECIMALS], dtype=object),
+        [b"%d" % 2**53, NEXT, b"1", b"100", None, b"0", b"0"],
     ),
     "uuids": (pd.Series([uuid.UUID(int=1), None], dtype=object), [str(uuid.UUID(int=1)).encode(), None]),
-    "nullable": (pd.Series([2**53 + 1, None], dtype="Int64"), [b"%d" % (2**53 + 1), None]),
-    "arrow's": (pd.Series([2**53 + 1, None], dtype="int64[pyarrow]"), [b"%d" % (2**53 + 1), None]),
-    "categories": (pd.Series(pd.Categorical([2**53 + 1, None, 2**53])), [b"%d" % (2**53 + 1), None, b"%d" % 2**53]),
-    "objects of Polars": (pl.Series([7, "ann", None, decimal.Decimal(2**53 + 1)], dtype=pl.Object), [b"7", b"ann", None, b"%d" % (2**53 + 1)]),
-}  # fmt: skip
+    "nullable": (pd.Series([2**53 + 1, None], dtype="Int64"), [NEXT, None]),
+    "arrow's": (pd.Series([2**53 + 1, None], dtype="int64[pyarrow]"), [NEXT, None]),
+    "categories": (pd.Series(pd.Categorical([2**53 + 1, None, 2**53])), [NEXT, None, b"%d" % 2**53]),
+    "objects of Polars": (
+        pl.Series([7, "ann", None, decimal.Decimal(2**53 + 1)], dtype=pl.Object),
+        [b"7", b"ann", None, NEXT],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SPELT)
