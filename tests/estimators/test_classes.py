@@ -23,6 +23,8 @@ from dpregress import (
     Schema,
 )
 from dpregress.errors import InvalidInput, SeededNoiseWarning
+from dpregress.estimators._response import type_of_array
+from dpregress.rows.encoding import is_text
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4_000, 2))
@@ -111,3 +113,12 @@ def test_a_text_that_raises_shows_nothing() -> None:
 
     y = np.array([Odd("1"), "0", "1"], dtype=object)
     DPPoissonRegressor(GDP(1.0), row_bound=1.0, random_state=0).fit(np.ones((3, 1)), y)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())], ids=lambda kind: str(kind)
+)
+def test_text_of_arrow_in_pandas_is_text(kind: pa.DataType) -> None:
+    found = type_of_array(pd.Series(["a", "b"]).astype(pd.ArrowDtype(kind)))
+    assert found is not None
+    assert is_text(found)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dpregress import (
@@ -183,3 +184,24 @@ def test_other_log_links_take_exposures() -> None:
         DPGLMRegressor(GDP(20.0), family="gaussian", link="log", schema=SCHEMA),
     ):
         assert np.isfinite(estimator.fit_table(whole, "y", exposure="years").coef_).all()
+
+
+@pytest.mark.parametrize("kind", ["str", "category", "string", "large_string[pyarrow]"])
+def test_text_exposures_are_refused_before_the_charge(kind: str) -> None:
+    """No row would count; a schema that declares a number is believed."""
+    declared = Schema({"a": Numeric(-1, 1)})
+    table = pd.DataFrame({"a": np.linspace(-1, 1, 400), "claims": np.ones(400)})
+    table["years"] = pd.Series(["1.5"] * 400).astype(pd.ArrowDtype(pa.large_string()) if "[" in kind else kind)
+    ledger = MemoryLedger(GDP(8.0))
+    model = DPPoissonRegressor(GDP(4.0), schema=declared, ledger=ledger, random_state=1)
+    formula = DPPoissonRegressor(GDP(4.0), schema=declared, ledger=ledger, formula="claims ~ a", random_state=1)
+    for fit in (
+        lambda: model.fit(table[["a"]], table["claims"], exposure=table["years"]),
+        lambda: model.fit_table(table, "claims", ["a"], exposure="years"),
+        lambda: formula.fit(table, exposure=table["years"]),
+        lambda: formula.fit_table(table, exposure="years"),
+    ):
+        with pytest.raises(InvalidInput, match=r"exposure 'years' is text"):
+            fit()
+    assert not ledger.charges
+    model.set_params(schema=SCHEMA).fit_table(table, "claims", ["a"], exposure="years")

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.errors import InvalidInput, SelectedRowsWarning
-from dpregress.estimators._response import check_number, check_response, type_of_array
+from dpregress.estimators._response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Matrix, Vector
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
@@ -145,6 +145,7 @@ def training_table(
     check_classes(target, classes, schema)
     rows = encoded(source, encoder, unit)
     check_response(rows.schema, target, classes, schema)
+    check_exposure_column(rows.schema, exposure, schema)
     return rows, encoder
 
 

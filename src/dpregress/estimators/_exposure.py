@@ -8,19 +8,21 @@ import numpy as np
 
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import numbers
+from dpregress.estimators._response import check_exposed, type_of_array
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.releases import Exposure, Vector
 from dpregress.rows import ExposedSource, Source
 
 
-def exposed(source: Source, exposure: Any) -> Source:
-    """The source with the exposures of its rows; InvalidInput for a name, or another number than rows."""
+def exposed(source: Source, exposure: Any, name: str | None, schema: Schema | None) -> Source:
+    """The source with the exposures of its rows; InvalidInput for a name, text, or another number than rows."""
     if exposure is None:
         return source
     if isinstance(exposure, str):
         raise InvalidInput(
             f"exposure={exposure!r} is a name: fit takes an exposure for each row, fit_table the name of a column"
         )
+    check_exposed(str(name), type_of_array(exposure), schema)
     return ExposedSource(source, numbers(exposure, "exposure"))
 
 

@@ -211,7 +211,7 @@ class PrivateLinearModel(BaseEstimator):
             known = None if self.public is None else public_columns(self.public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(source, columns, target, name, Inputs.of(self, X))
-        source, whose = bounded_units(exposed(rows.source, exposure), unit, max_rows_per_unit)
+        source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
     def fit_table(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.estimators._data import check_unit, encoded, held, numbers
-from dpregress.estimators._response import check_number, check_response, type_of_array
+from dpregress.estimators._response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.releases import Matrix
 from dpregress.rows import Encoder, FormulaEncoder, Source, TableSource
@@ -38,6 +38,7 @@ def formula_source(
         check_unit(unit, encoder.sources, encoder.response.columns)
         source = encoded(rows, encoder, unit)
         check_response(source.schema, target, encoder.table.classes, schema)
+        check_exposure_column(source.schema, encoder.table.exposed, schema)
         return source
     check_number(target, type_of_array(y), schema)
     response = numbers(y)

@@ -17,6 +17,8 @@ from dpregress.rows.sources import reader_of
 #: Classes where neither the call, the schema nor a boolean type names any.
 USUAL = (0, 1)
 _TEXT = pa.large_string()
+#: How pandas and Polars call types of text.
+_TEXTS = ("str", "categorical", "enum", "binary")
 
 
 def type_of_column(source: Any, target: str) -> pa.DataType | None:
@@ -24,8 +26,7 @@ def type_of_column(source: Any, target: str) -> pa.DataType | None:
     schema = (to_table(source, [target]) if in_memory(source) else reader_of(source)).schema
     if schema.names.count(target) != 1:
         return None  # which is refused elsewhere
-    field = schema.field(target)
-    return None if is_untyped(field) else value_type(field.type)
+    return _known_type(schema, target)
 
 
 def type_of_array(y: Any) -> pa.DataType | None:
@@ -34,7 +35,9 @@ def type_of_array(y: Any) -> pa.DataType | None:
         return value_type(y.type)
     dtype = getattr(y, "dtype", None)
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of a pandas categorical
-    if getattr(dtype, "kind", None) in ("U", "S") or str(dtype).lower().startswith(("str", "categorical", "enum")):
+    if isinstance(arrow := getattr(dtype, "pyarrow_dtype", None), pa.DataType):  # pandas' columns of Arrow
+        return value_type(arrow)
+    if getattr(dtype, "kind", None) in ("U", "S") or str(dtype).lower().startswith(_TEXTS):
         return _TEXT
     kinds = {"b": pa.bool_(), "i": pa.int64(), "u": pa.uint64(), "f": pa.float64()}
     return kinds.get(getattr(dtype, "kind", ""))
@@ -54,11 +57,35 @@ def check_number(target: str, kind: pa.DataType | None, schema: Schema | None) -
         )
 
 
+def check_exposed(name: str, kind: pa.DataType | None, schema: Schema | None) -> None:
+    """Refuse exposures of a text type, unless the schema declares them: where none is a number, no row would count.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if kind is not None and is_text(kind) and (schema is None or schema.column(name) is None):
+        raise InvalidInput(
+            f"exposure {name!r} is text ({kind}) and exposures are positive numbers: declare it a number in the schema "
+            "if its text is one, or choose another"
+        )
+
+
 def check_response(schema: pa.Schema, target: str, classes: Sequence[str], declared: Schema | None) -> None:
     """The same of a table's column, where the response is no class."""
-    field = schema.field(target)
-    if not classes and not is_untyped(field):
-        check_number(target, value_type(field.type), declared)
+    if not classes:
+        check_number(target, _known_type(schema, target), declared)
+
+
+def check_exposure_column(schema: pa.Schema, exposure: str | None, declared: Schema | None) -> None:
+    """Refuse a table's column of exposures that is text."""
+    if exposure is not None:
+        check_exposed(exposure, _known_type(schema, exposure), declared)
+
+
+def _known_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    field = schema.field(name)
+    return None if is_untyped(field) else value_type(field.type)
 
 
 def default_classes(target: str, kind: pa.DataType | None, schema: Schema | None) -> Sequence[Any]:
