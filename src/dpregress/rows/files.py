@@ -326,7 +326,7 @@ def _from_stream(data: Any) -> pa.Table:
         table = pa.table(data)
         for name, kind in getattr(data, "schema", {}).items() if _is_polars(data) else ():
             if str(kind) == "Object":  # Arrow gets the places of the objects in memory
-                cells = pa.array([text_of(cell) for cell in data[name].to_list()], pa.large_string())
+                cells = pa.array(map(text_of, data[name].to_list()), pa.large_string())
                 table = table.set_column(table.schema.get_field_index(name), untyped(name), cells)
         return table
     except Exception:
@@ -340,9 +340,7 @@ def is_table(data: Any) -> bool:
 
 def in_memory(data: Any) -> bool:
     """Whether this is a table whose rows are held in memory already."""
-    if isinstance(data, pa.Table | pa.RecordBatch) or _is_pandas(data):
-        return True
-    return _is_polars(data) and is_table(data)
+    return isinstance(data, pa.Table | pa.RecordBatch) or _is_pandas(data) or (_is_polars(data) and is_table(data))
 
 
 def _is_polars(data: Any) -> bool:
@@ -375,8 +373,8 @@ def from_series(series: Any) -> pa.Array:
     try:
         return pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        if series.dtype.kind == "f":  # sparse, say
-            return pa.array(series.astype("float64").to_numpy(), pa.float64())
+        if series.dtype.kind == "f":  # sparse, say: it stays in sight
+            return pa.array(series.astype("float64").to_numpy())
         return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
 
 
