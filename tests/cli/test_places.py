@@ -228,3 +228,10 @@ def test_a_terminal_without_letters_loses_no_result(tables: Path) -> None:
     assert (process.returncode, err) == (0, "")
     assert "\\xe2ge" in out
     assert "\u00e2ge" in json.loads((tables / "r/model.json").read_text())["features"]
+
+
+@pytest.mark.parametrize("names", [NAMES, ()])
+def test_a_link_to_itself_is_refused_before_anything_is_charged(tmp_path: Path, names: tuple[str, ...]) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InvalidInput, match="a link that leads nowhere"), taken(tmp_path / "loop", names, overwrite=True):
+        pytest.fail("taken")

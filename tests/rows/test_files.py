@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from dpregress import GDP, DPRidge, MarginalsRegression, Numeric, Schema, SQLQue
 from dpregress.cli.tables import choose_features, load_formula_public
 from dpregress.errors import InvalidInput
 from dpregress.releases import Matrix
-from dpregress.rows import Encoder
+from dpregress.rows import Encoder, csv_text
 from dpregress.rows.csv_text import MISSING
 from dpregress.rows.encoding import to_levels, to_numbers
 from dpregress.rows.files import is_table, names_of, read, read_files, to_table
@@ -358,3 +359,29 @@ def test_a_file_without_names_is_refused_and_its_first_record_not_shown(tmp_path
         read(csv_file(tmp_path, b"31337.25,2\n3,4\n"), ["y"])
     assert "31337" not in str(caught.value)
     assert read(csv_file(tmp_path, b"2019,2020,y\n1,2,3\n")).column_names == ["2019", "2020", "y"]
+
+
+def test_no_text_of_python_is_left_to_a_thread_of_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that gives it back while the process ends aborts it: a fit that was charged, or one that was refused."""
+    threads: list[bool] = []
+    read_csv = csv_text.pacsv.read_csv
+
+    def watched(text: object, **options: Any) -> pa.Table:
+        threads.append(options.get("read_options", csv_text.pacsv.ReadOptions()).use_threads)
+        return read_csv(text, **options)
+
+    monkeypatch.setattr(csv_text.pacsv, "read_csv", watched)
+    assert read(csv_file(tmp_path, "a,b\n1,2\n")).num_rows == 1
+    assert len(threads) > 1
+    assert not any(threads)
+
+
+@pytest.mark.parametrize("leads_to", ["more", "nothing"])
+def test_no_link_in_a_folder_is_left_out_in_silence(tmp_path: Path, leads_to: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "more").mkdir()
+    csv_file(tmp_path / "folder", "a,b\n1,2\n")
+    csv_file(tmp_path / "more", "a,b\n3,4\n", "others.csv")
+    (tmp_path / "folder/link").symlink_to(tmp_path / leads_to)
+    with pytest.raises(InvalidInput, match="link is no file"):
+        read(tmp_path / "folder")

@@ -169,6 +169,8 @@ def _home(target: Path, folder: bool) -> Path:
 
 def _check(place: Place, out: Path, *, overwrite: bool) -> None:
     """Refuse what would be lost, or cannot be replaced."""
+    if place.target.is_symlink():  # no link is left in a resolved path but one that leads back to itself
+        raise InvalidInput(f"--out {shown(out)} is a link that leads nowhere: choose another --out")
     if not place.single and place.target.exists() and not place.target.is_dir():
         raise InvalidInput(f"--out {shown(out)} is a file: name a folder")
     for name in place.names:

@@ -55,7 +55,10 @@ class Header:
                 raise InvalidInput(f"{name} does not begin with a line of column names")
             delimiter = max((",", ";", "\t"), key=line.count)
             table = pacsv.read_csv(
-                pa.BufferReader((line + "\n").encode()), parse_options=pacsv.ParseOptions(delimiter=delimiter)
+                pa.BufferReader((line + "\n").encode()),
+                # a thread of Arrow that gives the text back while Python ends would abort the process
+                read_options=pacsv.ReadOptions(use_threads=False),
+                parse_options=pacsv.ParseOptions(delimiter=delimiter),
             )
         except (pa.ArrowException, UnicodeDecodeError):  # which quote the line: it may be a record
             raise_alone(InvalidInput(f"{name} does not begin with a line of column names"))

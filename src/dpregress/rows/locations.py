@@ -74,8 +74,11 @@ def _inside(folder: Path) -> tuple[Location, ...]:
     """All files of a folder and of the folders in it, in order; names that begin with a dot or _ are skipped."""
     if (folder / "_delta_log").is_dir():
         raise InvalidInput(f"{folder} is a Delta table, some of whose files may be deleted rows: read it with a query")
-    found = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    found = [path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()]
     kept = sorted(path for path in found if not any(part.startswith(_SKIPPED) for part in path.parts))
+    odd = next((path for path in kept if not (folder / path).is_file()), None)
+    if odd is not None:  # its rows would be left out without a word
+        raise InvalidInput(f"{folder / odd} is no file: folders with links to folders, or to nothing, are not read")
     if not kept:
         raise InvalidInput(f"folder {folder} holds no files: name another, or the files themselves")
     return tuple(folder / path for path in kept)
