@@ -233,5 +233,5 @@ def test_a_terminal_without_letters_loses_no_result(tables: Path) -> None:
 @pytest.mark.parametrize("names", [NAMES, ()])
 def test_a_link_to_itself_is_refused_before_anything_is_charged(tmp_path: Path, names: tuple[str, ...]) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(InvalidInput, match="a link that leads nowhere"), taken(tmp_path / "loop", names, overwrite=True):
+    with pytest.raises(InvalidInput, match="leads nowhere"), taken(tmp_path / "loop", names, overwrite=True):
         pytest.fail("taken")
