@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from dpregress import ApproxDP, DPPoissonRegressor, PublicMoments
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import SeededNoiseWarning
-from dpregress.queries import Poisson
-from dpregress.releases import Matrix, Vector
-from dpregress.solvers.scoring import fisher_scoring
+from dpregress.models import PoissonFamily
+from dpregress.solvers.glm.scoring import fisher_scoring
 
 COEF = np.array([0.5, -0.4, 0.3])
 N, M = 20_000, 100
@@ -30,7 +30,7 @@ def likelihood(x: Matrix, y: Vector, exposure: Vector) -> Vector:
     """Slopes of maximum likelihood."""
     start = np.array([np.log(y.mean() / exposure.mean()), 0.0, 0.0, 0.0])
     with_constant = np.column_stack([np.ones(len(x)), x])
-    return fisher_scoring(with_constant, y, Poisson, start, offset=np.log(exposure))[1:]
+    return fisher_scoring(with_constant, y, PoissonFamily, start, offset=np.log(exposure))[1:]
 
 
 def slopes(rng: np.random.Generator) -> dict[str, Vector]:

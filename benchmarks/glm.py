@@ -28,14 +28,14 @@ from sklearn.preprocessing import StandardScaler
 
 from dpregress import GDP, ApproxDP, Categorical, DPLogisticRegression, Numeric, PublicMoments, Schema
 from dpregress.baselines import mean_only, scored_fit
+from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import folder_table, randhie
 from dpregress.datasets.loaders import FOLDER
 from dpregress.errors import SeededNoiseWarning
 from dpregress.experiments import rand_health
-from dpregress.queries import Binomial, Family
-from dpregress.releases import Matrix, Vector
+from dpregress.models import BinomialFamily, Family
 from dpregress.rows import Encoder
-from dpregress.solvers.scoring import fisher_scoring
+from dpregress.solvers.glm.scoring import fisher_scoring
 
 CONSOLE = Console(width=120)
 
@@ -46,7 +46,7 @@ def logistic_sample(rng: np.random.Generator, n: int, m: int, d: int = 8) -> tup
     mean = rng.normal(size=d)
     x = rng.normal(size=(n + m, d)) @ (rotation * np.sqrt(np.logspace(0, -2, d))).T + mean / np.linalg.norm(mean)
     beta = rng.normal(size=d)
-    y = (rng.random(n + m) < Binomial.mean(x @ beta)).astype(float)
+    y = (rng.random(n + m) < BinomialFamily.mean(x @ beta)).astype(float)
     return x[:n], y[:n], x[n:], beta
 
 
@@ -63,7 +63,7 @@ def logistic(repeats: int) -> None:
             moments = PublicMoments.from_rows(public)
             budget = GDP(math.sqrt(2) * mu)
             model = DPLogisticRegression(budget, public=moments, fit_intercept=False, random_state=rng)
-            fits = (model.fit(x, y).coef_, fisher_scoring(x, y, Binomial, np.zeros(8)), np.zeros_like(beta))
+            fits = (model.fit(x, y).coef_, fisher_scoring(x, y, BinomialFamily, np.zeros(8)), np.zeros_like(beta))
             found.append([np.linalg.norm(coef - beta) for coef in fits])
         private, plain, zero = np.median(found, axis=0)
         table.add_row(f"{mu:g}", *(f"{value:.3f}" for value in (private, plain, zero, private / plain)))

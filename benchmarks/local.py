@@ -24,11 +24,11 @@ from scipy.special import expit
 from dpregress import LocalGLM, PublicMoments
 from dpregress.baselines import mean_only, scored_fit
 from dpregress.collector import Study, device_report
+from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import folder_table
 from dpregress.errors import DPRegressError, NoScaleWarning, SeededNoiseWarning
+from dpregress.models import BinomialFamily
 from dpregress.papers import wang2023
-from dpregress.queries import Binomial
-from dpregress.releases import Matrix, Vector
 
 CONSOLE = Console(width=130)
 LOGISTIC = ((5, 100_000, 1_000, 5.0), (10, 500_000, 5_000, 5.0), (20, 500_000, 5_000, 5.0))
@@ -135,7 +135,7 @@ def real(name: str, load: Callable[[], tuple[Matrix, Vector]], m: int, held: int
                 wang2023.gaussian_glm(z[rows], y[rows], z[public], **options),
                 wang2023.bounded_glm(z[rows], y[rows], z[public], radius=radius, **options),
             )
-            plain_fits = [scored_fit(x[part], y[part], Binomial) for part in (public, rows)]
+            plain_fits = [scored_fit(x[part], y[part], BinomialFamily) for part in (public, rows)]
             scores += [accuracy(z[test] @ coef > 0, y[test]) for coef in published]
             scores += [accuracy(fit.predict(x[test]) > 0, y[test]) for fit in plain_fits]
             scores.append(accuracy(mean_only(x[rows], y[rows]).predict(x[test]) > 0.5, y[test]))

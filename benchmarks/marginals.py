@@ -29,15 +29,16 @@ from scipy.stats import rankdata
 
 from dpregress import MarginalsRegression, Schema
 from dpregress.baselines import least_squares, scored_fit
+from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.datasets import folder_table
 from dpregress.errors import SeededNoiseWarning
+from dpregress.models import BinomialFamily
 from dpregress.papers.ferrando2024 import adassp, ddssp_linear, ddssp_logistic, objective_perturbation
 from dpregress.public.coding import domain_of
-from dpregress.queries import Binomial, Blocks
-from dpregress.releases import Domain, Matrix, Vector
-from dpregress.releases.marginals import design
+from dpregress.queries import Blocks
+from dpregress.releases.marginals import encoded_design
 from dpregress.rows import CodedParquet, PrivateRows, ThreadedEngine
-from dpregress.rows.files import read_files
+from dpregress.rows.readers.files import read_files
 
 CONSOLE = Console(width=150)
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0)
@@ -106,7 +107,9 @@ class Split:
 
     def design(self, codes: Matrix) -> Matrix:
         """The paper's: no intercept."""
-        return design(self.domain, codes, [name for name in self.domain.names if name != self.task.target])[:, 1:]
+        return encoded_design(self.domain, codes, [name for name in self.domain.names if name != self.task.target])[
+            :, 1:
+        ]
 
     def response(self, codes: Matrix) -> Vector:
         """In [-1, 1]."""
@@ -185,7 +188,7 @@ def without_privacy(split: Split) -> tuple[float, float, float]:
         coef = np.linalg.lstsq(x, y, rcond=None)[0]
         fitted = split.score(least_squares(x, y).predict(test))
         return split.score(test @ coef), fitted, split.score(np.full(len(split.test), y.mean()))
-    fitted = split.score(scored_fit(x, (y > 0).astype(float), Binomial).predict(test))
+    fitted = split.score(scored_fit(x, (y > 0).astype(float), BinomialFamily).predict(test))
     return fitted, fitted, 0.5
 
 

@@ -20,11 +20,11 @@ from rich.table import Table
 from scipy.special import softmax
 
 from dpregress import ApproxDP, DPLogisticRegression, PublicMoments
+from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import folder_table
 from dpregress.errors import SeededNoiseWarning
-from dpregress.queries import contrasts
-from dpregress.releases import Matrix, Vector
-from dpregress.solvers.softmax_fit import softmax_scoring
+from dpregress.models import contrasts
+from dpregress.solvers.glm.softmax_fit import softmax_scoring
 
 CONSOLE = Console(width=120)
 BUDGET = ApproxDP(1.0, 1e-6)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpregress import GDP, DPLinearRegression, PublicMoments
 from dpregress.estimators.linear import Recipe
-from dpregress.mechanisms import SecureSource
+from dpregress.mechanisms import SecureSampler
 
 
 def best_of(action: Callable[[], object], repeats: int = 5) -> float:
@@ -50,7 +50,7 @@ def main() -> None:
     def fit(moments: PublicMoments, recipe: Recipe = "one-shot") -> DPLinearRegression:
         return DPLinearRegression(GDP(1.0), public=moments, recipe=recipe).fit(x, y)
 
-    SecureSource().add_gaussian(np.zeros(d), 1.0)  # loads the sampler's library, which is not what is measured
+    SecureSampler().add_gaussian(np.zeros(d), 1.0)  # loads the sampler's library, which is not what is measured
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is in use now
     before = memory("VmRSS")
     fit(public)

@@ -70,9 +70,9 @@ class Generated:
 def model(d: int = D, *, labelled: bool = True):  # type: ignore[no-untyped-def]
     """A linear model with public rows, its sampler loaded."""
     from dpregress import GDP, DPLinearRegression, PublicMoments
-    from dpregress.mechanisms import SecureSource
+    from dpregress.mechanisms import SecureSampler
 
-    SecureSource().add_gaussian(np.zeros(2), 1.0)
+    SecureSampler().add_gaussian(np.zeros(2), 1.0)
     batch = rows_of(np.random.default_rng(3), 20 * d + 200, d)
     columns = np.column_stack([column.to_numpy() for column in batch.columns]).astype(float)
     public = PublicMoments.from_rows(columns[:, :-1], columns[:, -1], names=batch.schema.names[:-1])
@@ -92,7 +92,7 @@ def fits(path: str) -> dict[str, float]:
     """Best of five of reading, one pass, a fit with a pass over y before it, and of a pass over scores."""
     from dpregress import GDP, DPGLMRegressor
     from dpregress.rows import Engine
-    from dpregress.rows.files import read_files
+    from dpregress.rows.readers.files import read_files
 
     one, two = model(), model(labelled=False)
     columns, rows = [*NAMES, "y"], Engine.chunk_rows(D + 2)
@@ -133,11 +133,11 @@ def in_memory(path: str) -> dict[str, float]:
     from dpregress.mechanisms.base import exact_total
     from dpregress.queries import SecondMoment
     from dpregress.rows import ArraySource, Encoder, PrivateRows, StreamSource
-    from dpregress.rows.files import read_files
+    from dpregress.rows.readers.files import read_files
 
     x, y = arrays(path)
     fitted = model().fit(x, y)
-    query = SecondMoment(fitted.moments_.frame)
+    query = SecondMoment(fitted.moments_.space)
     streamed = exact_total(query, PrivateRows(StreamSource(read_files(path), Encoder.of(NAMES, "y", None))))
     held = exact_total(query, PrivateRows(ArraySource(x, y)))
     return {"difference": float(np.abs(streamed - held).max() / np.abs(held).max())}

@@ -26,11 +26,11 @@ from rich.table import Table
 
 from dpregress import ApproxDP, DPLinearRegression, Numeric, PublicMoments, Schema
 from dpregress.baselines import LinearFit, adassp, dp_gd, least_squares, mean_only, tukey_em
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, SeededNoiseWarning
 from dpregress.experiments import simulation
 from dpregress.experiments.regression_tables import TABLES, RegressionTable
 from dpregress.public.whitening import from_public
-from dpregress.releases import Matrix, Vector
 
 CONSOLE = Console(width=150)
 SETTINGS = ((2_000, 100), (2_000, 200), (10_000, 20), (10_000, 100), (10_000, 200), (100_000, 100))
@@ -103,13 +103,13 @@ def private_fits(
     raw, radius = np.column_stack([np.ones(len(x)), x]), float(np.linalg.norm(u, axis=1).max() + 1)
     coef = adassp(raw, y - centre, mu=mu, radius=radius, bound=reach, rng=rng)
     yield "AdaSSP raw", LinearFit(coef[1:], centre + coef[0]).predict
-    frame = from_public(labelled, intercept=True)
-    white = frame.whiten(x)
+    space = from_public(labelled, intercept=True)
+    white = space.whiten(x)
     for name, found in (
-        ("AdaSSP whitened", adassp(white, y - centre, mu=mu, radius=frame.radius, bound=reach, rng=rng)),
-        ("DP-GD", dp_gd(white, y - centre, mu=mu, start_clip=frame.radius * reach / 2, rng=rng)),
+        ("AdaSSP whitened", adassp(white, y - centre, mu=mu, radius=space.radius, bound=reach, rng=rng)),
+        ("DP-GD", dp_gd(white, y - centre, mu=mu, start_clip=space.radius * reach / 2, rng=rng)),
     ):
-        slopes, intercept = frame.pull_back(found)
+        slopes, intercept = space.pull_back(found)
         yield name, LinearFit(slopes, centre + intercept).predict
     models = min(len(x) // raw.shape[1], max(1000, math.ceil(4000 / epsilon)), 8000)
     point = tukey_em(raw, y, epsilon=epsilon, delta=DELTA, models=models, rng=rng)

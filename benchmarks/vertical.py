@@ -20,12 +20,12 @@ import numpy as np
 
 from benchmarks.one_shot import memory
 from dpregress import VerticalRegression
+from dpregress.coordinates import WhitenedSpace
 from dpregress.datasets.loaders import folder_table
 from dpregress.errors import SeededNoiseWarning
-from dpregress.mechanisms.mixing import mixing_of
+from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.papers.wu2022 import dgm_ols, published_sigma, rmgm_ols
-from dpregress.queries import MixedRows
-from dpregress.releases import Frame
+from dpregress.queries import RowSketch
 from dpregress.rows import ArraySource, ThreadedEngine, WhitenedRows
 
 DELTA = 1e-5
@@ -167,11 +167,13 @@ def speed(repeats: int) -> None:
     rng = np.random.default_rng(0)
     for n, k in ((10**6, 1024), (3 * 10**6, 10_240)):
         x = rng.uniform(-1, 1, size=(n, 20))
-        frame = Frame(tuple(f"x{i}" for i in range(20)), np.eye(20), np.sqrt(20.0), np.zeros(20))
-        sparse, hadamard = (MixedRows(frame, mixing_of(name, n, k, rng.bytes(32))) for name in ("sparse", "hadamard"))
+        space = WhitenedSpace(tuple(f"x{i}" for i in range(20)), np.eye(20), np.sqrt(20.0), np.zeros(20))
+        sparse, hadamard = (
+            RowSketch(space, sketch_matrix(name, n, k, rng.bytes(32))) for name in ("sparse", "hadamard")
+        )
         Path("/proc/self/clear_refs").write_text("5")
         before = memory("VmRSS")
-        whole = _cpu(lambda: _pass(sparse, frame, x))  # noqa: B023 - called here
+        whole = _cpu(lambda: _pass(sparse, space, x))  # noqa: B023 - called here
         grown = (memory("VmHWM") - before) / 2**20
         times = np.full(3, np.inf)
         for turn in range(repeats):
@@ -189,14 +191,14 @@ def _cpu(action: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def _pass(query: MixedRows, frame: Frame, x: np.ndarray) -> np.ndarray:
+def _pass(query: RowSketch, space: WhitenedSpace, x: np.ndarray) -> np.ndarray:
     """Whitening, bounding, cutting to the grid and mixing, as a release does it."""
-    row_map = WhitenedRows(frame)
+    row_map = WhitenedRows(space)
     engine = ThreadedEngine(workers=1)
     return engine.total(ArraySource(x), lambda rows: query.value(row_map(rows)), columns=query.columns)
 
 
-def _mixed(query: MixedRows, x: np.ndarray) -> np.ndarray:
+def _mixed(query: RowSketch, x: np.ndarray) -> np.ndarray:
     """Mixing alone, in the chunks of a pass."""
     step = ThreadedEngine.chunk_rows(query.columns)
     parts = (query.mixing.apply(x[start : start + step], start) for start in range(0, len(x), step))

@@ -32,15 +32,25 @@ from dpregress import (
     SQLiteLedger,
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
+from dpregress.coordinates import Domain, Exposure, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.mechanisms import Exponential, Gaussian, Mechanism, UnitVector
-from dpregress.mechanisms.mixing import MIXINGS, mixing_of
+from dpregress.mechanisms.sketching import MIXINGS, sketch_matrix
+from dpregress.models import (
+    BinomialFamily,
+    Family,
+    GammaFamily,
+    GaussianFamily,
+    PoissonFamily,
+    contrasts,
+    family_of,
+    probabilities,
+)
 from dpregress.papers.cao2026 import PublishedRidge
 from dpregress.public.coding import domain_of
-from dpregress.public.facts import Facts
+from dpregress.public.facts import PublicFacts
 from dpregress.public.response import cross_weight
 from dpregress.public.whitening import Start
 from dpregress.queries import (
-    Binomial,
     Blocks,
     CentredTables,
     ClippedGradient,
@@ -48,29 +58,21 @@ from dpregress.queries import (
     Counted,
     ExposureHistogram,
     ExposureScore,
-    Family,
-    Gamma,
     MeanClassResidual,
     MeanResidual,
-    MixedRows,
     ModelErrors,
     MultinomialScore,
     PairDistances,
-    Poisson,
     Predictions,
     PublishedHessian,
     PublishedMoments,
     Query,
     ResidualHistogram,
     ResponseHistogram,
+    RowSketch,
     SecondMoment,
-    contrasts,
-    family_of,
-    probabilities,
 )
-from dpregress.queries import Gaussian as GaussianFamily
 from dpregress.queries.pair_tables import CodedQuery
-from dpregress.releases import Domain, Exposure, Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.rows import (
     ArraySource,
     ExposedSource,
@@ -83,11 +85,11 @@ from dpregress.rows import (
     WhitenedRows,
 )
 from dpregress.solvers import MultinomialSteps, OneShot, Residual, ScoreSteps, Solver
-from dpregress.solvers.aim import AIM
-from dpregress.solvers.noisy_blocks import NoisyBlocks
-from dpregress.solvers.one_shot_tables import OneShotTables
-from dpregress.solvers.residual_planner import ResidualPlanner, planned
-from dpregress.solvers.tables import TableSolver
+from dpregress.solvers.marginals.aim import AIM
+from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
+from dpregress.solvers.marginals.one_shot_tables import OneShotTables
+from dpregress.solvers.marginals.residual_planner import ResidualPlanner, planned
+from dpregress.solvers.marginals.tables import TableSolver
 from dpregress.trust import Central, Local, TrustModel, TwoRounds, Vertical
 
 Rng = np.random.Generator
@@ -103,21 +105,21 @@ def _whitening(rng: Rng, scale: float = 1.0) -> Matrix:
     return scale * (left * np.array([0.2, 1.0, 5.0])) @ right
 
 
-def _plain(rng: Rng, radius: float, response: ResponseScale, scale: float = 1.0, **more: Any) -> Frame:
+def _plain(rng: Rng, radius: float, response: ResponseScale, scale: float = 1.0, **more: Any) -> WhitenedSpace:
     names = tuple(f"x{i}" for i in range(WIDTH))
     response = replace(response, cross=cross_weight(min(radius, 1e6), response.bound))
-    return Frame(names, _whitening(rng, scale), radius, rng.normal(size=WIDTH), response=response, **more)
+    return WhitenedSpace(names, _whitening(rng, scale), radius, rng.normal(size=WIDTH), response=response, **more)
 
 
-def _with_intercept(rng: Rng, radius: float, response: ResponseScale) -> Frame:
-    frame = _plain(rng, radius, response)
-    root, mean = frame.whitening, rng.normal(size=WIDTH)
+def _with_intercept(rng: Rng, radius: float, response: ResponseScale) -> WhitenedSpace:
+    space = _plain(rng, radius, response)
+    root, mean = space.whitening, rng.normal(size=WIDTH)
     whitening = np.block([[np.ones((1, 1)), np.zeros((1, WIDTH))], [-(root @ mean)[:, None], root]])
-    return replace(frame, whitening=whitening, intercept=True)
+    return replace(space, whitening=whitening, intercept=True)
 
 
 #: Kinds of frames; each takes a generator.
-FRAMES: dict[str, Callable[[Rng], Frame]] = {
+SPACES: dict[str, Callable[[Rng], WhitenedSpace]] = {
     "plain": lambda rng: _plain(rng, 2.5, ResponseScale("y", scale=0.7, bound=3.0)),
     "intercept": lambda rng: _with_intercept(rng, 2.5, ResponseScale("y", -4.0, 11.0, 2.0)),
     "published": lambda rng: _plain(rng, 6.0, ResponseScale("y", scale=2.0, bound=4.0), weighting=Weighting.FEATURES),
@@ -133,9 +135,9 @@ FRAMES: dict[str, Callable[[Rng], Frame]] = {
 }
 
 
-def basis(frame: Frame) -> Matrix:
+def basis(space: WhitenedSpace) -> Matrix:
     """Orthonormal directions of shape (p, d) that whitened rows can take."""
-    return np.linalg.qr(frame.slopes)[0]
+    return np.linalg.qr(space.slopes)[0]
 
 
 # ---------------------------------------------------------------- rows that stretch a query
@@ -158,12 +160,12 @@ def wild_rows(rng: Rng, rows: int) -> RawRows:
     return RawRows(x, y, exposure=exposure)
 
 
-def tame_rows(rng: Rng, frame: Frame, rows: int) -> RawRows:
+def tame_rows(rng: Rng, space: WhitenedSpace, rows: int) -> RawRows:
     """Rows as the frame expects them: about half of them inside its ball, responses within a few bounds."""
-    response = frame.response or ResponseScale("y", bound=1.0)
-    shift = np.zeros(frame.order) if frame.shift is None else frame.shift
-    whitened = rng.normal(size=(rows, WIDTH)) * _reach(frame) / math.sqrt(WIDTH)
-    x = np.linalg.solve(basis(frame).T @ frame.slopes, (whitened - shift @ basis(frame)).T).T
+    response = space.response or ResponseScale("y", bound=1.0)
+    shift = np.zeros(space.order) if space.shift is None else space.shift
+    whitened = rng.normal(size=(rows, WIDTH)) * _reach(space) / math.sqrt(WIDTH)
+    x = np.linalg.solve(basis(space).T @ space.slopes, (whitened - shift @ basis(space)).T).T
     y = response.centre + response.scale * response.bound * rng.normal(size=rows)
     return RawRows(x, y, exposure=rng.exponential(size=rows))
 
@@ -180,14 +182,14 @@ def extremal_rows(query: Query[Any]) -> RawRows:
 
     Among the directions are opposite ones, orthogonal ones, and ones that make two joint rows orthogonal.
     """
-    frame = query.frame
-    bound = 1.0 if frame.response is None else min(frame.response.bound, 1e3)
-    cross = 0.0 if frame.response is None else frame.response.cross
-    cosine = min(1.0, (cross * bound / _reach(frame)) ** 2)
+    space = query.space
+    bound = 1.0 if space.response is None else min(space.response.bound, 1e3)
+    cross = 0.0 if space.response is None else space.response.cross
+    cosine = min(1.0, (cross * bound / _reach(space)) ** 2)
     sine = math.sqrt(1 - cosine**2)
     planar = [(1, 0), (-1, 0), (0, 1), (0, -1), (cosine, sine), (-cosine, sine)]
     rows = [
-        _raw_row(frame, np.array([*direction, 0.0]), y) for direction in planar for y in (-bound, -0.01 * bound, bound)
+        _raw_row(space, np.array([*direction, 0.0]), y) for direction in planar for y in (-bound, -0.01 * bound, bound)
     ]
     exposure = np.ones(len(rows))  # an offset of 0: they see no prediction
     rows, exposure = [*rows, rows[0], rows[0]], np.append(exposure, [1e-3, 1e3])
@@ -209,27 +211,27 @@ def joined(*parts: RawRows) -> RawRows:
     return RawRows(x, y, exposure=exposure)
 
 
-def _reach(frame: Frame) -> float:
-    return frame.radius if math.isfinite(frame.radius) else 1e3
+def _reach(space: WhitenedSpace) -> float:
+    return space.radius if math.isfinite(space.radius) else 1e3
 
 
-def _raw_row(frame: Frame, direction: Vector, response: float) -> tuple[Vector, float]:
+def _raw_row(space: WhitenedSpace, direction: Vector, response: float) -> tuple[Vector, float]:
     """A raw row far outside the ball that is mapped onto ``radius * direction``, with this response."""
     # a constant column cannot be turned away from; next to a huge row it vanishes
-    shift = np.zeros(frame.order) if frame.shift is None else frame.shift
-    size = 10 * _reach(frame) + 1e8 * float(np.linalg.norm(shift))
-    x = np.linalg.lstsq(frame.slopes, size * (basis(frame) @ direction), rcond=None)[0]
-    weight = min(1.0, frame.radius / float(np.linalg.norm(frame.slopes @ x + shift)))
-    if frame.weighting is Weighting.FEATURES:
+    shift = np.zeros(space.order) if space.shift is None else space.shift
+    size = 10 * _reach(space) + 1e8 * float(np.linalg.norm(shift))
+    x = np.linalg.lstsq(space.slopes, size * (basis(space) @ direction), rcond=None)[0]
+    weight = min(1.0, space.radius / float(np.linalg.norm(space.slopes @ x + shift)))
+    if space.weighting is Weighting.FEATURES:
         weight = 1.0
-    scale = frame.response or ResponseScale("y")
+    scale = space.response or ResponseScale("y")
     return x, scale.centre + scale.scale * response / weight
 
 
 #: Row maps of coded rows, each made from a domain; tests/laws/test_coded.py.
 CODED_ROW_MAPS: tuple[type[RowMap], ...] = (LevelRows,)
 #: Row maps, each made from a frame.
-ROW_MAPS: tuple[Callable[[Frame], RowMap], ...] = (WhitenedRows, ResponseRows)
+ROW_MAPS: tuple[Callable[[WhitenedSpace], RowMap], ...] = (WhitenedRows, ResponseRows)
 
 # ---------------------------------------------------------------- queries
 
@@ -252,17 +254,17 @@ def plain(total: Vector) -> Vector:
     return total
 
 
-def _coef(frame: Frame, rng: Rng) -> Vector:
+def _coef(space: WhitenedSpace, rng: Rng) -> Vector:
     """Coefficients orthogonal to the directions of :func:`extremal_rows`, so that these see no prediction."""
-    shift = np.zeros((frame.order, 0)) if frame.shift is None else frame.shift[:, None]
-    stretched = np.linalg.qr(np.hstack([basis(frame)[:, :2], shift]))[0]
-    coef = 10 * rng.normal(size=frame.order)
+    shift = np.zeros((space.order, 0)) if space.shift is None else space.shift[:, None]
+    stretched = np.linalg.qr(np.hstack([basis(space)[:, :2], shift]))[0]
+    coef = 10 * rng.normal(size=space.order)
     return coef - stretched @ (stretched.T @ coef)
 
 
-def _bound(frame: Frame) -> float:
-    assert frame.response is not None
-    return frame.response.bound
+def _bound(space: WhitenedSpace) -> float:
+    assert space.response is not None
+    return space.response.bound
 
 
 _EDGES = 2.0 ** np.arange(-30.0, 13.0)
@@ -281,28 +283,28 @@ FAMILIES = tuple(
 )
 
 
-def _score(family: Family, frame: Frame, rng: Rng) -> ClippedScore:
-    return ClippedScore(frame, family, _coef(frame, rng), 0.8 * _bound(frame))
+def _score(family: Family, space: WhitenedSpace, rng: Rng) -> ClippedScore:
+    return ClippedScore(space, family, _coef(space, rng), 0.8 * _bound(space))
 
 
-def _mixture(mixing: str, frame: Frame, rng: Rng) -> MixedRows:
-    return MixedRows(frame, mixing_of(mixing, 1000, 9, rng.bytes(32)))
+def _mixture(mixing: str, space: WhitenedSpace, rng: Rng) -> RowSketch:
+    return RowSketch(space, sketch_matrix(mixing, 1000, 9, rng.bytes(32)))
 
 
-def _classes(frame: Frame) -> Frame:
+def _classes(space: WhitenedSpace) -> WhitenedSpace:
     """The frame of a response in {0, 1, 2}, with a bound for the rows that are made in it."""
-    return frame.with_response(ResponseScale("y", bound=2.0))
+    return space.with_response(ResponseScale("y", bound=2.0))
 
 
-def _multinomial_score(frame: Frame, rng: Rng) -> MultinomialScore:
+def _multinomial_score(space: WhitenedSpace, rng: Rng) -> MultinomialScore:
     """The rows that stretch it are shrunk into the ball by up to 1e-9, and their residuals with them."""
-    return MultinomialScore(_classes(frame), np.column_stack([_coef(frame, rng), _coef(frame, rng)]), clip=1e-13)
+    return MultinomialScore(_classes(space), np.column_stack([_coef(space, rng), _coef(space, rng)]), clip=1e-13)
 
 
-def _mean_class_residual(frame: Frame, _: Rng) -> MeanClassResidual:
+def _mean_class_residual(space: WhitenedSpace, _: Rng) -> MeanClassResidual:
     """Rows far along the first direction are predicted to be of class 0, far against it of class 1."""
     towards = contrasts(3).T @ [1.0, -1.0, 0.0]
-    return MeanClassResidual(_classes(frame), np.outer(basis(frame)[:, 0], 1e6 * towards))
+    return MeanClassResidual(_classes(space), np.outer(basis(space)[:, 0], 1e6 * towards))
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,7 @@ class QueryEntry:
     """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
 
     name: str
-    make: Callable[[Frame, Rng], Query[Any]]
+    make: Callable[[WhitenedSpace, Rng], Query[Any]]
     layout: Callable[[Any], Vector] = plain
 
     def __str__(self) -> str:
@@ -326,10 +328,10 @@ QUERIES = (
         lambda f, r: Counted(MeanResidual(f, GaussianFamily, _coef(f, r), -0.8 * _bound(f), 0.8 * _bound(f))),
     ),
     QueryEntry("Gaussian Hessian", lambda f, r: PublishedHessian(f, GaussianFamily, _coef(f, r), 1.0), triangle),
-    QueryEntry("Binomial Hessian", lambda f, r: PublishedHessian(f, Binomial, _coef(f, r), 0.25), triangle),
-    QueryEntry("Poisson Hessian", lambda f, r: PublishedHessian(f, Poisson, _coef(f, r), 3.0), triangle),
+    QueryEntry("Binomial Hessian", lambda f, r: PublishedHessian(f, BinomialFamily, _coef(f, r), 0.25), triangle),
+    QueryEntry("Poisson Hessian", lambda f, r: PublishedHessian(f, PoissonFamily, _coef(f, r), 3.0), triangle),
     QueryEntry("Gaussian score", lambda f, r: ClippedScore(f, GaussianFamily, _coef(f, r), 0.8 * _bound(f))),
-    QueryEntry("Binomial score", lambda f, r: ClippedScore(f, Binomial, _coef(f, r), 0.8 * _bound(f))),
+    QueryEntry("Binomial score", lambda f, r: ClippedScore(f, BinomialFamily, _coef(f, r), 0.8 * _bound(f))),
     QueryEntry("Gaussian gradient", lambda f, r: ClippedGradient(f, GaussianFamily, _coef(f, r), 1e-4)),
     QueryEntry(
         "unbounded gradient",
@@ -338,16 +340,16 @@ QUERIES = (
     *(
         QueryEntry(f"{family.distribution.name} {family.link.name} score", partial(_score, family))
         for family in FAMILIES
-        if family not in (GaussianFamily, Binomial)
+        if family not in (GaussianFamily, BinomialFamily)
     ),
     QueryEntry(
         "mean residual",
         lambda f, r: MeanResidual(f, GaussianFamily, _coef(f, r), -0.3 * _bound(f), 0.8 * _bound(f)),
     ),
-    QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, Poisson, _coef(f, r), -1e-4, 1e-5)),
+    QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, PoissonFamily, _coef(f, r), -1e-4, 1e-5)),
     *(QueryEntry(f"{name} mixture", partial(_mixture, name)) for name in MIXINGS),
     QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
-    QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, Gamma, _coef(f, r), _EDGES)),
+    QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, GammaFamily, _coef(f, r), _EDGES)),
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("multinomial score", _multinomial_score),
@@ -520,40 +522,42 @@ class SolverEntry:
     """
 
     kind: type[Solver]
-    make: Callable[[PublicMoments, Frame, int, GDP, float], Solver]
+    make: Callable[[PublicMoments, WhitenedSpace, int, GDP, float], Solver]
     linear: bool = True
 
     def __str__(self) -> str:
         return self.kind.__name__
 
 
-def _one_shot(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
-    return OneShot(Facts(n, "y", Start(frame, refine=False), public, None), budget, alpha)
+def _one_shot(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
+    return OneShot(PublicFacts(n, "y", Start(space, refine=False), public, None), budget, alpha)
 
 
-def _residual(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+def _residual(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
     """With public labels so large that the prior is worth nothing."""
-    return Residual(Facts(n, "y", Start(frame, refine=False), public, None), budget, alpha)
+    return Residual(PublicFacts(n, "y", Start(space, refine=False), public, None), budget, alpha)
 
 
-def _residual_unlabelled(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
-    return _residual(public.unlabelled(), frame, n, budget, alpha)
+def _residual_unlabelled(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
+    return _residual(public.unlabelled(), space, n, budget, alpha)
 
 
-def _published_ridge(_: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
-    return PublishedRidge(frame.with_response(ResponseScale("y", bound=1e6)), budget, alpha / n)
+def _published_ridge(_: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
+    return PublishedRidge(space.with_response(ResponseScale("y", bound=1e6)), budget, alpha / n)
 
 
-def _score_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
+def _score_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
     """With a public prior of no slopes, which counts for nothing beside steps without noise."""
     assert public.rows is not None
     public = PublicMoments.from_rows(np.repeat(public.rows, 2, axis=0), np.tile([-1e6, 1e6], public.n))
-    facts = Facts(n, "y", Start(frame, refine=False), public, None)
+    facts = PublicFacts(n, "y", Start(space, refine=False), public, None)
     return ScoreSteps(facts, GaussianFamily, budget, alpha, steps=(1.0,) * 8)
 
 
-def _multinomial_steps(public: PublicMoments, frame: Frame, n: int, budget: GDP, alpha: float) -> Solver:
-    return MultinomialSteps(Facts(n, "y", Start(frame, refine=False), public.unlabelled(), None), 3, budget, alpha)
+def _multinomial_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
+    return MultinomialSteps(
+        PublicFacts(n, "y", Start(space, refine=False), public.unlabelled(), None), 3, budget, alpha
+    )
 
 
 SOLVERS = (

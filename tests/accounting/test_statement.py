@@ -12,12 +12,12 @@ from dpregress.accounting import (
     Composed,
     PrivacyStatement,
     Relation,
+    compose_statements,
     decode,
     gaussian_promise,
-    together,
 )
 from dpregress.errors import SeededNoise
-from dpregress.releases.files import privacy_text
+from dpregress.releases.model_files import privacy_text
 from dpregress.reports import words
 
 BUDGET = ApproxDP(1.0, 1e-6)
@@ -60,7 +60,7 @@ def test_a_seed_is_called_no_protection() -> None:
             ask()
         assert "\n" not in str(caught.value)
     assert seeded.promise.epsilon(1e-6) == pytest.approx(1.0)
-    assert together([seeded, seeded]).seeded
+    assert compose_statements([seeded, seeded]).seeded
     record = seeded.encode()
     assert (record["unit_mu"], record["record_mu"]) == (None, None)
     assert PrivacyStatement.decode(record).seeded

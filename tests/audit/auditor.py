@@ -14,13 +14,13 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import beta, norm
 
 from dpregress.accounting import GDP, MemoryLedger
-from dpregress.mechanisms import SeededSource
+from dpregress.coordinates import Matrix, Vector
+from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import Query
-from dpregress.releases import Matrix, Vector
 from dpregress.rows import RawRows
 from tests import registry
-from tests.registry import FRAMES, QueryEntry, TrustEntry
+from tests.registry import SPACES, QueryEntry, TrustEntry
 
 MU = 1.0
 #: Probability that the bound exceeds the true mu of a correct mechanism.
@@ -28,7 +28,7 @@ FAILURE = 1e-7
 DRAWS = 100_000
 
 
-class Repeated(SeededSource):
+class Repeated(SeededSampler):
     """A source that draws many noises where it is asked for one, and keeps all the answers.
 
     The value and the scale are those that the mechanism handed over, and every draw goes through the source's own
@@ -78,10 +78,10 @@ def audited(trust: TrustEntry, query: Query[Any], seed: int, draws: int = DRAWS)
     return lower_bound(seen[0], seen[1], middle, FAILURE)
 
 
-def check_audit(trust: TrustEntry, entry: QueryEntry, seed: int, frame: str = "plain") -> None:
+def check_audit(trust: TrustEntry, entry: QueryEntry, seed: int, space: str = "plain") -> None:
     """The bound never exceeds the claim, and comes within a fifth of it where the sensitivity is tight."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     found = audited(trust, query, seed)
     assert found <= MU, f"an attacker shows mu >= {found:.3f}, the claim is {MU}"
     if query.tight:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpregress import GDP, DPLinearRegression, DPRidge
-from dpregress.estimators import _fit
+from dpregress.estimators import base
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import Counted, SecondMoment
 from dpregress.rows import RawRows
@@ -24,12 +24,12 @@ def test_mu(entry: EstimatorEntry, intercept: bool, monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(seed)
     model = entry.make(rng, privacy=GDP(MU), fit_intercept=intercept)
     x, y = (part[:200] for part in entry.data(rng))
-    query = Counted(SecondMoment(model.fit(x, y).moments_.frame))
+    query = Counted(SecondMoment(model.fit(x, y).moments_.space))
     pair, seen, exact = furthest(query), [], []
     for row in pair:
         rows = RawRows(np.concatenate([row.x, x[1:]]), np.concatenate([row.y, y[1:]]))
         source = Repeated(rng, DRAWS)
-        monkeypatch.setattr(_fit, "noise_source", lambda _, source=source: source)
+        monkeypatch.setattr(base, "noise_sampler", lambda _, source=source: source)
         model.fit(rows.x, rows.y)
         assert len(source.answers) == 1
         seen.append(source.answers[0])

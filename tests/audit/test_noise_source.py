@@ -7,14 +7,14 @@ import pytest
 from scipy.stats import chi2, kstest, norm
 
 from dpregress.errors import UnsafeNoise
-from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource
+from dpregress.mechanisms import Sampler, SecureSampler, SeededSampler
 
 DRAWS = 20_000
 FAILURE = 1e-7
 
 SOURCES = {
-    "secure": lambda seed: SecureSource(),  # noqa: ARG005 - it takes no seed
-    "seeded": lambda seed: SeededSource(np.random.default_rng(seed)),
+    "secure": lambda seed: SecureSampler(),  # noqa: ARG005 - it takes no seed
+    "seeded": lambda seed: SeededSampler(np.random.default_rng(seed)),
 }
 each_source = pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
 #: For tests of laws: those of noise that takes no seed are nightly.
@@ -58,14 +58,14 @@ def test_tails(make, seed: int) -> None:
 @pytest.mark.nightly
 def test_secure_draws_differ() -> None:
     """Two calls, and all entries of one, differ (a repeat has probability below 1e-9: the grid is 2^-40 sigma)."""
-    first, second = (SecureSource().add_gaussian(np.zeros(50), 1.0) for _ in range(2))
+    first, second = (SecureSampler().add_gaussian(np.zeros(50), 1.0) for _ in range(2))
     assert len({*first, *second}) == 100
 
 
 def test_grid_is_far_below_the_noise() -> None:
     """Noise hides the last digits of the value: what comes out lies on one grid, wherever the value lay."""
     value = np.full(64, 1 / 3)
-    noisy = SecureSource().add_gaussian(value, 1.0)
+    noisy = SecureSampler().add_gaussian(value, 1.0)
     steps = noisy * 2.0**43  # 64 entries: the grid lies 40 + 3 bits below sigma
     np.testing.assert_array_equal(steps, np.round(steps))
 
@@ -104,7 +104,7 @@ def test_large_values_keep_their_noise(make, seed: int) -> None:
 
 
 def test_a_sampler_of_another_length_is_refused() -> None:
-    class Short(NoiseSource):
+    class Short(Sampler):
         seeded = True
 
         def _draw(self, value: np.ndarray, sigma: float) -> np.ndarray:  # noqa: ARG002

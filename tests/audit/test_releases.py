@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.audit.auditor import check_audit
-from tests.registry import FRAMES, QUERIES, TRUST, QueryEntry, TrustEntry
+from tests.registry import QUERIES, SPACES, TRUST, QueryEntry, TrustEntry
 
 
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
@@ -15,8 +15,8 @@ def test_mu(trust: TrustEntry, entry: QueryEntry, seed: int) -> None:
     check_audit(trust, entry, seed)
 
 
-@pytest.mark.parametrize("frame", [frame for frame in FRAMES if frame != "plain"])
+@pytest.mark.parametrize("space", [space for space in SPACES if space != "plain"])
 @pytest.mark.parametrize("entry", QUERIES[1:6:4], ids=str)
-def test_mu_in_other_frames(entry: QueryEntry, frame: str, seed: int) -> None:
+def test_mu_in_other_spaces(entry: QueryEntry, space: str, seed: int) -> None:
     """As above."""
-    check_audit(TRUST[0], entry, seed, frame)
+    check_audit(TRUST[0], entry, seed, space)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpregress import GDP, DPRidge, PublicMoments
-from dpregress.estimators import _fit
+from dpregress.estimators import base
 from dpregress.queries import Counted, SecondMoment
 from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
@@ -22,11 +22,11 @@ def test_mu_of_a_unit(most: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     x, y = (part[:200] for part in registry.linear_data(rng))
     model = DPRidge(GDP(MU), public=PublicMoments.from_rows(*registry.linear_data(rng, 60)), recipe="one-shot")
     unit = {"unit": [0] * (2 * most) + [f"other {i // 2}" for i in range(200 - 2 * most)], "max_rows_per_unit": most}
-    query = Counted(SecondMoment(model.fit(x, y, **unit).moments_.frame))
+    query = Counted(SecondMoment(model.fit(x, y, **unit).moments_.space))
     seen = []
     for row in furthest(query):
         source = Repeated(rng, DRAWS)
-        monkeypatch.setattr(_fit, "noise_source", lambda _, source=source: source)
+        monkeypatch.setattr(base, "noise_sampler", lambda _, source=source: source)
         x[: 2 * most], y[: 2 * most] = row.x, row.y
         model.fit(x, y, **unit)
         assert len(source.answers) == 1

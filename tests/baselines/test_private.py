@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpregress.baselines import adassp, dp_gd, tukey_em
-from dpregress.releases import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector
 
 COEF = np.array([2.0, -1.0, 0.5])
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress import SQLiteLedger
-from dpregress.releases.files import load_model, load_response
+from dpregress.releases.model_files import load_model, load_response
 from tests.support import Outcome, run
 
 BUDGET = ("--epsilon", 5, "--delta", 1e-6)

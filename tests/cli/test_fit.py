@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress import SQLiteLedger
-from dpregress.releases.files import load_model
+from dpregress.releases.model_files import load_model
 from tests.support import Outcome, run
 
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)

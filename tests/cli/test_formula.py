@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 from dpregress import ApproxDP, SQLiteLedger
-from dpregress.releases.files import load_model
+from dpregress.releases.model_files import load_model
 from tests.support import Outcome, run
 
 pytest.importorskip("formulaic")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress import Categorical, Numeric, Schema
-from dpregress.rows.drafting import suggested_bounds
+from dpregress.curator.drafting import suggested_bounds
 from tests.support import run
 
 DICTIONARY = """Variable;Type;Min;Max;Values;Units;Missing;Fill;Description

@@ -15,6 +15,7 @@ from scipy.stats import chi2
 from dpregress import LocalGLM, PublicMoments, SQLiteLedger
 from dpregress.accounting import GDP, Composed, MemoryLedger, PureDP
 from dpregress.collector import Report, Study, client, device_report
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import (
     BudgetExceeded,
     ChargedBefore,
@@ -23,10 +24,9 @@ from dpregress.errors import (
     LedgerError,
     SeededNoiseWarning,
 )
-from dpregress.mechanisms import SeededSource
-from dpregress.releases import Matrix, Vector
+from dpregress.mechanisms import SeededSampler
 from dpregress.rows import ArraySource, PrivateRows
-from dpregress.trust import Door, Local
+from dpregress.trust import Local, Session
 from tests.support import spoilt
 
 NAMES = ("age", "dose")
@@ -60,7 +60,7 @@ def test_a_study_survives_its_file(message: str, seed: int, tmp_path: Path) -> N
     assert found.text() == study.text()
     assert found.digest == study.digest
     assert len(found.digest) == 32
-    assert found.frame.same_as(study.frame)
+    assert found.space.same_as(study.space)
     assert found.spend == study.spend
     assert found.randomiser == study.randomiser
 
@@ -88,7 +88,7 @@ CHANGES = {
     "an unknown price": lambda r: r.update(spend={"kind": "free"}),
     "no title": lambda r: r.update(title=""),
     "a number for a title": lambda r: r.update(title=7),
-    "a list": lambda r: r.update(frame=[]),
+    "a list": lambda r: r.update(space=[]),
 }
 
 
@@ -112,7 +112,7 @@ def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
 @every_message
 def test_hostile_studies(message: str, seed: int) -> None:
     """Every place of a study spoilt in every way: refused in one line, or a study that devices can answer."""
-    source = SeededSource(np.random.default_rng(seed))
+    source = SeededSampler(np.random.default_rng(seed))
     for record in spoilt(json.loads(study_of(message, seed).text())):
         said, found = "", None
         try:
@@ -162,7 +162,7 @@ def test_honest_reports_are_let_in(seed: int) -> None:
     for message in MESSAGES:
         study = study_of(message, seed)
         for _ in range(300):
-            answer = study.answer(np.array([1e9, -1e9]), 1e9, SeededSource(np.random.default_rng(seed)))
+            answer = study.answer(np.array([1e9, -1e9]), 1e9, SeededSampler(np.random.default_rng(seed)))
             assert study.admits(answer)
 
 
@@ -249,7 +249,7 @@ def test_every_cell_takes_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPa
 # ------------------------------------------------------------------ one law
 
 
-def summed(study: Study, x: Matrix, y: Vector, source: SeededSource) -> np.ndarray:
+def summed(study: Study, x: Matrix, y: Vector, source: SeededSampler) -> np.ndarray:
     total = np.zeros(study.query.size, dtype=np.int64)
     for row, response in zip(x, y, strict=True):
         total += study.answer(row, response, source)
@@ -277,14 +277,14 @@ def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) 
     campaign = model.plan(NAMES, 50_000)
     simulated, devices = [], []
     for _ in range(repeats):
-        source = SeededSource(model.random_state)
+        source = SeededSampler(model.random_state)
         reservation = MemoryLedger(campaign.spend).reserve(campaign.spend)
         simulated.append(
-            Door(Local(), PrivateRows(ArraySource(x, y)), source, reservation)(campaign.query, campaign.spend)
+            Session(Local(), PrivateRows(ArraySource(x, y)), source, reservation)(campaign.query, campaign.spend)
         )
         devices.append(study.release(summed(study, x, y, source), len(x)))
     first = devices[0]
-    assert first.frame.same_as(simulated[0].frame)
+    assert first.space.same_as(simulated[0].space)
     assert first.events == simulated[0].events
     assert math.isclose(first.noise.sigma, simulated[0].noise.sigma, rel_tol=1e-4)
     flat = [np.array([entries_of(release.total) for release in each]) for each in (simulated, devices)]
@@ -324,7 +324,7 @@ def test_a_collected_campaign_is_fitted(message: str, seed: int) -> None:
 
 def test_sums_are_exact_whatever_their_order(seed: int) -> None:
     study = study_of("gaussian", seed)
-    source = SeededSource(np.random.default_rng(seed))
+    source = SeededSampler(np.random.default_rng(seed))
     answers = [study.answer(*row, source).astype(np.int64) for row in zip(*data(seed, 50), strict=True)]
     assert np.array_equal(sum(answers), sum(reversed(answers)))
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress.baselines import least_squares
-from dpregress.releases.files import load_model
+from dpregress.releases.model_files import load_model
 from tests.support import data_file, run
 
 #: table, target

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 import dpregress
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.cli.main import cli
-from dpregress.mechanisms import Mechanism, NoiseSource
+from dpregress.mechanisms import Mechanism, Sampler
 from dpregress.queries import Query
 from dpregress.solvers import Solver
 from dpregress.trust import TrustModel
@@ -90,7 +90,7 @@ def test_no_section_names_an_option_that_is_not_there(command: str) -> None:
     [
         ("queries.md", Query),
         ("mechanisms.md", Mechanism),
-        ("mechanisms.md", NoiseSource),
+        ("mechanisms.md", Sampler),
         ("trust.md", TrustModel),
         ("solvers.md", Solver),
         ("privacy/accounting.md", Event),

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from dpregress.accounting import GDP, Relation
+from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.coordinates.products import _wild
 from dpregress.errors import InvalidInput, UnsafeNoise
 from dpregress.mechanisms import Gaussian, randomness
 from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.models import BinomialFamily, GaussianFamily
 from dpregress.queries import (
-    Binomial,
     ClippedGradient,
     ClippedScore,
     MeanClassResidual,
@@ -26,20 +28,19 @@ from dpregress.queries import (
     Query,
     SecondMoment,
 )
-from dpregress.queries import Gaussian as GaussianFamily
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.rows import ArraySource, BoundedRows, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
 from dpregress.rows.engines import _TreeSum
-from dpregress.rows.products import _wild
 from tests import registry
 
 UNIT = Fraction(1, 2**53)
 
 
-def frame_of(order: int, radius: float = 1.5, whitening: Matrix | None = None) -> Frame:
+def space_of(order: int, radius: float = 1.5, whitening: Matrix | None = None) -> WhitenedSpace:
     names = tuple(f"x{i}" for i in range(order))
     response = ResponseScale("y", scale=0.5, bound=3.0, cross=0.4)
-    return Frame(names, np.eye(order) if whitening is None else whitening, radius, np.zeros(order), response=response)
+    return WhitenedSpace(
+        names, np.eye(order) if whitening is None else whitening, radius, np.zeros(order), response=response
+    )
 
 
 def squared(vector: Vector) -> Fraction:
@@ -58,7 +59,7 @@ def test_rows_lie_in_the_ball_in_real_arithmetic(order: int, radius: float, seed
     size = radius * 10.0 ** rng.choice([-200.0, -160, -1, -1e-15, 0, 1e-15, 1, 150], size=(25, 1))
     x = rng.normal(size=(25, order)) / np.sqrt(order) * size
     allowed = Fraction(radius) * (1 - 12 * (order + 4) * UNIT)
-    for row in WhitenedRows(frame_of(order, radius))(RawRows(x, np.zeros(25))).x:
+    for row in WhitenedRows(space_of(order, radius))(RawRows(x, np.zeros(25))).x:
         assert squared(row) <= allowed**2
 
 
@@ -68,7 +69,7 @@ def test_rows_that_overflow_lie_in_the_ball(units: tuple[float, float]) -> None:
     cells = [0.0, 3.0, -1e154, 1e200, -1e250, 1.7e308, np.nan]
     x = np.array([[a, b] for a in cells for b in cells])
     for radius in (1e-3, 1.5, 1e90):
-        bounded = WhitenedRows(frame_of(2, radius, np.diag(units)))(RawRows(x, np.ones(len(x))))
+        bounded = WhitenedRows(space_of(2, radius, np.diag(units)))(RawRows(x, np.ones(len(x))))
         for row, before in zip(bounded.x, x, strict=True):
             assert squared(row) <= Fraction(radius) ** 2, f"{before} became {row} in a ball of {radius}"
 
@@ -77,20 +78,20 @@ def test_rows_that_overflow_lie_in_the_ball(units: tuple[float, float]) -> None:
 def test_gradients_are_clipped_in_real_arithmetic(order: int, seed: int) -> None:
     """``||x|| |r| <= C`` exactly, for the residual as it is clipped. No seed can break it."""
     rng = np.random.default_rng(seed)
-    frame = replace(frame_of(order), radius=np.inf)
-    query = ClippedGradient(frame, GaussianFamily, rng.normal(size=order), 0.3)
+    space = replace(space_of(order), radius=np.inf)
+    query = ClippedGradient(space, GaussianFamily, rng.normal(size=order), 0.3)
     x = rng.normal(size=(25, order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
     y = rng.normal(size=25) * 10.0 ** rng.integers(-9, 9, size=25)
-    row_map = WhitenedRows(frame)
+    row_map = WhitenedRows(space)
     for i in range(25):
         # one row at a time: its value is x times the clipped residual, of norm ||x|| |r| up to one rounding
         value = query.value(row_map(RawRows(x[i : i + 1], y[i : i + 1])))
         assert squared(value) <= (Fraction(0.3) * (1 + UNIT)) ** 2
 
 
-def check_rows_do_not_depend_on_each_other(frame: Frame, rows: RawRows, strange: Vector) -> None:
+def check_rows_do_not_depend_on_each_other(space: WhitenedSpace, rows: RawRows, strange: Vector) -> None:
     """Replacing the last row by a strange one leaves every bit of the others as it was."""
-    row_map = WhitenedRows(frame)
+    row_map = WhitenedRows(space)
     before = row_map(rows)
     x = rows.x.copy()
     x[-1] = strange
@@ -107,9 +108,9 @@ def test_rows_do_not_depend_on_each_other(order: int, broken: int, seed: int) ->
     rng = np.random.default_rng(seed)
     rows = RawRows(rng.normal(size=(300, order)) + 1e3, rng.normal(size=300))
     rows.x[:broken, 0] = np.nan
-    frame = frame_of(order, whitening=rng.normal(size=(order, order)))
+    space = space_of(order, whitening=rng.normal(size=(order, order)))
     for strange in (rng.normal(size=order), np.full(order, np.nan), np.full(order, 1e300)):
-        check_rows_do_not_depend_on_each_other(frame, rows, strange)
+        check_rows_do_not_depend_on_each_other(space, rows, strange)
 
 
 def orders(terms: Matrix) -> dict[str, Vector]:
@@ -147,9 +148,9 @@ def test_every_query_is_in_the_table() -> None:
     page = (Path(__file__).parents[2] / "docs/privacy/floating-point.md").read_text(encoding="utf-8")
     table = page.split("| query | term |")[1].split("\n\n")[0]
     rng = np.random.default_rng(0)
-    frame, domain = registry.FRAMES["plain"](rng), registry.DOMAINS["mixed"]
+    space, domain = registry.SPACES["plain"](rng), registry.DOMAINS["mixed"]
     queries = [
-        *(entry.make(frame, rng) for entry in registry.QUERIES),
+        *(entry.make(space, rng) for entry in registry.QUERIES),
         *(entry.make(domain, rng) for entry in registry.CODED_QUERIES),
     ]
     missing = {type(query).__name__ for query in queries if f"`{type(query).__name__}`" not in table}
@@ -160,15 +161,15 @@ def test_every_query_is_in_the_table() -> None:
 def test_residuals_of_classes_are_within_their_bounds_in_real_arithmetic(classes: int, seed: int) -> None:
     """``||r|| <= sqrt 2`` and, cut, ``||x|| ||r|| <= R C`` exactly. No seed can break it."""
     rng = np.random.default_rng(seed)
-    frame = frame_of(1).with_response(ResponseScale("y"))
+    space = space_of(1).with_response(ResponseScale("y"))
     coef = rng.normal(size=(1, classes - 1)) * 10.0 ** rng.integers(0, 5, size=(1, classes - 1))
     x = rng.normal(size=(25, 1)) * 10.0 ** rng.integers(-3, 9, size=(25, 1))
-    rows = WhitenedRows(frame)(RawRows(x, rng.integers(0, classes, size=25).astype(float)))
+    rows = WhitenedRows(space)(RawRows(x, rng.integers(0, classes, size=25).astype(float)))
     for i in range(25):
         row = BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], i)
-        assert squared(MeanClassResidual(frame, coef).value(row)) <= 2
-        cut = MultinomialScore(frame, coef, 0.3)
-        assert squared(cut.value(row)) <= (Fraction(0.3) * Fraction(frame.radius)) ** 2
+        assert squared(MeanClassResidual(space, coef).value(row)) <= 2
+        cut = MultinomialScore(space, coef, 0.3)
+        assert squared(cut.value(row)) <= (Fraction(0.3) * Fraction(space.radius)) ** 2
 
 
 def test_exact_queries_allow_for_the_arithmetic_of_their_bound() -> None:
@@ -196,9 +197,9 @@ def test_the_grid_has_its_share_of_every_mu(length: int, mu: float, monkeypatch:
 
     monkeypatch.setattr(randomness, "_measurement", measurement)
     rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
-    query, mechanism = ClippedScore(frame_of(2), GaussianFamily, np.zeros(2), 1.0), Gaussian(GDP(mu))
+    query, mechanism = ClippedScore(space_of(2), GaussianFamily, np.zeros(2), 1.0), Gaussian(GDP(mu))
     sigma = mechanism.sigma(query, rows, Relation.REPLACE_ONE)
-    randomness.SecureSource().add_gaussian(np.zeros(length), sigma)
+    randomness.SecureSampler().add_gaussian(np.zeros(length), sigma)
     scale, step = Fraction(grids[0][0]), Fraction(2) ** grids[0][1]
     room = Fraction(mu) * scale - Fraction(float_sensitivity(query, rows, Relation.REPLACE_ONE)) * (1 - 5 * UNIT)
     assert room > 0
@@ -207,7 +208,7 @@ def test_the_grid_has_its_share_of_every_mu(length: int, mu: float, monkeypatch:
 
 def test_a_mu_below_the_share_of_the_grid_is_refused() -> None:
     rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
-    query = ClippedScore(frame_of(2), GaussianFamily, np.zeros(2), 1.0)
+    query = ClippedScore(space_of(2), GaussianFamily, np.zeros(2), 1.0)
     for mu in (1e-13, 2.0**-40, 2.0**-40 * (1 + 1e-13)):
         with pytest.raises(UnsafeNoise, match="spend more"):
             Gaussian(GDP(mu)).check(query, rows, Relation.REPLACE_ONE)
@@ -216,21 +217,21 @@ def test_a_mu_below_the_share_of_the_grid_is_refused() -> None:
 def test_totals_that_can_overflow_are_refused() -> None:
     """However large mu is: infinity less infinity is no number, and would count as 0."""
     rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
-    query = ClippedScore(frame_of(2, radius=1e100), GaussianFamily, np.zeros(2), 8e207)
+    query = ClippedScore(space_of(2, radius=1e100), GaussianFamily, np.zeros(2), 8e207)
     with pytest.raises(UnsafeNoise):
         Gaussian(GDP(1e40)).check(query, rows, Relation.REPLACE_ONE)
 
 
-def query_of(which: int, frame: Frame, slope: float = 1.0) -> Query[Any]:
+def query_of(which: int, space: WhitenedSpace, slope: float = 1.0) -> Query[Any]:
     """One of five queries; the last three look at coefficients."""
-    coef = np.zeros(frame.order)
+    coef = np.zeros(space.order)
     coef[0] = slope  # a prediction without rounding, however a product is computed
     make: tuple[Callable[[], Query[Any]], ...] = (
-        lambda: SecondMoment(frame),
-        lambda: SecondMoment(frame.with_response(None)),
-        lambda: PublishedHessian(frame, Binomial, coef, 0.25),
-        lambda: ClippedScore(frame, GaussianFamily, coef, 1.0),
-        lambda: ClippedGradient(frame, GaussianFamily, coef, 1.0),
+        lambda: SecondMoment(space),
+        lambda: SecondMoment(space.with_response(None)),
+        lambda: PublishedHessian(space, BinomialFamily, coef, 0.25),
+        lambda: ClippedScore(space, GaussianFamily, coef, 1.0),
+        lambda: ClippedGradient(space, GaussianFamily, coef, 1.0),
     )
     return make[which]()
 
@@ -249,9 +250,9 @@ def test_sums_are_as_exact_as_stated(which: int, n: int, seed: int) -> None:
     A term is computed from its bounded row, where a few operations round it: the 4 in the bound, and the 8 here.
     """
     rng = np.random.default_rng(seed)
-    query = query_of(which, frame_of(2))
+    query = query_of(which, space_of(2))
     source = ArraySource(rng.normal(size=(n, 2)), rng.normal(size=n))
-    row_map = WhitenedRows(query.frame)
+    row_map = WhitenedRows(query.space)
     many = 10**9  # columns: chunks of 256 rows
     computed = ThreadedEngine(workers=2).total(source, lambda chunk: query.value(row_map(chunk)), columns=many)
     chunks = [row_map(chunk) for chunk in source.chunks(ThreadedEngine.chunk_rows(many))]
@@ -292,26 +293,26 @@ def test_depth_of_the_tree() -> None:
 # ---------------------------------------------------------------- no cell is anything but a number afterwards
 
 
-Strange = Callable[[], tuple[Frame, RawRows]]
+Strange = Callable[[], tuple[WhitenedSpace, RawRows]]
 
 
-def overflowing_response() -> tuple[Frame, RawRows]:
+def overflowing_response() -> tuple[WhitenedSpace, RawRows]:
     """A row so far out that its weight is 0, with a response that overflows when it is scaled."""
-    frame = frame_of(2, whitening=np.eye(2) * 1e20)
-    frame = frame.with_response(ResponseScale("y", scale=1e-3, bound=3.0, cross=0.5))
-    return frame, RawRows(np.array([[1.7e308, 1e308], [1e-20, 2e-20]]), np.array([1.7e308, 1.0]))
+    space = space_of(2, whitening=np.eye(2) * 1e20)
+    space = space.with_response(ResponseScale("y", scale=1e-3, bound=3.0, cross=0.5))
+    return space, RawRows(np.array([[1.7e308, 1e308], [1e-20, 2e-20]]), np.array([1.7e308, 1.0]))
 
 
-def overflowing_columns() -> tuple[Frame, RawRows]:
+def overflowing_columns() -> tuple[WhitenedSpace, RawRows]:
     """Columns in units so large that a huge cell overflows even after it has been cut."""
-    frame = frame_of(2, whitening=np.array([[1.0, 1e300], [-1e300, 1e300]]))
-    return frame, RawRows(np.array([[1e200, 1e200], [-1e290, 1e290], [1.0, np.nan]]), np.ones(3))
+    space = space_of(2, whitening=np.array([[1.0, 1e300], [-1e300, 1e300]]))
+    return space, RawRows(np.array([[1e200, 1e200], [-1e290, 1e290], [1.0, np.nan]]), np.ones(3))
 
 
-def response_without_scale() -> tuple[Frame, RawRows]:
+def response_without_scale() -> tuple[WhitenedSpace, RawRows]:
     """A scale of 0, as half of a minute range can be: 0/0 is no number, 1/0 is infinite."""
-    frame = frame_of(2).with_response(ResponseScale("y", scale=0.0, bound=3.0, cross=0.4))
-    return frame, RawRows(np.ones((2, 2)), np.array([0.0, 1.0]))
+    space = space_of(2).with_response(ResponseScale("y", scale=0.0, bound=3.0, cross=0.4))
+    return space, RawRows(np.ones((2, 2)), np.array([0.0, 1.0]))
 
 
 STRANGE = [overflowing_response, overflowing_columns, response_without_scale]
@@ -321,10 +322,10 @@ STRANGE = [overflowing_response, overflowing_columns, response_without_scale]
 def test_bounded_rows_are_numbers(make: Strange) -> None:
     """A total that is not a number is replaced by 0: no row may bring that about, or it would show in the release."""
     try:
-        frame, rows = make()
+        space, rows = make()
     except InvalidInput:
         return  # such public numbers are refused
-    bounded = WhitenedRows(frame)(rows)
+    bounded = WhitenedRows(space)(rows)
     for name in ("x", "y", "weight"):
         assert np.isfinite(getattr(bounded, name)).all(), f"{name} is not a number"
 
@@ -334,7 +335,7 @@ def test_bounded_rows_are_numbers(make: Strange) -> None:
 def test_coefficients_are_numbers(which: int, strange: float) -> None:
     """Infinity times 0 is no number: which rows hold a 0 would show in the total."""
     with pytest.raises(InvalidInput):
-        query_of(which, frame_of(2), slope=strange)
+        query_of(which, space_of(2), slope=strange)
 
 
 @pytest.mark.parametrize("size", [1.7e308, 1e300, 1e290, 1e200])
@@ -344,5 +345,5 @@ def test_no_warning_tells_of_a_huge_row(which: int, size: float) -> None:
     rows = PrivateRows(ArraySource(np.array([[size, size], [1.0, 2.0]]), np.array([1.0, 1.0])))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        total = exact_total(query_of(which, frame_of(2), slope=2.0**40), rows)
+        total = exact_total(query_of(which, space_of(2), slope=2.0**40), rows)
     assert np.isfinite(total).all()

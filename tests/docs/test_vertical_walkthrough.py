@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpregress.releases.files import load_model
+from dpregress.releases.model_files import load_model
 from tests.support import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "vertical-walkthrough.md"

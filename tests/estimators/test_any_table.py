@@ -13,7 +13,7 @@ import pytest
 
 from dpregress import GDP, Categorical, DPGLMRegressor, DPLinearRegression, MemoryLedger, Numeric, Schema
 from dpregress.errors import InvalidInput, SourceError
-from dpregress.estimators import _progress
+from dpregress.estimators import progress
 from dpregress.rows import ThreadedEngine
 from tests.rows.tables import KEPT
 
@@ -88,7 +88,7 @@ def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     seen: list[tuple[int, int]] = []
     fitted(TABLE, progress=lambda done, of: seen.append((done, of)))
     assert seen[-1] == (N, N)
-    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
     fitted(TABLE)
     assert capsys.readouterr().err == ""  # not a terminal
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -102,12 +102,12 @@ def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 def test_the_bar_waits_and_counts_passes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with _progress.shown(True, 2) as report:
+    with progress.shown(True, 2) as report:
         assert report is not None
         report(1, 10)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
-    with _progress.shown(True, 2) as report:
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    with progress.shown(True, 2) as report:
         assert report is not None
         for done in (5, 10, 5, 10):
             report(done, 10)
@@ -120,8 +120,8 @@ def test_the_bar_waits_and_counts_passes(capsys: pytest.CaptureFixture[str], mon
 def test_the_rate_counts_the_time_in_which_rows_were_read(monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
     """Chunks of a pass that come at once must not make the rate infinite; a pass may have one chunk."""
     now = [0.0]
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(_progress, "_drawn", lambda: drawn)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "_drawn", lambda: drawn)
     updates: list[dict[str, Any]] = []
 
     class Drawn:
@@ -135,7 +135,7 @@ def test_the_rate_counts_the_time_in_which_rows_were_read(monkeypatch: pytest.Mo
         def stop(self) -> None: ...
 
     drawn = Drawn()
-    with _progress.shown(True, 3) as report:
+    with progress.shown(True, 3) as report:
         assert report is not None
         for _ in range(3):
             now[0] += 10.0
@@ -150,7 +150,7 @@ def test_fit_has_a_bar_before_the_first_rows_are_read(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(_progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
     x, y = TABLE.select(["age", "gaps"]).to_pandas(), TABLE["y"].to_pandas()
     model = DPLinearRegression(GDP(1.0), schema=SCHEMA)
     model.fit(x, y, progress=False)
@@ -159,7 +159,7 @@ def test_fit_has_a_bar_before_the_first_rows_are_read(
     assert "pass 1 of at most" in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="progress= takes True, False or a callable"):
         model.fit(x, y, progress="yes")  # type: ignore[arg-type]
-    with _progress.shown(True, 2) as report:
+    with progress.shown(True, 2) as report:
         assert report is not None
         report._timer.join(10.0)  # type: ignore[attr-defined]  # the timer draws it without a report
     assert "pass 1 of at most 2" in capsys.readouterr().err

@@ -23,8 +23,8 @@ from dpregress import (
     Schema,
 )
 from dpregress.errors import InvalidInput, SeededNoiseWarning
-from dpregress.estimators._response import type_of_array
-from dpregress.rows.encoding import is_text
+from dpregress.inputs.response import type_of_array
+from dpregress.rows.design.encoder import is_text
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4_000, 2))

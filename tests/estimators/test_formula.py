@@ -26,16 +26,16 @@ from dpregress import (
     PublicMoments,
     Schema,
 )
+from dpregress.coordinates import ResponseScale
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.estimators import _fit
+from dpregress.estimators import base
 from dpregress.estimators.saved import SavedModel
 from dpregress.queries import SecondMoment
-from dpregress.releases import ResponseScale
-from dpregress.releases.files import load_formula, model_text
+from dpregress.releases.model_files import load_formula, model_text
 from dpregress.rows import FormulaEncoder, PrivateRows, TableSource
-from dpregress.rows.files import to_table
+from dpregress.rows.readers.files import to_table
 from dpregress.solvers import solve_moments
-from dpregress.trust import Central, Door
+from dpregress.trust import Central, Session
 from tests.laws.spies import Silent, watched
 from tests.support import write_csv
 
@@ -60,7 +60,7 @@ FORMULAS = [
 ]
 
 
-def frame(rng: np.random.Generator, n: int = 3000) -> pd.DataFrame:
+def space(rng: np.random.Generator, n: int = 3000) -> pd.DataFrame:
     """Rows inside the schema's bounds."""
     levels = ["basic", "silver", "gold"]
     rows = pd.DataFrame({"age": rng.uniform(18, 90, n), "dose": rng.uniform(0.1, 5, n)})
@@ -74,20 +74,20 @@ def frame(rng: np.random.Generator, n: int = 3000) -> pd.DataFrame:
 @pytest.mark.parametrize("text", FORMULAS)
 def test_without_noise_and_bounds_it_is_least_squares(text: str, seed: int) -> None:
     """The design, whitened and unbounded, solved from one silent release: statsmodels' coefficients to 1e-7."""
-    rows = frame(np.random.default_rng(seed))
+    rows = space(np.random.default_rng(seed))
     encoder = FormulaEncoder.of(text, SCHEMA)
     table = to_table(rows)
-    wide = _fit.start(
+    wide = base.start(
         encoder.features,
         intercept=encoder.intercept,
         public=PublicMoments.from_rows(encoder.x(table), names=encoder.features),
         schema=None,
         row_bound=None,
-    ).frame
+    ).space
     wide = wide.rewhitened(np.eye(wide.order), 1e6).with_response(ResponseScale("y", 0.0, 10.0, 1e6, 0.3))
     budget = GDP(1e30)
     reservation = MemoryLedger(budget).reserve(budget)
-    ask = Door(Central(), PrivateRows(TableSource(table, encoder)), Silent(), reservation)
+    ask = Session(Central(), PrivateRows(TableSource(table, encoder)), Silent(), reservation)
     coef, intercept = wide.pull_back(solve_moments(ask(SecondMoment(wide), budget), alpha=0.0)[0])
     known = smf.ols(text.replace("log", "np.log").replace("sqrt", "np.sqrt"), rows, eval_env=0).fit()
     expected = known.params.to_numpy()
@@ -104,8 +104,8 @@ def test_without_noise_and_bounds_it_is_least_squares(text: str, seed: int) -> N
 @pytest.mark.parametrize("public", [False, True], ids=["schema", "public rows"])
 def test_a_silent_fit_finds_an_exact_model(text: str, public: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole estimator with its bounds: rows are weighted, which an exact linear response does not feel."""
-    monkeypatch.setattr(_fit, "noise_source", lambda _: Silent())
-    rows = frame(np.random.default_rng(seed))
+    monkeypatch.setattr(base, "noise_sampler", lambda _: Silent())
+    rows = space(np.random.default_rng(seed))
     encoder = FormulaEncoder.of(text, SCHEMA)
     x = encoder.x(to_table(rows))
     mean = x @ np.linspace(1, 2, x.shape[1]) / np.abs(x).max(axis=0).sum()
@@ -131,7 +131,7 @@ def test_a_silent_fit_finds_an_exact_model(text: str, public: bool, seed: int, m
 )
 def test_every_estimator(kind: Any, formula: str, parameters: dict[str, Any], seed: int, tmp_path: Path) -> None:
     """From a frame, from X and y, from Polars and from a file; saved, loaded, and the same predictions."""
-    rows = frame(np.random.default_rng(seed))
+    rows = space(np.random.default_rng(seed))
     model = kind.from_formula(formula, privacy=GDP(2.0), schema=SCHEMA, public=rows[:300], **parameters)
     target = formula.split(" ~ ")[0]
     fitted = [
@@ -166,7 +166,7 @@ def test_every_estimator(kind: Any, formula: str, parameters: dict[str, Any], se
 
 
 def test_scikit_learn_sees_an_ordinary_estimator(seed: int) -> None:
-    rows = frame(np.random.default_rng(seed))
+    rows = space(np.random.default_rng(seed))
     model = DPLinearRegression.from_formula("cost ~ age + plan", privacy=GDP(2.0), schema=SCHEMA)
     assert model.get_params()["formula"] == "cost ~ age + plan"
     assert clone(model).formula == "cost ~ age + plan"
@@ -179,7 +179,7 @@ def test_scikit_learn_sees_an_ordinary_estimator(seed: int) -> None:
 
 
 def test_refitted_without_a_formula(seed: int) -> None:
-    rows = frame(np.random.default_rng(seed))
+    rows = space(np.random.default_rng(seed))
     model = DPLinearRegression.from_formula("cost ~ age + plan", privacy=GDP(2.0), schema=SCHEMA).fit_table(rows)
     model.set_params(formula=None).fit_table(rows, "cost", ["age"])
     assert model.written_formula is None
@@ -187,18 +187,18 @@ def test_refitted_without_a_formula(seed: int) -> None:
 
 
 def test_the_intercept_is_the_formulas(seed: int) -> None:
-    rows = frame(np.random.default_rng(seed))
+    rows = space(np.random.default_rng(seed))
     for formula, has in (("cost ~ age", True), ("cost ~ 0 + age", False), ("cost ~ age - 1", False)):
         model = DPLinearRegression.from_formula(formula, privacy=GDP(2.0), schema=SCHEMA).fit_table(rows)
         assert (model.intercept_ != 0) == has
-    public = frame(np.random.default_rng(seed + 1), 300)
+    public = space(np.random.default_rng(seed + 1), 300)
     paper = DPRidge.from_formula("cost ~ 0 + age", recipe="paper", privacy=GDP(2.0), schema=SCHEMA, public=public)
     assert paper.fit_table(rows).intercept_ == 0
 
 
 def test_public_sides(seed: int, tmp_path: Path) -> None:
     """A frame, a file, moments of design columns; labels where the response is there; gaps are left out aloud."""
-    rows = frame(np.random.default_rng(seed))
+    rows = space(np.random.default_rng(seed))
     public = rows[:200]
     formula = "cost ~ log(dose) + plan"
     public.to_csv(tmp_path / "public.csv", index=False)
@@ -242,7 +242,7 @@ def test_public_sides(seed: int, tmp_path: Path) -> None:
 def test_refusals_come_before_the_charge(
     formula: Any, parameters: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    rows = frame(np.random.default_rng(0), 100)
+    rows = space(np.random.default_rng(0), 100)
     ledger = MemoryLedger(GDP(5.0))
     given = {"privacy": GDP(2.0), "schema": SCHEMA, "ledger": ledger, **parameters}
     with watched() as steps, pytest.raises(error) as refused:
@@ -253,7 +253,7 @@ def test_refusals_come_before_the_charge(
 
 
 def test_rows_need_names_and_columns_no_second_name() -> None:
-    rows = frame(np.random.default_rng(0), 100)
+    rows = space(np.random.default_rng(0), 100)
     model = DPLinearRegression.from_formula("cost ~ age", privacy=GDP(2.0), schema=SCHEMA)
     with pytest.raises(InvalidInput, match="a formula names columns, and a ndarray has none"):
         model.fit(rows[["age"]].to_numpy(), rows["cost"])
@@ -270,7 +270,7 @@ def test_rows_need_names_and_columns_no_second_name() -> None:
 
 def test_private_cells_change_no_branch(seed: int) -> None:
     """Text, gaps and cells outside every domain, in every column: the same steps, no word about them."""
-    rows = frame(np.random.default_rng(seed), 200)
+    rows = space(np.random.default_rng(seed), 200)
     strange = rows.astype(object)
     for place, name in enumerate(("age", "dose", "plan", "cost")):
         strange.loc[place, name] = "s3cret"
@@ -287,7 +287,7 @@ def test_private_cells_change_no_branch(seed: int) -> None:
 
 
 def test_damaged_formulas_in_files(tmp_path: Path, seed: int) -> None:
-    rows = frame(np.random.default_rng(seed), 200)
+    rows = space(np.random.default_rng(seed), 200)
     model = DPLinearRegression.from_formula("cost ~ plan", privacy=GDP(2.0), schema=SCHEMA).fit_table(rows)
     text = model_text(
         model.coefficients_, model.privacy_, model.moments_, software="test", formula=model.written_formula

@@ -30,6 +30,7 @@ from dpregress import (
     SQLiteLedger,
 )
 from dpregress.accounting import Composed
+from dpregress.coordinates import Vector
 from dpregress.errors import (
     BudgetExceeded,
     DPRegressError,
@@ -38,9 +39,8 @@ from dpregress.errors import (
     SeededNoiseWarning,
     UnboundedData,
 )
-from dpregress.mechanisms import NoiseSource
+from dpregress.mechanisms import Sampler
 from dpregress.papers import cao2026
-from dpregress.releases import Vector
 from dpregress.rows import ThreadedEngine
 
 NAMES = ["age", "dose", "income"]
@@ -124,14 +124,14 @@ def test_fitting_a_column_of_a_table_is_fitting_its_rows(kind: str, tmp_path: Pa
 )
 def test_levels_become_indicators(column: Callable[[list[Any]], pd.Series]) -> None:
     cells = RNG.choice(np.array(["f", "m", "x"]), size=N).tolist()
-    frame = pd.DataFrame({"age": X[:, 0], "sex": column(cells)})
+    space = pd.DataFrame({"age": X[:, 0], "sex": column(cells)})
     schema = Schema({"age": Numeric(-10, 10), "sex": Categorical(("f", "m", "x")), "y": Numeric(-20, 20)})
     y = X[:, 0] + 3.0 * (np.array(cells) == "m") - 2.0 * (np.array(cells) == "x")
-    fitted = DPLinearRegression(GDP(1e4), schema=schema, random_state=1).fit(frame, y)
+    fitted = DPLinearRegression(GDP(1e4), schema=schema, random_state=1).fit(space, y)
     assert fitted.coefficients_.features == ("age", "sex=m", "sex=x")
     np.testing.assert_allclose(fitted.coef_, [1, 3, -2], atol=0.02)
     assert fitted.n_features_in_ == 2
-    mapped = frame.head(4).copy()
+    mapped = space.head(4).copy()
     mapped["sex"] = ["m", "f", None, "undeclared"]
     shift = fitted.predict(mapped) - fitted.intercept_ - fitted.coef_[0] * mapped["age"]
     np.testing.assert_allclose(shift, [fitted.coef_[1], 0, 0, 0], atol=1e-12)
@@ -141,7 +141,7 @@ def test_levels_become_indicators(column: Callable[[list[Any]], pd.Series]) -> N
 
 
 @seeded_quietly
-def test_names_of_a_frame_are_kept() -> None:
+def test_names_of_a_space_are_kept() -> None:
     for table in (FRAME, pl.from_pandas(FRAME), pa.table(FRAME)):
         fitted = seeded().fit(table, Y)
         assert fitted.feature_names_in_.tolist() == NAMES
@@ -267,7 +267,7 @@ def test_a_refused_fit_reads_nothing_and_leaves_no_trace(ledger: Any, monkeypatc
         raise AssertionError("private rows were read, or noise was drawn, without a charge")
 
     monkeypatch.setattr(ThreadedEngine, "total", never)
-    monkeypatch.setattr(NoiseSource, "add_gaussian", never)
+    monkeypatch.setattr(Sampler, "add_gaussian", never)
     refused = model(GDP(2.0), ledger=ledger)
     with pytest.raises(BudgetExceeded, match="people"):
         refused.fit(FRAME, Y)

@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from dpregress import Categorical, LocalGLM, Numeric, PublicMoments, Schema
 from dpregress.accounting import ApproxDP, PureDP, Relation
 from dpregress.accounting.shuffle import shuffled_epsilon
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.queries.responses import LINKS, LOSSES, MeanResponse
-from dpregress.releases import Matrix, Vector
+from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse
 from tests import registry
 from tests.laws.expected_failures import EVERY
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, watched
@@ -84,9 +84,9 @@ def test_the_plan_sees_public_facts_only(message: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = model_of(rng, message=message, random_state=0)
     campaigns = [clone(model).fit(*sample(np.random.default_rng(i), 200, 100.0 * i)).campaign_ for i in range(2)]
-    assert campaigns[0].frame.same_as(campaigns[1].frame)
+    assert campaigns[0].space.same_as(campaigns[1].space)
     assert campaigns[0].spend == campaigns[1].spend
-    assert model.plan(("x0", "x1", "x2"), 200).frame.same_as(campaigns[0].frame)
+    assert model.plan(("x0", "x1", "x2"), 200).space.same_as(campaigns[0].space)
 
 
 def test_shuffling(seed: int) -> None:
@@ -212,7 +212,7 @@ def test_bounds_of_the_response_may_come_from_public_labels(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(500, 2))
     public = PublicMoments.from_rows(x, x @ [1.0, 2.0])
-    response = LocalGLM("squared", public=public).fit(x, x @ [1.0, 2.0]).campaign_.frame.response
+    response = LocalGLM("squared", public=public).fit(x, x @ [1.0, 2.0]).campaign_.space.response
     assert response is not None
     labels = x @ [1.0, 2.0]
     assert math.isclose(response.centre + response.scale, labels.max())

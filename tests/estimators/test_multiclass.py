@@ -9,10 +9,11 @@ from scipy.stats import chi2
 
 from dpregress import GDP, DPLogisticRegression, PublicMoments
 from dpregress.accounting import PrivacyStatement
+from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
-from dpregress.queries import contrasts, probabilities
-from dpregress.releases import ClassCoefficients, Matrix
-from dpregress.releases.files import load_model, load_response, model_text
+from dpregress.models import contrasts, probabilities
+from dpregress.releases import ClassCoefficients
+from dpregress.releases.model_files import load_model, load_response, model_text
 from dpregress.solvers import MultinomialSteps
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")

@@ -14,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 
 from dpregress import GDP, DPLogisticRegression, DPRidge, MemoryLedger, Numeric, Schema
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
-from dpregress.releases.files import privacy_text
+from dpregress.releases.model_files import privacy_text
 from dpregress.reports import words
 
 SCHEMA = Schema({"a": Numeric(-1, 1), "b": Numeric(-1, 1), "y": Numeric(-4, 4)})
@@ -71,7 +71,7 @@ def test_one_row_a_unit_is_the_fit_of_records() -> None:
 def test_noise_is_k_times_as_large() -> None:
     whole = table()
     released = [model().fit_table(whole, "y", unit="who", max_rows_per_unit=k).moments_ for k in (1, 2, 5)]
-    sigmas = [moments.noise.sigma / moments.frame.joint_radius**2 for moments in released]
+    sigmas = [moments.noise.sigma / moments.space.joint_radius**2 for moments in released]
     np.testing.assert_allclose(np.array(sigmas) / sigmas[0], [1, 2, 5], rtol=1e-9)
 
 

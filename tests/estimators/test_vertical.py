@@ -72,7 +72,7 @@ def test_any_response_is_free(seed: int) -> None:
     # the moments serve any solver that takes moments
     moments = model.regression_moments("x1", ["x4", "x0"])
     coef, system = solve_moments(moments, alpha=0.0)
-    again, _ = moments.frame.pull_back(coef)
+    again, _ = moments.space.pull_back(coef)
     assert np.allclose(again[[1, 0]], expected[1:], atol=0.05)
     assert np.isfinite(privacy_covariance(moments, coef, system)).all()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress.accounting import ApproxDP, together
+from dpregress.accounting import ApproxDP, compose_statements
 from dpregress.experiments import rand_health
 from tests.support import run
 
@@ -54,7 +54,7 @@ def test_demonstration_is_within_its_budget_and_useful() -> None:
         means = {name: mean for name, _, mean in fit.comparison.errors}
         assert losses["private"] < losses["mean of the private rows (non-private)"] * 1.2
         assert abs(means["private"] / fit.comparison.truth - 1) < 0.2
-    assert np.isclose(together([fit.privacy for fit in fits]).mu, np.sqrt(3) * fits[0].privacy.mu)
+    assert np.isclose(compose_statements([fit.privacy for fit in fits]).mu, np.sqrt(3) * fits[0].privacy.mu)
 
 
 def test_split_is_a_partition() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace, svec
 from dpregress.inference import in_original_units, privacy_covariance, sampling_covariance
-from dpregress.releases import Frame, Isotropic, Matrix, Moments, ResponseScale, Vector, svec
+from dpregress.releases import Isotropic, Moments
 
 ORDER, N = 4, 1_000
-FRAME = Frame(
+FRAME = WhitenedSpace(
     ("a", "b", "c"),
     np.array([[1.0, 0.0, 0.0, 0.0], [0.3, 2.0, 0.5, 0.0], [-0.2, 0.1, 1.0, 0.2], [0.0, 0.0, 0.4, 0.5]]),
     3.0,

@@ -8,14 +8,14 @@ from typing import Any
 from unittest.mock import patch
 
 from dpregress.accounting import Ledger, Reservation
-from dpregress.mechanisms import NoiseSource
-from dpregress.releases import Vector
+from dpregress.coordinates import Vector
+from dpregress.mechanisms import Sampler
 from dpregress.rows import Source
 
 CHARGE, DRAW, READ, NOISE = "charge", "draw", "read", "noise"
 
 
-class Silent(NoiseSource):
+class Silent(Sampler):
     """A source that adds nothing: the exact answer, as a release carries it."""
 
     seeded = True
@@ -39,8 +39,8 @@ def watched() -> Iterator[list[str]]:
             *((cls, "_append", CHARGE) for cls in descendants(Ledger)),
             (Reservation, "draw", DRAW),
             *((cls, "pieces", READ) for cls in descendants(Source)),
-            *((cls, "add_gaussian", NOISE) for cls in (NoiseSource, *descendants(NoiseSource))),
-            (NoiseSource, "choose", NOISE),
+            *((cls, "add_gaussian", NOISE) for cls in (Sampler, *descendants(Sampler))),
+            (Sampler, "choose", NOISE),
         ]
         for cls, name, step in watched_methods:
             if name in vars(cls):

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_val_score
 
 from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, Relation, decode
 from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered, SeededNoise, SeededNoiseWarning
-from dpregress.mechanisms import SecureSource
+from dpregress.mechanisms import SecureSampler
 from tests import registry
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
 from tests.registry import ESTIMATORS, EVENTS, LEDGERS, QUERIES, TRUST, EstimatorEntry, LedgerEntry, TrustEntry
@@ -244,12 +244,12 @@ def check_no_overdraft() -> None:
 def check_paid_first(entry: TrustEntry, seed: int) -> None:
     """A query beyond the reservation is not answered: nothing read, no noise."""
     rng = np.random.default_rng(seed)
-    query = QUERIES[0].make(registry.FRAMES["plain"](rng), rng)
-    rows = registry.private(registry.tame_rows(rng, query.frame, 20))
+    query = QUERIES[0].make(registry.SPACES["plain"](rng), rng)
+    rows = registry.private(registry.tame_rows(rng, query.space, 20))
     reservation = MemoryLedger(GDP(1.0)).reserve(GDP(0.5))
     with watched() as steps:
         try:
-            entry.make().release(rows, query, GDP(0.51), source=SecureSource(), reservation=reservation)
+            entry.make().release(rows, query, GDP(0.51), source=SecureSampler(), reservation=reservation)
         except BudgetExceeded:
             assert not steps, f"the refused query did {steps}"
         else:
@@ -260,8 +260,8 @@ def check_paid_first(entry: TrustEntry, seed: int) -> None:
 def check_refusal_draws_nothing(entry: TrustEntry, seed: int) -> None:
     """A query that cannot be answered (another event, other neighbours) takes nothing from the reservation."""
     rng = np.random.default_rng(seed)
-    query = QUERIES[0].make(registry.FRAMES["plain"](rng), rng)
-    rows = registry.private(registry.tame_rows(rng, query.frame, 20))
+    query = QUERIES[0].make(registry.SPACES["plain"](rng), rng)
+    rows = registry.private(registry.tame_rows(rng, query.space, 20))
     ledger = MemoryLedger(GDP(1.0), relation=Relation.ADD_REMOVE)
     for reservation, spend in (
         (MemoryLedger(GDP(1.0)).reserve(GDP(1.0)), ApproxDP(0.1, 1e-6)),

@@ -20,11 +20,12 @@ import pytest
 
 from dpregress import GDP, DPLinearRegression, MemoryLedger
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import matrix, numbers
+from dpregress.inputs.tables import matrix, numbers
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.rows import Encoder, files
-from dpregress.rows.encoding import to_codes
-from dpregress.rows.files import to_table
+from dpregress.rows import Encoder
+from dpregress.rows.design.encoder import to_codes
+from dpregress.rows.readers import files
+from dpregress.rows.readers.files import to_table
 from dpregress.rows.units import counted
 
 #: What an object column can hold; the first few are also what a column of one type would hold.
@@ -133,13 +134,13 @@ def test_ids_through_pandas_keep_apart_or_are_refused(tmp_path: Path) -> None:
         path.write_text("who,a,y\n" + "".join(f"{each},0.5,0.5\n" for each in (*ids, cell)), encoding="utf-8")
         ledger = MemoryLedger(GDP(1.0), unit="who")
         model = DPLinearRegression(GDP(1.0), schema=schema, ledger=ledger)
-        frame = pd.read_csv(path)
+        space = pd.read_csv(path)
         if cell:
-            kept = counted([to_table(frame)["who"]], 51, 1)
+            kept = counted([to_table(space)["who"]], 51, 1)
             assert kept.all()
         else:
             with pytest.raises(InvalidInput, match="give the file by its path"):
-                model.fit_table(frame, "y", unit="who", max_rows_per_unit=1)
+                model.fit_table(space, "y", unit="who", max_rows_per_unit=1)
             assert not ledger.spent.parts
             whole = counted([files.read(path)["who"]], 51, 1)
             assert whole.tolist() == [True] * 50 + [False]

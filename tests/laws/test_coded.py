@@ -16,15 +16,16 @@ from scipy.stats import chi2
 
 from dpregress import GDP, ZCDP, ApproxDP, Categorical, MarginalsRegression, MemoryLedger, Numeric, Schema
 from dpregress.accounting import Relation
+from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.errors import BudgetExceeded, InvalidInput, NotAnswered
-from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource
+from dpregress.mechanisms import Sampler, SecureSampler, SeededSampler
 from dpregress.mechanisms.base import exact_answer, exact_total
 from dpregress.public.coding import domain_of
 from dpregress.queries.pair_tables import CodedQuery
-from dpregress.releases import Domain, Matrix, Scores, Vector
+from dpregress.releases import PairScores
 from dpregress.rows import ArraySource, CodedSource, LevelRows, PrivateRows, RawRows, ThreadedEngine
 from dpregress.rows.codes import decoded
-from dpregress.trust import Central, Door, Local
+from dpregress.trust import Central, Local, Session
 from tests import registry
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
 from tests.laws.test_noise import check_squares
@@ -99,18 +100,18 @@ def check_noise(entry: CodedEntry, domain: Domain, seed: int) -> None:
     rows = private(registry.coded_rows(rng, domain, ROWS).x)
     promise = GDP(0.8)
 
-    def released(source: NoiseSource, relation: Relation) -> Any:
+    def released(source: Sampler, relation: Relation) -> Any:
         reservation = MemoryLedger(promise, relation=relation).reserve(promise, relation=relation)
         return Central().release(rows, query, promise, source=source, reservation=reservation)
 
     for relation in Relation:
         exact, found = released(Silent(), relation).total, []
         for _ in range(100):
-            release = released(SeededSource(rng), relation)
+            release = released(SeededSampler(rng), relation)
             assert release.n == (ROWS if relation is Relation.REPLACE_ONE else 0)
             assert math.isclose(release.noise.sigma, query.sensitivity(relation) / 0.8, rel_tol=1e-6)
             # scores are read in other units than the noise was added in
-            scale = release.sigmas if isinstance(release, Scores) else release.noise.sigma
+            scale = release.sigmas if isinstance(release, PairScores) else release.noise.sigma
             found.append((release.total - exact) / scale)
         check_squares(np.array(found), FAILURE / 2)
 
@@ -196,12 +197,12 @@ def test_cells_without_a_level() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(SecureSource(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
+    "source", [pytest.param(SecureSampler(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
 )
-def test_choice(source: NoiseSource | None, seed: int) -> None:
+def test_choice(source: Sampler | None, seed: int) -> None:
     """Chosen as often as ``exp(eps q / (2 Delta))`` says, by a chi-square test. Fails with 1e-6 at most."""
     rng = np.random.default_rng(seed)
-    source = SeededSource(rng) if source is None else source
+    source = SeededSampler(rng) if source is None else source
     domain = DOMAINS["mixed"]
     query = next(entry for entry in CODED_QUERIES if entry.name == "model errors").make(domain, rng)
     rows = private(registry.coded_rows(rng, domain, 5).x)
@@ -251,7 +252,7 @@ def test_draws_are_the_promise(entry: TableSolverEntry, domain: str, seed: int) 
     promise, solver = entry.make(found, 0.9)
     for x in (registry.coded_rows(rng, found, 500).x, np.full((1, len(found.sizes)), np.nan)):
         reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(promise, relation=Relation.ADD_REMOVE)
-        estimate = solver.estimate(Door(Central(), private(x), SeededSource(rng), reservation))
+        estimate = solver.estimate(Session(Central(), private(x), SeededSampler(rng), reservation))
         assert math.isclose(reservation.drawn.rho, promise.rho, rel_tol=1e-6)
         assert len(reservation.drawn.parts) <= solver.rounds
         assert estimate.events == reservation.drawn.parts
@@ -269,7 +270,7 @@ def test_without_noise_moments_are_exact(entry: TableSolverEntry, domain: str, s
     x = LevelRows(found)(registry.coded_rows(rng, found, 400)).x
     promise, solver = entry.make(found, 1e9)
     reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(promise, relation=Relation.ADD_REMOVE)
-    estimate = solver.estimate(Door(Central(), private(x), SeededSource(rng), reservation))
+    estimate = solver.estimate(Session(Central(), private(x), SeededSampler(rng), reservation))
     hot = [a.encoding[x[:, j].astype(int)] for j, a in enumerate(found.attributes)]
     z = np.hstack([np.ones((len(x), 1)), *hot])
     assert estimate.count == pytest.approx(len(x), rel=1e-6)

@@ -19,6 +19,8 @@ _LEFT = (
     "errors",
     "json_files",
     "accounting",
+    "coordinates",
+    "models",
     "releases",
     "public",
     "rows",
@@ -26,9 +28,9 @@ _LEFT = (
     "mechanisms",
     "trust",
 )
-_RIGHT = ("display", "errors", "json_files", "accounting", "releases", "public", "queries")
+_RIGHT = ("display", "errors", "json_files", "accounting", "coordinates", "models", "releases", "public", "queries")
 _METHODS = (*_LEFT, "solvers", "inference")
-_ABOVE = (*_METHODS, "papers", "baselines", "estimators")
+_ABOVE = (*_METHODS, "inputs", "curator", "papers", "baselines", "estimators")
 _TOP = ("collector", "parties", "datasets", "reports", "experiments")
 
 #: What each package may import besides itself.
@@ -36,9 +38,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **{name: _LEFT[:place] for place, name in enumerate(_LEFT)},
     "solvers": _RIGHT,
     "inference": _RIGHT,
+    "curator": _LEFT,
+    "inputs": _METHODS,
     "papers": _METHODS,
     "baselines": _METHODS,
-    "estimators": (*_METHODS, "papers"),
+    "estimators": (*_METHODS, "inputs", "curator", "papers"),
     **dict.fromkeys((*_TOP, "cli"), (*_ABOVE, *_TOP)),
     "__main__": ("cli",),
 }

@@ -12,13 +12,13 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from dpregress import PublicMoments
 from dpregress.accounting import GDP, MemoryLedger
-from dpregress.mechanisms import NoiseSource, SeededSource
+from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.mechanisms import Sampler, SeededSampler
 from dpregress.public.whitening import from_public
 from dpregress.queries import SecondMoment
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import solve_moments
-from dpregress.trust import Central, Door
+from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
 from tests.registry import ESTIMATORS, SOLVERS, EstimatorEntry, SolverEntry
 
@@ -54,13 +54,13 @@ def public_rows(x: Matrix, rng: np.random.Generator, ratio: float = 1.0) -> Publ
     return PublicMoments.from_rows(stretched @ root.T + mean, np.tile([-BOUND, BOUND], len(x) // 2))
 
 
-def door(x: Matrix, y: Vector, source: NoiseSource | None = None) -> Door:
+def door(x: Matrix, y: Vector, source: Sampler | None = None) -> Session:
     reservation = MemoryLedger(HUGE).reserve(HUGE)
-    return Door(Central(), PrivateRows(ArraySource(x, y)), source or Silent(), reservation)
+    return Session(Central(), PrivateRows(ArraySource(x, y)), source or Silent(), reservation)
 
 
-def wide(frame: Frame) -> Frame:
-    return frame.rewhitened(np.eye(frame.order), RADIUS)
+def wide(space: WhitenedSpace) -> WhitenedSpace:
+    return space.rewhitened(np.eye(space.order), RADIUS)
 
 
 def expected(x: Matrix, y: Vector, alpha: float, intercept: bool) -> Fit:
@@ -81,11 +81,11 @@ def check_moments(alpha: float, intercept: bool, seed: int) -> None:
     """One joint second moment, solved and pulled back."""
     rng = np.random.default_rng(seed)
     x, y = data(rng)
-    frame = wide(from_public(public_rows(x, rng), intercept=intercept))
-    frame = frame.with_response(ResponseScale("y", 2.0 * intercept, 7.0, BOUND, 0.3))
-    moments = door(x, y)(SecondMoment(frame), HUGE)
+    space = wide(from_public(public_rows(x, rng), intercept=intercept))
+    space = space.with_response(ResponseScale("y", 2.0 * intercept, 7.0, BOUND, 0.3))
+    moments = door(x, y)(SecondMoment(space), HUGE)
     coef, _ = solve_moments(moments, alpha=alpha)
-    assert_close(frame.pull_back(coef), expected(x, y, alpha, intercept), x)
+    assert_close(space.pull_back(coef), expected(x, y, alpha, intercept), x)
 
 
 def check_solver(entry: SolverEntry, alpha: float, intercept: bool, seed: int) -> None:
@@ -95,7 +95,7 @@ def check_solver(entry: SolverEntry, alpha: float, intercept: bool, seed: int) -
     public = public_rows(x, rng)
     solver = entry.make(public, wide(from_public(public, intercept=intercept)), ROWS, HUGE, alpha)
     solution = solver.solve(door(x, y))
-    assert_close(solution.frame.pull_back(solution.whitened), expected(x, y, alpha, intercept), x)
+    assert_close(solution.space.pull_back(solution.whitened), expected(x, y, alpha, intercept), x)
 
 
 def check_missing_responses(entry: SolverEntry, alpha: float, seed: int) -> None:
@@ -106,7 +106,7 @@ def check_missing_responses(entry: SolverEntry, alpha: float, seed: int) -> None
     public = public_rows(x, rng)
     solver = entry.make(public, wide(from_public(public, intercept=True)), ROWS, HUGE, alpha)
     solution = solver.solve(door(x, np.where(missing, np.nan, y)))
-    assert_close(solution.frame.pull_back(solution.whitened), expected(x[~missing], y[~missing], alpha, True), x)
+    assert_close(solution.space.pull_back(solution.whitened), expected(x[~missing], y[~missing], alpha, True), x)
 
 
 def check_missing_in_fits(entry: EstimatorEntry, seed: int) -> None:
@@ -120,7 +120,7 @@ def check_missing_in_fits(entry: EstimatorEntry, seed: int) -> None:
     facts = entry.facts(rng)
     fits = []
     for rows, answers in ((x, np.where(missing, np.nan, y)), (x[~missing], y[~missing])):
-        with patch("dpregress.estimators._fit.noise_source", return_value=Silent()):
+        with patch("dpregress.estimators.base.noise_source", return_value=Silent()):
             fits.append(entry.kind(HUGE_FIT, **facts).fit(rows, answers))
     gaps, complete = (np.append(np.ravel(fit.coef_), fit.intercept_) for fit in fits)
     np.testing.assert_allclose(gaps, complete, rtol=0, atol=CLOSE * float(np.linalg.norm(complete)))
@@ -137,7 +137,7 @@ def check_public_matrix(entry: SolverEntry, ratio: float, seed: int) -> None:
         public = public_rows(x, rng, factor)
         solver = entry.make(public, wide(from_public(public, intercept=True)), ROWS, HUGE, 0.7)
         solution = solver.solve(door(x, y))
-        fits.append(solution.frame.pull_back(solution.whitened))
+        fits.append(solution.space.pull_back(solution.whitened))
     assert_close(fits[1], fits[0], x)
 
 
@@ -145,13 +145,13 @@ def check_small_noise(intercept: bool, seed: int) -> None:
     """Noise that is drawn, and too small to matter: no step of the way rounds or clamps the answer."""
     rng = np.random.default_rng(seed)
     x, y = data(rng)
-    frame = from_public(public_rows(x, rng), intercept=intercept).rewhitened(np.eye(COLUMNS + intercept), 100.0)
-    frame = frame.with_response(ResponseScale("y", 0.0, float(np.abs(y).max()), 1.0, 10.0))
+    space = from_public(public_rows(x, rng), intercept=intercept).rewhitened(np.eye(COLUMNS + intercept), 100.0)
+    space = space.with_response(ResponseScale("y", 0.0, float(np.abs(y).max()), 1.0, 10.0))
     budget = GDP(1e15)
     reservation = MemoryLedger(budget).reserve(budget)
-    ask = Door(Central(), PrivateRows(ArraySource(x, y)), SeededSource(rng), reservation)
-    coef, _ = solve_moments(ask(SecondMoment(frame), budget), alpha=0.0)
-    assert_close(frame.pull_back(coef), expected(x, y, 0.0, intercept), x)
+    ask = Session(Central(), PrivateRows(ArraySource(x, y)), SeededSampler(rng), reservation)
+    coef, _ = solve_moments(ask(SecondMoment(space), budget), alpha=0.0)
+    assert_close(space.pull_back(coef), expected(x, y, 0.0, intercept), x)
 
 
 def check_budget_of_solver(entry: SolverEntry, seed: int) -> None:

@@ -18,9 +18,9 @@ import pytest
 from dpregress import ApproxDP, DPRidge, Numeric, Schema, SQLQuery
 from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput
-from dpregress.rows.databases import _ADBCReader
-from dpregress.rows.files import read_files
-from dpregress.rows.locations import URL, opened
+from dpregress.rows.readers.files import read_files
+from dpregress.rows.readers.locations import URL, opened
+from dpregress.rows.readers.sql import _ADBCReader
 from tests.cli import conftest as cli
 from tests.rows.leaks import chain, everything_said
 from tests.support import missing, run
@@ -277,7 +277,7 @@ def test_a_storage_that_is_not_installed_is_named() -> None:
 
 def test_files_of_a_pattern_keep_their_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """FTP has no host in its paths: the URL of a file that matches a pattern has it from the pattern."""
-    from dpregress.rows.locations import _address
+    from dpregress.rows.readers.locations import _address
 
     class FTP:
         @staticmethod

@@ -15,19 +15,20 @@ import pytest
 from scipy.stats import chi2
 
 from dpregress.accounting import GDP, MemoryLedger, Relation
-from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource
+from dpregress.coordinates import Matrix, Vector
+from dpregress.mechanisms import Sampler, SecureSampler, SeededSampler
 from dpregress.queries import Query
-from dpregress.releases import Isotropic, Matrix, Release, Vector
+from dpregress.releases import Isotropic, Release
 from dpregress.rows import PrivateRows
 from tests import registry
 from tests.laws.spies import Silent
-from tests.registry import FRAMES, MECHANISMS, QUERIES, TRUST, MechanismEntry, QueryEntry, TrustEntry
+from tests.registry import MECHANISMS, QUERIES, SPACES, TRUST, MechanismEntry, QueryEntry, TrustEntry
 
 MU = 0.8
 ROWS = 20
 FAILURE = 1e-7
 
-Answer = Callable[[Query[Any], PrivateRows, NoiseSource], Release]
+Answer = Callable[[Query[Any], PrivateRows, Sampler], Release]
 
 
 def answer_of_mechanism(entry: MechanismEntry) -> Answer:
@@ -36,7 +37,7 @@ def answer_of_mechanism(entry: MechanismEntry) -> Answer:
 
 
 def answer_of_trust(entry: TrustEntry) -> Answer:
-    def answer(query: Query[Any], rows: PrivateRows, source: NoiseSource) -> Release:
+    def answer(query: Query[Any], rows: PrivateRows, source: Sampler) -> Release:
         reservation = MemoryLedger(GDP(MU)).reserve(GDP(MU))
         return entry.make().release(rows, query, GDP(MU), source=source, reservation=reservation)
 
@@ -45,9 +46,9 @@ def answer_of_trust(entry: TrustEntry) -> Answer:
 
 def check_noise(
     entry: QueryEntry,
-    frame: str,
+    space: str,
     answer: Answer,
-    source: NoiseSource,
+    source: Sampler,
     seed: int,
     *,
     draws: int = 1,
@@ -55,8 +56,8 @@ def check_noise(
 ) -> None:
     """``(release - exact) mu / sensitivity`` is standard normal in every independent entry."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
-    rows = registry.private(registry.tame_rows(rng, query.frame, ROWS))
+    query = entry.make(SPACES[space](rng), rng)
+    rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     draws = 1 if query.kept_apart else draws
     sigma = math.sqrt(draws) * query.sensitivity(Relation.REPLACE_ONE) / MU
     exact = answer(query, rows, Silent()).total
@@ -81,11 +82,11 @@ def check_squares(noise: Matrix, failure: float) -> None:
         assert low < total < high, f"{noise.size} squares add to {total:.0f}, not between {low:.0f} and {high:.0f}"
 
 
-def check_matrix_entries(source: NoiseSource, seed: int, releases: int = 2000) -> None:
+def check_matrix_entries(source: Sampler, seed: int, releases: int = 2000) -> None:
     """In a released second moment the diagonal has variance sigma^2, every entry beside it sigma^2 / 2."""
     rng = np.random.default_rng(seed)
-    query = QUERIES[0].make(FRAMES["plain"](rng), rng)
-    rows = registry.private(registry.tame_rows(rng, query.frame, ROWS))
+    query = QUERIES[0].make(SPACES["plain"](rng), rng)
+    rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     answer = answer_of_mechanism(MECHANISMS[0])
     exact = answer(query, rows, Silent()).total
     sigma = query.sensitivity(Relation.REPLACE_ONE) / MU
@@ -104,20 +105,20 @@ def _diagonal(total: Vector | Matrix) -> np.ndarray:
     return row == column
 
 
-@pytest.mark.parametrize("frame", ["plain", "intercept", "small ball"])
+@pytest.mark.parametrize("space", ["plain", "intercept", "small ball"])
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-def test_mechanism(mechanism: MechanismEntry, entry: QueryEntry, frame: str, seed: int) -> None:
+def test_mechanism(mechanism: MechanismEntry, entry: QueryEntry, space: str, seed: int) -> None:
     """Fails with probability 1e-7."""
-    source = SeededSource(np.random.default_rng(seed))
-    check_noise(entry, frame, answer_of_mechanism(mechanism), source, seed)
+    source = SeededSampler(np.random.default_rng(seed))
+    check_noise(entry, space, answer_of_mechanism(mechanism), source, seed)
 
 
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 @pytest.mark.parametrize("trust", TRUST, ids=str)
 def test_trust_model(trust: TrustEntry, entry: QueryEntry, seed: int) -> None:
     """Fails with probability 1e-7."""
-    source = SeededSource(np.random.default_rng(seed))
+    source = SeededSampler(np.random.default_rng(seed))
     check_noise(entry, "plain", answer_of_trust(trust), source, seed, draws=trust.draws(ROWS))
 
 
@@ -125,9 +126,9 @@ def test_trust_model(trust: TrustEntry, entry: QueryEntry, seed: int) -> None:
 @pytest.mark.parametrize("entry", QUERIES[:-1], ids=str)
 def test_secure_source(entry: QueryEntry, seed: int) -> None:
     """The operating system's noise, not a seed's. Fails with probability 1e-7."""
-    check_noise(entry, "plain", answer_of_mechanism(MECHANISMS[0]), SecureSource(), seed)
+    check_noise(entry, "plain", answer_of_mechanism(MECHANISMS[0]), SecureSampler(), seed)
 
 
 def test_matrix_entries(seed: int) -> None:
     """Fails with probability 1e-7."""
-    check_matrix_entries(SeededSource(np.random.default_rng(seed)), seed)
+    check_matrix_entries(SeededSampler(np.random.default_rng(seed)), seed)

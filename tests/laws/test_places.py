@@ -16,28 +16,26 @@ import pytest
 
 from dpregress import GDP, DPPoissonRegressor, Numeric, Schema
 from dpregress.accounting import Relation
+from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.mechanisms import base
 from dpregress.mechanisms.base import exact_total, float_sensitivity
+from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily
 from dpregress.queries import (
-    Binomial,
     ClippedGradient,
     ClippedScore,
     ExposureHistogram,
     MeanClassResidual,
     MeanResidual,
     MultinomialScore,
-    Poisson,
     Predictions,
     PublishedHessian,
     Query,
     ResidualHistogram,
     ResponseHistogram,
 )
-from dpregress.queries import Gaussian as GaussianFamily
-from dpregress.releases import Exposure, Frame, Matrix, ResponseScale, Vector
 from dpregress.rows import ArraySource, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
 from tests import registry
-from tests.registry import CODED_QUERIES, DOMAINS, FRAMES, QUERIES, CodedEntry, QueryEntry
+from tests.registry import CODED_QUERIES, DOMAINS, QUERIES, SPACES, CodedEntry, QueryEntry
 
 Rng = np.random.Generator
 
@@ -60,28 +58,28 @@ def far_rows(rng: Rng, rows: int, order: int) -> RawRows:
     return RawRows(x, rng.integers(0, 4, size=rows).astype(float), exposure=rng.exponential(size=rows))
 
 
-def wide_frame(rng: Rng, order: int) -> Frame:
+def wide_space(rng: Rng, order: int) -> WhitenedSpace:
     """With an intercept, means far from 0, and coordinates turned so that every one holds a part of the constant."""
     root, mean = rng.normal(size=(order - 1, order - 1)) / np.sqrt(order), 10 * rng.normal(size=order - 1)
     whitening = np.block([[np.ones((1, 1)), np.zeros((1, order - 1))], [-(root @ mean)[:, None], root]])
     names, turn = tuple(f"x{i}" for i in range(order - 1)), np.linalg.qr(rng.normal(size=(order, order)))[0]
     response = ResponseScale("y", bound=5.0)
-    return Frame(names, turn @ whitening, 4.0, mean, intercept=True, response=response, exposure=Exposure("e"))
+    return WhitenedSpace(names, turn @ whitening, 4.0, mean, intercept=True, response=response, exposure=Exposure("e"))
 
 
-def wide_queries(frame: Frame, rng: Rng) -> Iterator[Query[Any]]:
+def wide_queries(space: WhitenedSpace, rng: Rng) -> Iterator[Query[Any]]:
     """Queries at the coefficients with which fits begin: a mean for everybody, up to rounding."""
-    start, edges = 1.7 * frame.constant, 2.0 ** np.arange(-30.0, 13.0)
-    classes = np.outer(frame.constant, rng.normal(size=2))
-    for family in (GaussianFamily, Binomial, Poisson):
-        yield MeanResidual(frame, family, start, -3.0, 4.0)
-        yield ResidualHistogram(frame, family, start, edges)
-        yield ClippedScore(frame, family, start, 2.0)
-        yield ClippedGradient(frame, family, start, 2.0)
-        yield PublishedHessian(frame, family, start, 2.0)
-    yield MultinomialScore(frame, classes, 0.7)
-    yield MeanClassResidual(frame, classes)
-    yield Predictions(frame, start, 120)
+    start, edges = 1.7 * space.constant, 2.0 ** np.arange(-30.0, 13.0)
+    classes = np.outer(space.constant, rng.normal(size=2))
+    for family in (GaussianFamily, BinomialFamily, PoissonFamily):
+        yield MeanResidual(space, family, start, -3.0, 4.0)
+        yield ResidualHistogram(space, family, start, edges)
+        yield ClippedScore(space, family, start, 2.0)
+        yield ClippedGradient(space, family, start, 2.0)
+        yield PublishedHessian(space, family, start, 2.0)
+    yield MultinomialScore(space, classes, 0.7)
+    yield MeanClassResidual(space, classes)
+    yield Predictions(space, start, 120)
 
 
 def placed(row: RawRows, among: RawRows, length: int, place: int) -> RawRows:
@@ -102,12 +100,12 @@ def check_alone(query: Query[Any], row: RawRows, among: RawRows) -> None:
         np.testing.assert_array_equal(bits(value), bits(alone), err_msg=said)
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
-def test_values_do_not_depend_on_the_place(entry: QueryEntry, frame: str, seed: int) -> None:
+def test_values_do_not_depend_on_the_place(entry: QueryEntry, space: str, seed: int) -> None:
     """Over the registry. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     far = far_rows(rng, 120, registry.WIDTH)
     moved = registry.joined(far, registry.wild_rows(rng, 4), registry.extremal_rows(query))
     for i in range(0, len(moved.x), 17):
@@ -118,9 +116,9 @@ def test_values_do_not_depend_on_the_place(entry: QueryEntry, frame: str, seed: 
 def test_values_do_not_depend_on_the_place_where_coefficients_cancel(order: int, seed: int) -> None:
     """Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
-    frame = wide_frame(rng, order)
+    space = wide_space(rng, order)
     far = far_rows(rng, 120, order - 1)
-    for query in wide_queries(frame, rng):
+    for query in wide_queries(space, rng):
         for i in range(6):
             check_alone(query, registry.taken(far, slice(i, i + 1)), far)
 
@@ -129,8 +127,8 @@ def test_values_do_not_depend_on_the_place_where_coefficients_cancel(order: int,
 def test_mapped_rows_do_not_depend_on_the_place(order: int, seed: int) -> None:
     """Whole chunks of 1 to 5,000 rows, again and again, in both orders in memory, with and without gaps."""
     rng = np.random.default_rng(seed)
-    frame = wide_frame(rng, order + 1)
-    rows, row_map = far_rows(rng, 5000, order), WhitenedRows(frame)
+    space = wide_space(rng, order + 1)
+    rows, row_map = far_rows(rng, 5000, order), WhitenedRows(space)
     whole = row_map(rows)
     for length in (5000, 4096, 4097, 1028, 257, 3, 1):
         for x in (rows.x, np.asfortranarray(rows.x), np.repeat(rows.x, 2, axis=1)[:, ::2]):
@@ -166,14 +164,14 @@ def check_totals(query: Query[Any], rows: RawRows, rng: Rng) -> None:
         assert np.linalg.norm(total - found[0]) <= allowed, f"{type(query).__name__} depends on the order of rows"
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize(
     "entry", [entry for entry in QUERIES if "mixture" not in entry.name and entry.name != "predictions"], ids=str
 )
-def test_totals_do_not_depend_on_the_order(entry: QueryEntry, frame: str, seed: int) -> None:
+def test_totals_do_not_depend_on_the_order(entry: QueryEntry, space: str, seed: int) -> None:
     """But for queries in which each row has a place of its own. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     check_totals(query, registry.joined(far_rows(rng, 90, registry.WIDTH), registry.wild_rows(rng, 30)), rng)
 
 
@@ -200,15 +198,15 @@ def moved_by(query: Query[Any], one: PrivateRows, other: PrivateRows) -> float:
 def test_rotated_rows(seed: int) -> None:
     """All rows move by one place: not the least of a sensitivity. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
-    frame = wide_frame(rng, 64)
+    space = wide_space(rng, 64)
     x = rng.normal(size=(41_003, 63)) * 1e18
     y = np.ones(len(x))
     one, other = (PrivateRows(ArraySource(np.roll(x, turn, axis=0), y), ThreadedEngine(workers=1)) for turn in (0, 1))
-    frame = replace(frame, exposure=None)
+    space = replace(space, exposure=None)
     for query in (
-        MeanResidual(frame, Poisson, 1.7 * frame.constant, -30.0, 1.0),
-        ResidualHistogram(frame, Poisson, 1.7 * frame.constant, 2.0 ** np.arange(-30.0, 13.0)),
-        ClippedScore(frame, Poisson, 1.7 * frame.constant, 2.0),
+        MeanResidual(space, PoissonFamily, 1.7 * space.constant, -30.0, 1.0),
+        ResidualHistogram(space, PoissonFamily, 1.7 * space.constant, 2.0 ** np.arange(-30.0, 13.0)),
+        ClippedScore(space, PoissonFamily, 1.7 * space.constant, 2.0),
     ):
         assert moved_by(query, one, other) <= 1e-6, f"{type(query).__name__} depends on the order of rows"
 

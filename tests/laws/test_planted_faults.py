@@ -16,16 +16,17 @@ import pytest
 
 from dpregress.accounting import GDP, ZCDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation, Unit
 from dpregress.accounting import reservation as reservation_module
-from dpregress.mechanisms import Exponential, Gaussian, SeededSource
+from dpregress.coordinates import WhitenedSpace, svec
+from dpregress.mechanisms import Exponential, Gaussian, SeededSampler
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Query, ResidualHistogram, SecondMoment
 from dpregress.queries.pair_tables import Blocks, CentredTables, CodedQuery, ModelErrors, PairDistances
-from dpregress.releases import Frame, Isotropic, svec
+from dpregress.releases import Isotropic
 from dpregress.rows import BoundedRows, CappedSource, LevelRows, RawRows, RowMap, WhitenedRows, bounded
 from dpregress.rows import codes as codes_module
 from dpregress.rows import units as units_module
-from dpregress.solvers.aim import AIM
+from dpregress.solvers.marginals.aim import AIM
 from dpregress.trust import Local, TrustModel
 from tests.audit.auditor import check_audit
 from tests.laws import test_accounting as accounting
@@ -39,11 +40,11 @@ from tests.registry import (
     CODED_QUERIES,
     DOMAINS,
     ESTIMATORS,
-    FRAMES,
     LEDGERS,
     MECHANISMS,
     QUERIES,
     SOLVERS,
+    SPACES,
     TABLE_SOLVERS,
     TRUST,
     QueryEntry,
@@ -66,7 +67,7 @@ def sensitivity_of(name: str) -> Law:
 
 def noise_of(name: str) -> Law:
     def law(seed: int, _: Path) -> None:
-        source = SeededSource(np.random.default_rng(seed))
+        source = SeededSampler(np.random.default_rng(seed))
         noise.check_noise(query(name), "plain", noise.answer_of_mechanism(MECHANISMS[0]), source, seed)
 
     return law
@@ -74,24 +75,24 @@ def noise_of(name: str) -> Law:
 
 def noise_of_local(seed: int, _: Path) -> None:
     local = next(entry for entry in TRUST if entry.draws(4) == 4)
-    source = SeededSource(np.random.default_rng(seed))
+    source = SeededSampler(np.random.default_rng(seed))
     noise.check_noise(
         query("joint second moment"), "plain", noise.answer_of_trust(local), source, seed, draws=noise.ROWS
     )
 
 
 def matrix_entries(seed: int, _: Path) -> None:
-    noise.check_matrix_entries(SeededSource(np.random.default_rng(seed)), seed)
+    noise.check_matrix_entries(SeededSampler(np.random.default_rng(seed)), seed)
 
 
 def ball(seed: int, _: Path) -> None:
-    frame = FRAMES["plain"](np.random.default_rng(seed))
-    row_map.check_ball(WhitenedRows, frame, row_map.raw_rows(frame, seed))
+    space = SPACES["plain"](np.random.default_rng(seed))
+    row_map.check_ball(WhitenedRows, space, row_map.raw_rows(space, seed))
 
 
 def rows_alone(seed: int, _: Path) -> None:
-    frame = FRAMES["plain"](np.random.default_rng(seed))
-    row_map.check_rows_alone(WhitenedRows, frame, row_map.raw_rows(frame, seed))
+    space = SPACES["plain"](np.random.default_rng(seed))
+    row_map.check_rows_alone(WhitenedRows, space, row_map.raw_rows(space, seed))
 
 
 def unit_sensitivity(seed: int, _: Path) -> None:
@@ -176,13 +177,13 @@ def cells_alone(seed: int, _: Path) -> None:
 
 
 def radius_for_joint_radius(patch: Patch) -> None:
-    patch.setattr(SecondMoment, "contribution", lambda self: self.frame.radius**2)
-    patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.frame.radius**2)
+    patch.setattr(SecondMoment, "contribution", lambda self: self.space.radius**2)
+    patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.space.radius**2)
 
 
 def radius_not_squared(patch: Patch) -> None:
-    patch.setattr(SecondMoment, "contribution", lambda self: self.frame.joint_radius)
-    patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.frame.joint_radius)
+    patch.setattr(SecondMoment, "contribution", lambda self: self.space.joint_radius)
+    patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.space.joint_radius)
 
 
 def removal_for_replacement(patch: Patch) -> None:
@@ -190,7 +191,7 @@ def removal_for_replacement(patch: Patch) -> None:
 
 
 def score_of_one_direction(patch: Patch) -> None:
-    patch.setattr(ClippedScore, "replacement", lambda self: math.sqrt(2) * self.frame.radius * self.clip)
+    patch.setattr(ClippedScore, "replacement", lambda self: math.sqrt(2) * self.space.radius * self.clip)
 
 
 def longer_side_for_width(patch: Patch) -> None:
@@ -213,12 +214,12 @@ def hessian_of_any_curvature(patch: Patch) -> None:
         vars(self)["largest"], self.stated = math.inf, self.largest  # type: ignore[attr-defined]
 
     patch.setattr(PublishedHessian, "__init__", larger)
-    patch.setattr(PublishedHessian, "replacement", lambda self: 2 * self.frame.radius**2 * self.stated)
-    patch.setattr(PublishedHessian, "contribution", lambda self: self.frame.radius**2 * self.stated)
+    patch.setattr(PublishedHessian, "replacement", lambda self: 2 * self.space.radius**2 * self.stated)
+    patch.setattr(PublishedHessian, "contribution", lambda self: self.space.radius**2 * self.stated)
 
 
 def bound_never_reached(patch: Patch) -> None:
-    patch.setattr(SecondMoment, "replacement", lambda self: 2 * self.frame.joint_radius**2)
+    patch.setattr(SecondMoment, "replacement", lambda self: 2 * self.space.joint_radius**2)
 
 
 def off_diagonal_unscaled(patch: Patch) -> None:
@@ -339,10 +340,10 @@ def charge_after_noise(patch: Patch) -> None:
 
 
 def whitening_not_undone(patch: Patch) -> None:
-    def pull_back(self: Frame, whitened: Any) -> tuple[Any, float]:
+    def pull_back(self: WhitenedSpace, whitened: Any) -> tuple[Any, float]:
         return (whitened[1:], float(whitened[0])) if self.intercept else (whitened, 0.0)
 
-    patch.setattr(Frame, "pull_back", pull_back)
+    patch.setattr(WhitenedSpace, "pull_back", pull_back)
 
 
 def every_row_counts(patch: Patch) -> None:

@@ -19,7 +19,7 @@ from dpregress.mechanisms import Mechanism
 from dpregress.queries import Query
 from dpregress.rows import RowMap
 from dpregress.solvers import Solver
-from dpregress.solvers.tables import TableSolver
+from dpregress.solvers.marginals.tables import TableSolver
 from dpregress.trust import TrustModel
 from tests import registry
 
@@ -39,11 +39,11 @@ def concrete(base: type) -> Iterator[type]:
 
 def registered() -> dict[type, Iterable[Any]]:
     rng = np.random.default_rng(0)
-    frame, domain = registry.FRAMES["plain"](rng), registry.DOMAINS["mixed"]
+    space, domain = registry.SPACES["plain"](rng), registry.DOMAINS["mixed"]
     return {
         RowMap: (*registry.ROW_MAPS, *registry.CODED_ROW_MAPS),
         Query: [
-            *(type(entry.make(frame, rng)) for entry in registry.QUERIES),
+            *(type(entry.make(space, rng)) for entry in registry.QUERIES),
             *(type(entry.make(domain, rng)) for entry in registry.CODED_QUERIES),
         ],
         Mechanism: [

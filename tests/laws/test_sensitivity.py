@@ -15,12 +15,12 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dpregress.accounting import Relation
+from dpregress.coordinates import Matrix
 from dpregress.mechanisms.base import exact_total, float_sensitivity, row_map_of
 from dpregress.queries import Query
-from dpregress.releases import Matrix
 from dpregress.rows import RawRows
 from tests import registry
-from tests.registry import FRAMES, QUERIES, QueryEntry
+from tests.registry import QUERIES, SPACES, QueryEntry
 
 #: One row's value is a handful of operations on floats.
 ROUNDING = 1e-12
@@ -31,7 +31,7 @@ def some_rows(query: Query, rng: np.random.Generator, rows: int) -> RawRows:
     return registry.joined(
         registry.wild_rows(rng, rows),
         registry.extremal_rows(query),
-        registry.tame_rows(rng, query.frame, rows),
+        registry.tame_rows(rng, query.space, rows),
     )
 
 
@@ -41,10 +41,10 @@ def values(query: Query, rows: RawRows) -> Matrix:
     return np.array([exact_total(query, registry.private(row)) for row in single])
 
 
-def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_sensitivity(entry: QueryEntry, space: str, seed: int) -> None:
     """Over all pairs of some hundred rows: adding or removing one, and replacing one by another."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     found = values(query, some_rows(query, rng, 60))
     assert np.isfinite(found).all(), "a row made the answer something else than a number"
     for relation, largest in (
@@ -57,10 +57,10 @@ def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
             assert largest >= 0.99 * claim, f"{relation}: no pair comes near {claim}, the furthest is {largest}"
 
 
-def check_sensitivity_of_sums(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_sensitivity_of_sums(entry: QueryEntry, space: str, seed: int) -> None:
     """Whole data sets that differ in one row, with the rounding that the mechanisms allow for."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     rows = some_rows(query, rng, 40)
     n = len(rows.x)
     total = exact_total(query, registry.private(rows))
@@ -74,11 +74,11 @@ def check_sensitivity_of_sums(entry: QueryEntry, frame: str, seed: int) -> None:
         assert moved <= allowed, f"replacing a row moves the sum by {moved}, {allowed} is allowed for"
 
 
-def check_additivity(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_additivity(entry: QueryEntry, space: str, seed: int) -> None:
     """The answers on disjoint chunks add up to the answer on all rows: tame ones, and wild ones among them."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
-    tame = registry.tame_rows(rng, query.frame, 40)
+    query = entry.make(SPACES[space](rng), rng)
+    tame = registry.tame_rows(rng, query.space, 40)
     for rows in (tame, registry.joined(registry.wild_rows(rng, 60), tame)):
         _check_additive(query, rows, rng)
 
@@ -93,11 +93,11 @@ def _check_additive(query: Query, rows: RawRows, rng: np.random.Generator) -> No
     assert error <= ROUNDING * len(rows.x) * query.contribution()
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 @pytest.mark.parametrize(
     "law", [check_sensitivity, check_sensitivity_of_sums, check_additivity], ids=lambda law: law.__name__
 )
-def test_query(law: Callable[..., None], entry: QueryEntry, frame: str, seed: int) -> None:
+def test_query(law: Callable[..., None], entry: QueryEntry, space: str, seed: int) -> None:
     """Deterministic bounds: no seed can break them."""
-    law(entry, frame, seed)
+    law(entry, space, seed)

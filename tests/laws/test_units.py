@@ -21,24 +21,24 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 
 from dpregress.accounting import GDP, ApproxDP, Composed, MemoryLedger, PrivacyStatement, Relation
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.estimators import DPRidge
-from dpregress.estimators._data import bounded_units, training_table
-from dpregress.mechanisms import Gaussian, SeededSource
+from dpregress.inputs.tables import bounded_units, training_table
+from dpregress.mechanisms import Gaussian, SeededSampler
 from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.public import Numeric, Schema
-from dpregress.queries import MixedRows, Query
-from dpregress.releases import Vector
+from dpregress.queries import Query, RowSketch
 from dpregress.rows import CappedSource, ExposedSource, PrivateRows, RawRows, SQLQuery, ThreadedEngine
-from dpregress.rows.files import CSVReader, ParquetReader
-from dpregress.rows.readers import Reader
+from dpregress.rows.readers.base import Reader
+from dpregress.rows.readers.files import CSVReader, ParquetReader
 from dpregress.rows.units import counted
-from dpregress.trust import Central, Door
+from dpregress.trust import Central, Session
 from tests import registry
 from tests.laws.spies import watched
 from tests.laws.test_accounting import _assert_paid_first, table_of
 from tests.laws.test_sensitivity import some_rows
-from tests.registry import ESTIMATORS, FRAMES, QUERIES, EstimatorEntry, QueryEntry
+from tests.registry import ESTIMATORS, QUERIES, SPACES, EstimatorEntry, QueryEntry
 from tests.rows.tables import KEPT
 
 Ids = list[str | None]
@@ -62,10 +62,10 @@ def neighbours(rng: np.random.Generator, n: int, most: int) -> tuple[np.ndarray,
     return changed, one, other
 
 
-def check_sensitivity(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_sensitivity(entry: QueryEntry, space: str, seed: int) -> None:
     """The unit's rows are exchanged for others, its own number of rows with them."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     rows = some_rows(query, rng, 20)
     assert rows.y is not None
     n = len(rows.x)
@@ -90,18 +90,18 @@ def _check_refused(query: Query[Any], rows: PrivateRows) -> None:
     """A unit's row may stand elsewhere in the other table: what has cells for each row is not about units."""
     reservation = MemoryLedger(GDP(1.0)).reserve(GDP(1.0))
     with pytest.raises(NotAnswered):
-        Door(Central(), rows, SeededSource(np.random.default_rng(0)), reservation)(query, GDP(1.0))
+        Session(Central(), rows, SeededSampler(np.random.default_rng(0)), reservation)(query, GDP(1.0))
     assert not reservation.drawn.parts
 
 
-def check_reached(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_reached(entry: QueryEntry, space: str, seed: int) -> None:
     """Where a pair of rows reaches the sensitivity, k copies of it reach the k-fold, and no more than k count.
 
     Not where a row's place decides which cells it moves: k rows in k places cannot point the same way.
     """
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
-    if not query.tight or query.kept_apart or isinstance(query, MixedRows):
+    query = entry.make(SPACES[space](rng), rng)
+    if not query.tight or query.kept_apart or isinstance(query, RowSketch):
         return
     rows, most = some_rows(query, rng, 30), 3
     assert rows.y is not None
@@ -116,10 +116,10 @@ def statement_of(most: int) -> PrivacyStatement:
     return PrivacyStatement(whole, whole, Composed.of([whole]), Relation.REPLACE_ONE, "u", (), False, None, most)
 
 
-def check_record(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_record(entry: QueryEntry, space: str, seed: int) -> None:
     """One row is replaced by any other, with another unit's id: the total for a record that is stated holds."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     if query.kept_apart:
         return  # refused for units
     rows = some_rows(query, rng, 20)
@@ -137,11 +137,11 @@ def check_record(entry: QueryEntry, frame: str, seed: int) -> None:
             assert moved <= claim * unit, f"a row moves the sum by {moved / unit} times what is hidden, not {claim}"
 
 
-def check_record_reached(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_record_reached(entry: QueryEntry, space: str, seed: int) -> None:
     """In both units that a row leaves and joins another row starts or stops to count: twice the sensitivity."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
-    if not query.tight or query.kept_apart or isinstance(query, MixedRows):
+    query = entry.make(SPACES[space](rng), rng)
+    if not query.tight or query.kept_apart or isinstance(query, RowSketch):
         return
     rows = some_rows(query, rng, 30)
     single = np.array(
@@ -168,10 +168,10 @@ def _unit_of(query: Query, rows: RawRows, place: int, most: int) -> Vector:
     return exact_total(query, capped(copies, ["u"] * (2 * most), most))
 
 
-def check_uncounted(entry: QueryEntry, frame: str, seed: int) -> None:
+def check_uncounted(entry: QueryEntry, space: str, seed: int) -> None:
     """A row that does not count adds exactly nothing, and leaving one out is never worse than replacing it."""
     rng = np.random.default_rng(seed)
-    query = entry.make(FRAMES[frame](rng), rng)
+    query = entry.make(SPACES[space](rng), rng)
     rows = some_rows(query, rng, 20)
     assert not exact_total(query, capped(rows, [None] * len(rows.x), 3)).any()
     assert query.contribution() <= query.replacement()
@@ -180,12 +180,12 @@ def check_uncounted(entry: QueryEntry, frame: str, seed: int) -> None:
 LAWS = (check_sensitivity, check_reached, check_uncounted, check_record, check_record_reached)
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_query(law: Callable[..., None], entry: QueryEntry, frame: str, seed: int) -> None:
+def test_query(law: Callable[..., None], entry: QueryEntry, space: str, seed: int) -> None:
     """Deterministic bounds: no seed can break them."""
-    law(entry, frame, seed)
+    law(entry, space, seed)
 
 
 def check_rule(seed: int) -> None:

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 
 from dpregress import ApproxDP, Schema, SQLiteLedger
+from dpregress.curator.drafting import from_domain
 from dpregress.errors import DPRegressError
-from dpregress.estimators._table_fit import fit_marginals
+from dpregress.estimators.marginals_fit import fit_marginals
 from dpregress.estimators.saved import SavedModel
 from dpregress.parties import load_joint, load_plan
 from dpregress.public import PublicMoments
-from dpregress.releases.files import load_moments
-from dpregress.releases.marginal_files import load_marginals
+from dpregress.releases.marginals_files import load_marginals
+from dpregress.releases.model_files import load_moments
 from dpregress.reports.marginals import marginals_page
-from dpregress.rows.drafting import from_domain
 from tests.support import HUGE, run, spoilt
 
 TABLE = "age,plan,y\n" + "".join(f"{20 + i % 60},{'abc'[i % 3]},{i % 7}\n" for i in range(400))

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from scipy.stats import beta
 
 from dpregress.accounting import convert
-from dpregress.mechanisms import SecureSource, randomness
+from dpregress.mechanisms import SecureSampler, randomness
 
 #: The page's constants: ``E|Z^2 - 1| / 48`` and ``E|Z^3 - 3 Z| / 96``, rounded up.
 SECOND, THIRD = 0.0202, 0.0158
@@ -95,7 +95,7 @@ def test_grid_lies_far_below_the_noise(length: int, seed: int, monkeypatch: pyte
     monkeypatch.setattr(randomness, "_measurement", measurement)
     scales = [*2.0 ** rng.uniform(-890, 890, size=200), *2.0 ** np.arange(-899.0, 900.0, 100)]
     for sigma in scales:
-        SecureSource().add_gaussian(np.zeros(length), float(sigma))
+        SecureSampler().add_gaussian(np.zeros(length), float(sigma))
     for size, sigma, grid in asked:
         assert size == length
         taken = math.sqrt(size) * 2.0**grid / sigma

@@ -13,15 +13,16 @@ from scipy.stats import chi2
 from dpregress.accounting import GDP, ApproxDP, integer_gaussian_promise
 from dpregress.accounting.calibrate import SMALLEST_INTEGER_SCALE, integer_slack
 from dpregress.errors import UnsafeNoise
-from dpregress.mechanisms import IntegerGaussian, NoiseSource, SecureSource, SeededSource
+from dpregress.mechanisms import IntegerGaussian, Sampler, SecureSampler, SeededSampler
 from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.integers import sensitivity
-from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
+from dpregress.models import GaussianFamily
+from dpregress.queries import ClippedScore, Query, SecondMoment
 from tests import registry
-from tests.registry import FRAMES
+from tests.registry import SPACES
 
 
-class Quiet(SeededSource):
+class Quiet(SeededSampler):
     """No noise: the value on the grid."""
 
     def __init__(self) -> None:
@@ -31,8 +32,8 @@ class Quiet(SeededSource):
         return value
 
 
-def cross(frame: Any) -> Query[Any]:
-    return ClippedScore(frame, Gaussian, np.zeros(frame.order), frame.response.bound)
+def cross(space: Any) -> Query[Any]:
+    return ClippedScore(space, GaussianFamily, np.zeros(space.order), space.response.bound)
 
 
 QUERIES = (cross, SecondMoment)
@@ -44,12 +45,12 @@ MESSAGES = [(make, name) for make in QUERIES for name in ("plain", "intercept", 
 def test_neighbours_on_the_grid(make: Any, name: str, mu: float, seed: int) -> None:
     """Extremal and tame rows: no two lie further apart than the noise is made for, and every message fits."""
     rng = np.random.default_rng(seed)
-    query = make(FRAMES[name](rng))
+    query = make(SPACES[name](rng))
     device = IntegerGaussian.for_query(query, GDP(mu))
     assert device.scale >= SMALLEST_INTEGER_SCALE
     assert sensitivity(query, device.bits) <= mu * device.scale
     assert device.scale * mu <= 1.01 * math.ldexp(query.replacement(), device.bits)
-    rows = [registry.extremal_rows(query), registry.tame_rows(rng, query.frame, 60), registry.wild_rows(rng, 60)]
+    rows = [registry.extremal_rows(query), registry.tame_rows(rng, query.space, 60), registry.wild_rows(rng, 60)]
     values = np.concatenate([query.each(row_map_of(query)(each)) for each in rows])
     sent = np.array([device.message(value, Quiet()) for value in values]).astype(float)
     assert pdist(sent).max() <= sensitivity(query, device.bits)
@@ -59,11 +60,11 @@ def test_neighbours_on_the_grid(make: Any, name: str, mu: float, seed: int) -> N
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(SecureSource(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
+    "source", [pytest.param(SecureSampler(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
 )
-def test_noise_has_the_scale(source: NoiseSource | None, seed: int) -> None:
+def test_noise_has_the_scale(source: Sampler | None, seed: int) -> None:
     """Two-sided chi-square test of level 1e-7."""
-    source = SeededSource(np.random.default_rng(seed)) if source is None else source
+    source = SeededSampler(np.random.default_rng(seed)) if source is None else source
     device, size, draws = IntegerGaussian(10, 2**22), 200, 20
     noise = np.array([device.message(np.zeros(size), source) for _ in range(draws)]) / 2**22
     assert noise.dtype == np.float64
@@ -75,11 +76,11 @@ def test_what_does_not_fit_is_cut_off() -> None:
 
 
 def test_coarse_noise_is_refused(seed: int) -> None:
-    query = cross(FRAMES["plain"](np.random.default_rng(seed)))
+    query = cross(SPACES["plain"](np.random.default_rng(seed)))
     with pytest.raises(UnsafeNoise, match="spend less"):
         IntegerGaussian.for_query(query, GDP(1e5))
     with pytest.raises(UnsafeNoise, match="finer grid"):
-        SecureSource().add_integer_gaussian(np.zeros(3, dtype=np.int64), 0)
+        SecureSampler().add_integer_gaussian(np.zeros(3, dtype=np.int64), 0)
 
 
 @pytest.mark.parametrize("size", [3, 231])

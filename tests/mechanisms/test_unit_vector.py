@@ -9,11 +9,13 @@ import pytest
 from scipy.stats import beta, chi2, ks_2samp
 
 from dpregress.accounting import PureDP, Relation
+from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.errors import NotAnswered, UnsafeNoise
-from dpregress.mechanisms import NoiseSource, SecureSource, SeededSource, UnitVector
+from dpregress.mechanisms import Sampler, SecureSampler, SeededSampler, UnitVector
 from dpregress.mechanisms.unit_vector import UNIT_BITS, _directions
-from dpregress.queries import ClippedScore, Gaussian
-from dpregress.releases import Frame, Matrix, ResponseScale, UnitMessages, Vector
+from dpregress.models import GaussianFamily
+from dpregress.queries import ClippedScore
+from dpregress.releases import UnitMessages
 from dpregress.rows import RawRows
 from tests import registry
 
@@ -23,17 +25,17 @@ DRAWS = 2_000
 
 def query_of(order: int) -> ClippedScore:
     names = tuple(f"x{i}" for i in range(order))
-    frame = Frame(names, np.eye(order), 2.0, np.zeros(order), response=ResponseScale("y", bound=1.5))
-    return ClippedScore(frame, Gaussian, np.zeros(order), 1.5)
+    space = WhitenedSpace(names, np.eye(order), 2.0, np.zeros(order), response=ResponseScale("y", bound=1.5))
+    return ClippedScore(space, GaussianFamily, np.zeros(order), 1.5)
 
 
-def on_devices(epsilon: float, value: Vector, bound: float, source: NoiseSource, draws: int = DRAWS) -> Matrix:
+def on_devices(epsilon: float, value: Vector, bound: float, source: Sampler, draws: int = DRAWS) -> Matrix:
     mechanism = UnitVector(PureDP(epsilon))
     sent = np.array([mechanism.message(value, bound, source) for _ in range(draws)])
     return np.ldexp(sent.astype(float), -UNIT_BITS)
 
 
-def in_campaigns(epsilon: float, value: Vector, source: NoiseSource) -> Matrix:
+def in_campaigns(epsilon: float, value: Vector, source: Sampler) -> Matrix:
     """Releases over one row each, of a query whose answer is ``value``, as unit vectors."""
     mechanism, query = UnitVector(PureDP(epsilon)), query_of(len(value))
     rows = registry.private(RawRows(value[None, :] / 1.5, np.array([1.5])))
@@ -53,7 +55,7 @@ def direction(order: int, rng: np.random.Generator) -> Vector:
 def test_answers_are_unbiased(epsilon: float, order: int, length: float, seed: int) -> None:
     """Hoeffding's inequality for entries in [-1, 1]: below 1e-8 an entry."""
     rng = np.random.default_rng(seed)
-    bound, source = query_of(order).contribution(), SeededSource(rng)
+    bound, source = query_of(order).contribution(), SeededSampler(rng)
     value = length * bound * direction(order, rng)
     gain = UnitVector(PureDP(epsilon)).cap(order).gain
     allowed = 6.2 / math.sqrt(DRAWS)
@@ -66,7 +68,7 @@ def test_answers_are_unbiased(epsilon: float, order: int, length: float, seed: i
 def test_device_and_campaign_agree_in_law(epsilon: float, order: int, seed: int) -> None:
     """Cosines with the value and one coordinate across it; two tests of level 1e-8."""
     rng = np.random.default_rng(seed)
-    bound, source = query_of(order).contribution(), SeededSource(rng)
+    bound, source = query_of(order).contribution(), SeededSampler(rng)
     along = direction(order, rng)
     across = direction(order, rng)
     across -= (across @ along) * along
@@ -79,8 +81,8 @@ def test_device_and_campaign_agree_in_law(epsilon: float, order: int, seed: int)
 def test_the_secure_source_draws_the_same_cosines(seed: int) -> None:
     """Level 1e-8."""
     along = direction(3, np.random.default_rng(seed))
-    seeded = on_devices(1.0, along, 1.0, SeededSource(np.random.default_rng(seed)))
-    secure = on_devices(1.0, along, 1.0, SecureSource(), 1_000)
+    seeded = on_devices(1.0, along, 1.0, SeededSampler(np.random.default_rng(seed)))
+    secure = on_devices(1.0, along, 1.0, SecureSampler(), 1_000)
     assert ks_2samp(seeded @ along, secure @ along).pvalue > 1e-8
 
 
@@ -88,7 +90,7 @@ def test_the_secure_source_draws_the_same_cosines(seed: int) -> None:
 def test_an_attacker_learns_epsilon_and_no_more(epsilon: float, order: int, seed: int) -> None:
     """Opposite values, the cap of one of them: Clopper-Pearson limits of failure 1e-8 enclose e^epsilon's power."""
     rng = np.random.default_rng(seed)
-    value, source = direction(order, rng), SeededSource(rng)
+    value, source = direction(order, rng), SeededSampler(rng)
     cap = UnitVector(PureDP(epsilon)).cap(order)
     hits = [int((on_devices(epsilon, sign * value, 1.0, source) @ value >= cap.gamma).sum()) for sign in (1, -1)]
     power = beta.ppf(1e-8, hits[0], DRAWS - hits[0] + 1)
@@ -124,7 +126,7 @@ def test_the_stated_second_moment(seed: int) -> None:
     query, mechanism = query_of(order), UnitVector(PureDP(1.0))
     rows = registry.private(RawRows(rng.normal(size=(n, order)) * 100, 1.5 * rng.choice([-1.0, 1.0], n)))
     found = [
-        mechanism.release(query, rows, SeededSource(np.random.default_rng([seed, i])), Relation.REPLACE_ONE)
+        mechanism.release(query, rows, SeededSampler(np.random.default_rng([seed, i])), Relation.REPLACE_ONE)
         for i in range(repeats)
     ]
     noise = found[0].noise

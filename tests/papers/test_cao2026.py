@@ -11,11 +11,11 @@ import pytest
 from scipy.special import expit
 from scipy.stats import mannwhitneyu
 
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import DPRegressError, InvalidInput
-from dpregress.mechanisms import NoiseSource
+from dpregress.mechanisms import Sampler
+from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
 from dpregress.papers import cao2026
-from dpregress.queries import Binomial, Family, Gaussian, Poisson
-from dpregress.releases import Matrix, Vector
 from tests.reference import cao2026 as reference
 from tests.reference import cao2026_glm
 
@@ -121,13 +121,13 @@ def test_without_noise_the_answers_agree(call: Call, alpha: float, data: Data, s
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
     """Length and scale of every noise vector that is drawn."""
     found: list[tuple[int, float]] = []
-    add_gaussian = NoiseSource.add_gaussian
+    add_gaussian = Sampler.add_gaussian
 
-    def spy(self: NoiseSource, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
+    def spy(self: Sampler, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
         found.append((len(value), sigma))
         return add_gaussian(self, value, sigma, apart=apart)
 
-    monkeypatch.setattr(NoiseSource, "add_gaussian", spy)
+    monkeypatch.setattr(Sampler, "add_gaussian", spy)
     return found
 
 
@@ -263,7 +263,9 @@ def test_bad_steps_and_clips_are_refused(call: str, options: dict[str, Any], dat
 
 # ------------------------------------------------------------------ Algorithm 4
 
-CANONICAL = pytest.mark.parametrize("family", [Gaussian, Binomial, Poisson], ids=lambda f: f.distribution.name)
+CANONICAL = pytest.mark.parametrize(
+    "family", [GaussianFamily, BinomialFamily, PoissonFamily], ids=lambda f: f.distribution.name
+)
 RESPONSE_BOUND = 5.0
 
 
@@ -326,8 +328,8 @@ def test_glm_iterates_stay_in_the_ball(family: Family, mu: float, seed: int) -> 
 def test_glm_needs_finite_bounds(bound: float) -> None:
     of = glm_data(0)
     with pytest.raises(InvalidInput, match="coef_bound"):
-        pmt_glm(Poisson, of, 1.0, bound)
-    options = {"family": Poisson, "mu": 1.0, "alpha": 0.0, "eta": ETA, "steps": 1, "coef_bound": 1.0}
+        pmt_glm(PoissonFamily, of, 1.0, bound)
+    options = {"family": PoissonFamily, "mu": 1.0, "alpha": 0.0, "eta": ETA, "steps": 1, "coef_bound": 1.0}
     with pytest.raises(InvalidInput, match="response_bound"):
         cao2026.pmt_glm(
             of["X"], of["counts"], of["X_public"], response_bound=bound, rng=np.random.default_rng(0), **options

@@ -11,16 +11,17 @@ import pytest
 
 from dpregress import GDP, ZCDP, MemoryLedger, Schema
 from dpregress.accounting import Event, Relation
-from dpregress.mechanisms import SeededSource
+from dpregress.coordinates import Domain, Matrix, Vector
+from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.base import exact_answer
 from dpregress.papers import ferrando2024
 from dpregress.public.coding import domain_of
 from dpregress.queries import Blocks, ModelErrors
-from dpregress.releases import Clique, Domain, Marginals, Matrix, Vector
+from dpregress.releases import Clique, Marginals
 from dpregress.rows import ArraySource, PrivateRows
-from dpregress.solvers.aim import AIM, MixtureEstimator
-from dpregress.solvers.residual_planner import ResidualPlanner, reconstructed
-from dpregress.trust import Central, Door
+from dpregress.solvers.marginals.aim import AIM, MixtureEstimator
+from dpregress.solvers.marginals.residual_planner import ResidualPlanner, reconstructed
+from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
 from tests.reference import ferrando2024 as reference
 from tests.reference import ferrando2024_baselines as baselines
@@ -42,10 +43,10 @@ def table_of(codes: Matrix) -> pa.Table:
     return pa.table({name: codes[:, j].astype(int) for j, name in enumerate(DOMAIN.names)})
 
 
-def door(codes: Matrix, promise: Event, source: Any) -> Door:
+def door(codes: Matrix, promise: Event, source: Any) -> Session:
     ledger = MemoryLedger(promise, relation=Relation.ADD_REMOVE)
     reservation = ledger.reserve(promise, relation=Relation.ADD_REMOVE)
-    return Door(Central(), PrivateRows(ArraySource(codes)), source, reservation)
+    return Session(Central(), PrivateRows(ArraySource(codes)), source, reservation)
 
 
 # ---------------------------------------------------------------- Ferrando, Sheldon
@@ -141,7 +142,7 @@ def test_aim_round_by_round(rho: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     codes, limit = records(rng), 0.0002  # MB: some pairs are refused early on
     estimator, asked = Recorded(DOMAIN), []
-    answer = door(codes, ZCDP(rho), SeededSource(rng))
+    answer = door(codes, ZCDP(rho), SeededSampler(rng))
 
     def ask(query: Any, spend: Event) -> Any:
         release = answer(query, spend)
@@ -189,7 +190,7 @@ def test_aim_round_by_round(rho: float, seed: int) -> None:
 # ---------------------------------------------------------------- ResidualPlanner
 
 
-class Noted(SeededSource):
+class Noted(SeededSampler):
     """Keeps the noise that it adds."""
 
     def _draw(self, value: Vector, sigma: float) -> Vector:

@@ -15,11 +15,11 @@ from scipy.stats import chi2
 
 from dpregress.accounting import ApproxDP
 from dpregress.accounting.classical import classical_mu
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, NoScaleWarning
-from dpregress.mechanisms import SeededSource
+from dpregress.mechanisms import SeededSampler
+from dpregress.models.mean_responses import MeanResponse
 from dpregress.papers import wang2023
-from dpregress.queries.responses import MeanResponse
-from dpregress.releases import Matrix, Vector
 
 N, M, D = 4_000, 500, 3
 EPSILON, DELTA = 0.8, 1e-5
@@ -73,7 +73,7 @@ every_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name
 # ------------------------------------------------------------------ the printed noise
 
 
-class Watched(SeededSource):
+class Watched(SeededSampler):
     """Keeps the value and the scale of every draw."""
 
     def __init__(self, generator: np.random.Generator) -> None:
@@ -92,7 +92,7 @@ def scales(call: Callable[..., Vector], of: Data, monkeypatch: pytest.MonkeyPatc
         sources.append(Watched(rng))
         return sources[-1]
 
-    monkeypatch.setattr(wang2023, "SeededSource", made)
+    monkeypatch.setattr(wang2023, "SeededSampler", made)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoScaleWarning)
         call(of, np.random.default_rng(0), **budget)

@@ -20,7 +20,7 @@ from dpregress.parties import Alignment, load_joint
 from dpregress.parties.align import row_order
 from dpregress.parties.documents import signed
 from dpregress.parties.keys import open_identity
-from dpregress.releases.files import load_model, load_moments
+from dpregress.releases.model_files import load_model, load_moments
 from tests.parties.study import PARTIES, write_study
 from tests.support import run
 
@@ -117,7 +117,7 @@ def test_from_agreement_to_model(tmp_path: Path, capsys: Capture, seed: int) -> 
     assert model.features == ("age", "smoker=yes", "dose")
     scale = x.std(axis=0)
     assert np.allclose(model.coef * scale, expected[1:] * scale, atol=0.05)
-    assert load_moments(out / "model.json").frame.order == 4
+    assert load_moments(out / "model.json").space.order == 4
     spent = json.loads((out / "privacy.json").read_text())["total"]["mu"]
     assert math.isclose(spent, math.sqrt(3) * ApproxDP(1e6, 1e-6).gaussian_mu, rel_tol=1e-9)
     ok(capsys, "fit", joint, "--target", "smoker=yes", "--features", "age", "--levels", "0,1", "--out", tmp_path / "m2")
@@ -163,10 +163,10 @@ def test_two_at_once_release_once(tmp_path: Path, capsys: Capture, seed: int, mo
     open_ledgers(tmp_path)
     for party in PARTIES:
         ok(capsys, *step(tmp_path, "align", party))
-    together, reserve = threading.Barrier(2), SQLiteLedger.reserve
+    compose_statements, reserve = threading.Barrier(2), SQLiteLedger.reserve
 
     def wait(self: SQLiteLedger, *arguments: Any, **options: Any) -> Any:
-        together.wait(60)
+        compose_statements.wait(60)
         return reserve(self, *arguments, **options)
 
     def attempt(_: int) -> int:

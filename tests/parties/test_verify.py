@@ -18,8 +18,8 @@ from dpregress.parties import load_joint, load_plan
 from dpregress.parties.documents import LARGEST_TERMS, fingerprint, fingerprint_in, packed, read_bytes
 from dpregress.parties.keys import open_identity
 from dpregress.parties.plan import PartyTerms
-from dpregress.parties.release import first_frame
-from dpregress.parties.verify import _check_frame
+from dpregress.parties.release import first_space
+from dpregress.parties.verify import _check_space
 from dpregress.public import Categorical, Numeric
 from tests.parties.study import PARTIES, write_study
 from tests.parties.test_protocol import Capture, agree, join, ok, refused, released, resigned, step
@@ -215,25 +215,25 @@ def _stated(upper: float) -> PartyTerms:
 @pytest.mark.parametrize("upper", [1e6, 1e3, 1.0])
 def test_coordinates_are_compared_in_each_columns_own_unit(upper: float) -> None:
     """A scale that is small beside another column's may not be stated larger: noise would seem smaller by as much."""
-    frame = first_frame(_stated(upper)).with_response(None)
-    _check_frame("moments", frame, frame)
+    space = first_space(_stated(upper)).with_response(None)
+    _check_space("moments", space, space)
     for factor in (1.001, 40.0, 1 / 40):
-        whitening = frame.whitening.copy()
+        whitening = space.whitening.copy()
         whitening[:, 1] *= factor
         with pytest.raises(InvalidInput, match="do not follow"):
-            _check_frame("moments", replace(frame, whitening=whitening), frame)
+            _check_space("moments", replace(space, whitening=whitening), space)
 
 
 def test_no_direction_of_nearly_equal_columns_is_left_out(seed: int) -> None:
     """Coordinates that blow up one direction hide no lie about another; roundings of another machine pass."""
     rng = np.random.default_rng(seed)
-    first = first_frame(_stated(1e6)).with_response(None)
+    first = first_space(_stated(1e6)).with_response(None)
     directions, _ = np.linalg.qr(rng.normal(size=(2, 2)))
     honest = np.eye(3)
     honest[1:, 1:] = directions @ np.diag([1.0, 1e4]) @ directions.T
-    frame = first.rewhitened(honest, 2.0)
+    space = first.rewhitened(honest, 2.0)
     forged = honest.copy()
     forged[1:, 1:] = directions @ np.diag([1.3, 1e4]) @ directions.T
-    _check_frame("mixture", first.rewhitened(honest * (1 + 1e-12 * rng.normal(size=(3, 3))), 2.0), frame)
+    _check_space("mixture", first.rewhitened(honest * (1 + 1e-12 * rng.normal(size=(3, 3))), 2.0), space)
     with pytest.raises(InvalidInput, match="do not follow"):
-        _check_frame("mixture", first.rewhitened(forged, 2.0), frame)
+        _check_space("mixture", first.rewhitened(forged, 2.0), space)

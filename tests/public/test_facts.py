@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpregress import Numeric, PublicMoments, Schema
-from dpregress.public.facts import Facts
+from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
 
 ROWS = np.random.default_rng(0).normal(size=(40, 2))
@@ -14,10 +14,10 @@ LABELLED = PublicMoments.from_rows(ROWS, ROWS.sum(axis=1))
 SCHEMA = Schema({"x0": Numeric(-9, 9), "x1": Numeric(-9, 9)})
 
 
-def facts(public: PublicMoments | None, schema: Schema | None, row_bound: float | None = None) -> Facts:
+def facts(public: PublicMoments | None, schema: Schema | None, row_bound: float | None = None) -> PublicFacts:
     names = ("x0", "x1")
     found = start(names, intercept=False, public=public, schema=schema, row_bound=row_bound)
-    return Facts(100, "y", found, public, schema)
+    return PublicFacts(100, "y", found, public, schema)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def facts(public: PublicMoments | None, schema: Schema | None, row_bound: float 
         (facts(None, None, 3.0), "the bound on the norm of a row"),
     ],
 )
-def test_every_fact_in_use_is_named(given: Facts, words: str) -> None:
+def test_every_fact_in_use_is_named(given: PublicFacts, words: str) -> None:
     assumed = given.assumed_public()
     assert assumed[0] == "the number of private records"
     assert assumed[-1] == words

@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import chi2
 
 from dpregress import Categorical, Numeric, PublicMoments, Schema
+from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.public.whitening import chi_radius, from_public, leave_one_out_norms, public_radius, start
-from dpregress.releases import Frame, Matrix
+from dpregress.public.radius import chi_radius, leave_one_out_norms, public_radius
+from dpregress.public.whitening import from_public, start
 
 
 def rows_of(seed: int, m: int = 60, d: int = 4) -> Matrix:
@@ -27,16 +28,16 @@ def joint(rows: Matrix, intercept: bool) -> Matrix:
     return np.column_stack([np.ones(len(rows)), rows]) if intercept else rows
 
 
-def norms(frame: Frame, rows: Matrix) -> Matrix:
-    return np.linalg.norm(joint(rows, frame.intercept) @ frame.whitening.T, axis=1)
+def norms(space: WhitenedSpace, rows: Matrix) -> Matrix:
+    return np.linalg.norm(joint(rows, space.intercept) @ space.whitening.T, axis=1)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_public_moments_are_whitened(intercept: bool, seed: int) -> None:
     public = PublicMoments.from_rows(rows_of(seed))
-    frame = from_public(public, intercept=intercept)
-    product = frame.whitening @ public.augmented(intercept) @ frame.whitening.T
-    np.testing.assert_allclose(product, np.eye(frame.order), atol=1e-6)
+    space = from_public(public, intercept=intercept)
+    product = space.whitening @ public.augmented(intercept) @ space.whitening.T
+    np.testing.assert_allclose(product, np.eye(space.order), atol=1e-6)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -45,37 +46,37 @@ def test_scales_far_apart_are_whitened(intercept: bool, scales: tuple[float, ...
     """A rate next to an income: columns seven orders of magnitude apart, in any order."""
     rows = np.random.default_rng(seed).normal(size=(100, 3)) @ (np.eye(3) + 0.3) * scales
     public = PublicMoments.from_rows(rows)
-    frame = from_public(public, intercept=intercept)
-    product = frame.whitening @ public.augmented(intercept) @ frame.whitening.T
-    np.testing.assert_allclose(product, np.eye(frame.order), atol=1e-6)
+    space = from_public(public, intercept=intercept)
+    product = space.whitening @ public.augmented(intercept) @ space.whitening.T
+    np.testing.assert_allclose(product, np.eye(space.order), atol=1e-6)
 
 
 def test_the_constant_comes_first_and_is_one(seed: int) -> None:
-    frame = from_public(PublicMoments.from_rows(rows_of(seed)), intercept=True)
-    np.testing.assert_array_equal(frame.whitening[0], np.eye(frame.order)[0])
+    space = from_public(PublicMoments.from_rows(rows_of(seed)), intercept=True)
+    np.testing.assert_array_equal(space.whitening[0], np.eye(space.order)[0])
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_radius_is_the_leave_one_out_median(intercept: bool, seed: int) -> None:
     rows = rows_of(seed)
-    frame = from_public(PublicMoments.from_rows(rows), intercept=intercept)
+    space = from_public(PublicMoments.from_rows(rows), intercept=intercept)
     vectors = joint(rows, intercept)
     squares = []
     for left_out in range(len(rows)):
         others = np.delete(vectors, left_out, axis=0)
         second = others.T @ others / len(others)
         squares.append(vectors[left_out] @ np.linalg.solve(second, vectors[left_out]))
-    assert frame.radius == pytest.approx(math.sqrt(np.median(squares)), rel=1e-6)
+    assert space.radius == pytest.approx(math.sqrt(np.median(squares)), rel=1e-6)
 
 
 def test_a_row_that_alone_has_a_level_does_not_decide_norms(seed: int) -> None:
     """Its leave-one-out norm is infinite; in these coordinates its own norm, and that of rows like it, is sqrt(m)."""
     rows = np.column_stack([rows_of(seed), np.zeros(60)])
     rows[7, -1] = 1.0
-    frame = from_public(PublicMoments.from_rows(rows), intercept=False)
-    found = leave_one_out_norms(rows, frame)
+    space = from_public(PublicMoments.from_rows(rows), intercept=False)
+    found = leave_one_out_norms(rows, space)
     assert found[7] == found.max() == pytest.approx(math.sqrt(59))
-    assert np.linalg.norm(frame.whiten(rows[7:8])) == pytest.approx(math.sqrt(60))
+    assert np.linalg.norm(space.whiten(rows[7:8])) == pytest.approx(math.sqrt(60))
 
 
 def test_a_level_in_each_row_leaves_a_radius_in_reach(seed: int) -> None:
@@ -87,17 +88,17 @@ def test_a_level_in_each_row_leaves_a_radius_in_reach(seed: int) -> None:
 def test_without_rows_the_radius_is_that_of_normal_rows(seed: int) -> None:
     public = PublicMoments.from_rows(rows_of(seed))
     published = PublicMoments.from_matrix(public.second, n=60, mean=public.mean)
-    frame = from_public(published, intercept=False)
-    assert frame.radius == pytest.approx(math.sqrt(chi2.median(4) * 60 / 55))
-    assert chi_radius(frame) == pytest.approx(math.sqrt(chi2.median(4)))
+    space = from_public(published, intercept=False)
+    assert space.radius == pytest.approx(math.sqrt(chi2.median(4) * 60 / 55))
+    assert chi_radius(space) == pytest.approx(math.sqrt(chi2.median(4)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 def test_the_radius_stays_finite_with_hardly_any_rows(n: int) -> None:
     published = PublicMoments.from_matrix(np.eye(4), n=n, mean=np.zeros(4))
     for intercept in (True, False):
-        frame = from_public(published, intercept=intercept)
-        assert 0 < public_radius(published, frame) < 10
+        space = from_public(published, intercept=intercept)
+        assert 0 < public_radius(published, space) < 10
 
 
 def test_a_cell_that_is_missing_counts_as_the_public_mean(seed: int) -> None:
@@ -133,13 +134,13 @@ def test_a_constant_column_is_singular_next_to_an_intercept() -> None:
 def test_a_schema_scales_what_the_public_rows_do_not_show(intercept: bool) -> None:
     public = singular()
     scale = np.array([4.0, 4.0, 0.5, 8.0])
-    frame = from_public(public, intercept=intercept, null_scale=scale)
-    values = np.linalg.eigvalsh(frame.whitening @ public.augmented(intercept) @ frame.whitening.T)
-    np.testing.assert_allclose(values, [0, 0, *np.ones(frame.order - 2)], atol=1e-9)
-    assert np.linalg.matrix_rank(frame.whitening) == frame.order
+    space = from_public(public, intercept=intercept, null_scale=scale)
+    values = np.linalg.eigvalsh(space.whitening @ public.augmented(intercept) @ space.whitening.T)
+    np.testing.assert_allclose(values, [0, 0, *np.ones(space.order - 2)], atol=1e-9)
+    assert np.linalg.matrix_rank(space.whitening) == space.order
     unseen = np.zeros((1, 4))
     unseen[0, 2] = 0.5  # one scale away in the direction that was always 0
-    shown = norms(frame, unseen)[0] ** 2 - norms(frame, np.zeros((1, 4)))[0] ** 2
+    shown = norms(space, unseen)[0] ** 2 - norms(space, np.zeros((1, 4)))[0] ** 2
     assert shown == pytest.approx(1.0)
 
 
@@ -147,7 +148,7 @@ def test_start_uses_the_schema_for_a_singular_moment() -> None:
     public = singular()
     schema = Schema({name: Numeric(-4, 4) for name in public.names})
     found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
-    assert np.isfinite(found.frame.radius)
+    assert np.isfinite(found.space.radius)
     with pytest.raises(InvalidInput, match="singular"):
         start(public.names, intercept=True, public=public, schema=None, row_bound=None)
 
@@ -163,12 +164,12 @@ def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) ->
         names, intercept=intercept, public=PublicMoments.from_rows(rows, names=names), schema=schema, row_bound=None
     )
     shown = from_public(PublicMoments.from_rows(rows[:, :2], names=names[:2]), intercept=intercept)
-    np.testing.assert_allclose(norms(found.frame, rows), norms(shown, rows[:, :2]), rtol=1e-6)
-    nothing = norms(found.frame, rows[:1])[0] ** 2
+    np.testing.assert_allclose(norms(found.space, rows), norms(shown, rows[:, :2]), rtol=1e-6)
+    nothing = norms(found.space, rows[:1])[0] ** 2
     for column, levels in ((2, 3), (3, 2)):
         row = rows[:1].copy()
         row[0, column] = 1
-        assert norms(found.frame, row)[0] ** 2 - nothing == pytest.approx(levels, rel=1e-6)
+        assert norms(found.space, row)[0] ** 2 - nothing == pytest.approx(levels, rel=1e-6)
 
 
 def test_bounds_far_too_wide_do_not_drown_what_the_public_rows_show(seed: int) -> None:
@@ -176,7 +177,7 @@ def test_bounds_far_too_wide_do_not_drown_what_the_public_rows_show(seed: int) -
     public = PublicMoments.from_rows(rows, names=("a", "b", "c"))
     schema = Schema({"a": Numeric(-1e12, 1e12), "b": Numeric(), "c": Numeric(0, 1)})
     found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
-    values = np.linalg.eigvalsh(found.frame.whitening @ public.augmented(True) @ found.frame.whitening.T)
+    values = np.linalg.eigvalsh(found.space.whitening @ public.augmented(True) @ found.space.whitening.T)
     np.testing.assert_allclose(values, [0, 1, 1, 1], atol=1e-6)
 
 
@@ -191,17 +192,17 @@ def test_a_declared_fill_wins_over_the_public_mean(seed: int) -> None:
     schema = Schema({"x1": Numeric(fill=7.0), "x2": Numeric(-9, 9)})
     found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
     assert public.mean is not None
-    np.testing.assert_array_equal(found.frame.fill, [public.mean[0], 7.0, *public.mean[2:]])
+    np.testing.assert_array_equal(found.space.fill, [public.mean[0], 7.0, *public.mean[2:]])
     bounded = Schema({"a": Numeric(0, 10), "b": Numeric(0, 10, fill=2.0)})
     alone = start(("a", "b"), intercept=True, public=None, schema=bounded, row_bound=None)
-    np.testing.assert_array_equal(alone.frame.fill, [5.0, 2.0])
+    np.testing.assert_array_equal(alone.space.fill, [5.0, 2.0])
 
 
 # ------------------------------------------------------------------ bounds instead of public rows
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_a_schema_frame_contains_every_row_within_bounds(intercept: bool, seed: int) -> None:
+def test_a_schema_space_contains_every_row_within_bounds(intercept: bool, seed: int) -> None:
     schema = Schema({"age": Numeric(18, 110), "debt": Numeric(-5e6, 10), "sex": Categorical(("f", "m", "x"))})
     names = ("age", "sex=m", "sex=x", "debt")
     found = start(names, intercept=intercept, public=None, schema=schema, row_bound=None)
@@ -211,8 +212,8 @@ def test_a_schema_frame_contains_every_row_within_bounds(intercept: bool, seed: 
     rows = np.concatenate([corners, rng.uniform(lower, upper, size=(200, 4))])
     for some in corners, rows:
         some[:, 1:3] = np.array([[0, 0], [1, 0], [0, 1]])[rng.integers(3, size=len(some))]  # a row has one level
-    assert norms(found.frame, rows).max() <= found.frame.radius * (1 + 1e-12)
-    assert norms(found.frame, corners).max() >= 0.5 * found.frame.radius
+    assert norms(found.space, rows).max() <= found.space.radius * (1 + 1e-12)
+    assert norms(found.space, corners).max() >= 0.5 * found.space.radius
     assert found.refine
 
 
@@ -221,14 +222,14 @@ def test_a_row_bound_contains_every_row_within_it(intercept: bool, seed: int) ->
     found = start(("a", "b", "c"), intercept=intercept, public=None, schema=None, row_bound=7.0)
     rows = np.random.default_rng(seed).normal(size=(200, 3))
     rows *= 7.0 / np.linalg.norm(rows, axis=1, keepdims=True)
-    np.testing.assert_allclose(norms(found.frame, rows), found.frame.radius)
+    np.testing.assert_allclose(norms(found.space, rows), found.space.radius)
     assert found.refine
 
 
 def test_a_column_may_have_an_equals_sign_in_its_name() -> None:
     schema = Schema({"a=b": Numeric(0, 100)})
     found = start(("a=b",), intercept=True, public=None, schema=schema, row_bound=None)
-    assert norms(found.frame, np.array([[0.0], [100.0]])).max() <= found.frame.radius * (1 + 1e-12)
+    assert norms(found.space, np.array([[0.0], [100.0]])).max() <= found.space.radius * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("row_bound", [0.0, -1.0, math.inf, math.nan])
@@ -250,7 +251,7 @@ def test_a_schema_may_be_about_other_columns(seed: int) -> None:
     schema = Schema({"y": Numeric(0, 1), "x0": Numeric(-9, 9)})
     public = PublicMoments.from_rows(rows_of(seed))
     found = start(public.names, intercept=False, public=public, schema=schema, row_bound=None)
-    np.testing.assert_array_equal(found.frame.whitening, from_public(public, intercept=False).whitening)
+    np.testing.assert_array_equal(found.space.whitening, from_public(public, intercept=False).whitening)
     assert start(public.names, intercept=False, public=None, schema=schema, row_bound=3.0).refine
 
 

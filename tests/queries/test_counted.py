@@ -12,13 +12,14 @@ from scipy.stats import norm
 from dpregress import GDP, MemoryLedger
 from dpregress.accounting import Relation
 from dpregress.errors import InvalidInput
-from dpregress.mechanisms import NoiseSource, SeededSource
-from dpregress.queries import Counted, Gaussian, MeanResidual, Query, ResponseHistogram, SecondMoment
+from dpregress.mechanisms import Sampler, SeededSampler
+from dpregress.models import GaussianFamily
+from dpregress.queries import Counted, MeanResidual, Query, ResponseHistogram, SecondMoment
 from dpregress.releases import Moments
 from dpregress.rows import ArraySource, PrivateRows
-from dpregress.trust import Central, Door
+from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
-from tests.registry import FRAMES
+from tests.registry import SPACES
 
 N, GAPS = 2_000, 300
 
@@ -30,12 +31,12 @@ def table(seed: int, gaps: int = GAPS) -> PrivateRows:
     return PrivateRows(ArraySource(rng.normal(size=(N, 3)), y))
 
 
-def ask(query: Query[Any], rows: PrivateRows, mu: float, source: NoiseSource) -> Any:
-    return Door(Central(), rows, source, MemoryLedger(GDP(mu)).reserve(GDP(mu)))(query, GDP(mu))
+def ask(query: Query[Any], rows: PrivateRows, mu: float, source: Sampler) -> Any:
+    return Session(Central(), rows, source, MemoryLedger(GDP(mu)).reserve(GDP(mu)))(query, GDP(mu))
 
 
 def moment(seed: int) -> SecondMoment:
-    return SecondMoment(FRAMES["intercept"](np.random.default_rng(seed)).with_response(None))
+    return SecondMoment(SPACES["intercept"](np.random.default_rng(seed)).with_response(None))
 
 
 def test_the_count_is_exact_without_noise(seed: int) -> None:
@@ -49,7 +50,7 @@ def test_the_count_costs_nothing(seed: int) -> None:
     """The same sensitivity to replacing a row, so with a seed the same noise on everything else."""
     query = moment(seed)
     assert Counted(query).sensitivity(Relation.REPLACE_ONE) == query.sensitivity(Relation.REPLACE_ONE)
-    rows, sources = table(seed, 0), [SeededSource(np.random.default_rng(seed)) for _ in range(2)]
+    rows, sources = table(seed, 0), [SeededSampler(np.random.default_rng(seed)) for _ in range(2)]
     for _ in range(2):  # also what is asked afterwards
         one, other = (
             ask(asked, rows, 1.0, source) for asked, source in zip((query, Counted(query)), sources, strict=True)
@@ -60,7 +61,7 @@ def test_the_count_costs_nothing(seed: int) -> None:
 def test_the_noise_of_the_count(seed: int) -> None:
     """Estimates of a true gap have the stated noise; each of the two bounds fails with probability 1e-7."""
     query = Counted(moment(seed))
-    rows, source = table(seed), SeededSource(np.random.default_rng(seed))
+    rows, source = table(seed), SeededSampler(np.random.default_rng(seed))
     mu, draws = 0.2, 400
     found = np.array([ask(query, rows, mu, source).n for _ in range(draws)])
     sigma = query.replacement() / mu / query.unit
@@ -72,7 +73,7 @@ def test_the_noise_of_the_count(seed: int) -> None:
 
 def test_noise_alone_leaves_n_as_it_is(seed: int) -> None:
     """Fails with probability 100 * 3.2e-5 for a count, and n may differ in 5 of them: below 1e-12."""
-    source = SeededSource(np.random.default_rng(seed))
+    source = SeededSampler(np.random.default_rng(seed))
     found = [ask(Counted(moment(seed)), table(seed, 0), 0.01, source).n for _ in range(100)]
     assert sum(n != N for n in found) <= 5
 
@@ -83,9 +84,9 @@ def test_a_count_is_at_least_one(seed: int) -> None:
 
 
 def test_rows_are_counted_beside_other_queries_too(seed: int) -> None:
-    frame = FRAMES["intercept"](np.random.default_rng(seed))
-    query = Counted(MeanResidual(frame, Gaussian, np.zeros(frame.order), -1.0, 1.0))
+    space = SPACES["intercept"](np.random.default_rng(seed))
+    query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -1.0, 1.0))
     assert ask(query, table(seed), 1e12, Silent()).n == N - GAPS
     with pytest.raises(InvalidInput, match="different directions"):
-        Counted(MeanResidual(frame, Gaussian, np.zeros(frame.order), 0.0, 1.0))
-    assert Counted(ResponseHistogram(frame, np.arange(4.0))).unit == pytest.approx(1.0)
+        Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), 0.0, 1.0))
+    assert Counted(ResponseHistogram(space, np.arange(4.0))).unit == pytest.approx(1.0)

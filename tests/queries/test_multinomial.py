@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from dpregress.accounting import Relation
+from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms.base import exact_total
-from dpregress.queries import Binomial, ClippedScore, MeanClassResidual, MultinomialScore, contrasts, probabilities
-from dpregress.releases import Frame, ResponseScale
+from dpregress.models import BinomialFamily, contrasts, probabilities
+from dpregress.queries import ClippedScore, MeanClassResidual, MultinomialScore
 from dpregress.rows import RawRows
 from tests.registry import private
 
-FRAME = Frame(("a", "b"), np.eye(2), 2.0, np.zeros(2), response=ResponseScale("y"))
+FRAME = WhitenedSpace(("a", "b"), np.eye(2), 2.0, np.zeros(2), response=ResponseScale("y"))
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7, 40])
@@ -62,7 +63,7 @@ def test_two_classes_are_the_logistic_score(seed: int) -> None:
     beta = rng.normal(size=2)
     rows = private(RawRows(3 * rng.normal(size=(50, 2)), rng.integers(0, 2, 50).astype(float)))
     ours = exact_total(MultinomialScore(FRAME, -beta[:, None] / np.sqrt(2), 10.0), rows)
-    np.testing.assert_allclose(-ours / np.sqrt(2), exact_total(ClippedScore(FRAME, Binomial, beta, 10.0), rows))
+    np.testing.assert_allclose(-ours / np.sqrt(2), exact_total(ClippedScore(FRAME, BinomialFamily, beta, 10.0), rows))
 
 
 @pytest.mark.parametrize("clip", [0.3, 1.0, 1.41])

@@ -13,15 +13,15 @@ import pytest
 
 from dpregress.accounting import GDP, MemoryLedger, Relation
 from dpregress.errors import InvalidInput
-from dpregress.estimators._marginals import release_marginals
-from dpregress.mechanisms import SeededSource
+from dpregress.estimators.marginals_release import release_marginals
+from dpregress.mechanisms import SeededSampler
 from dpregress.releases import Entrywise, Marginals, Mixture
-from dpregress.releases.marginal_files import load_marginals, marginals_text
-from dpregress.releases.marginals import design
+from dpregress.releases.marginals import encoded_design
+from dpregress.releases.marginals_files import load_marginals, marginals_text
 from dpregress.rows import ArraySource, LevelRows, PrivateRows
 from dpregress.rows.codes import decoded
-from dpregress.solvers.residual_planner import ResidualPlanner
-from dpregress.trust import Central, Door
+from dpregress.solvers.marginals.residual_planner import ResidualPlanner
+from dpregress.trust import Central, Session
 from tests import registry
 from tests.registry import DOMAINS
 
@@ -44,7 +44,7 @@ def test_moments_of_a_mixture(name: str, seed: int) -> None:
     for codes in (mixture.points(20_000), mixture.sample(40_000, rng)):
         assert (codes >= 0).all()
         assert (codes < np.array(mixture.domain.sizes)).all()
-        rows = design(mixture.domain, codes, features)
+        rows = encoded_design(mixture.domain, codes, features)
         places = Marginals(mixture.domain, 1.0, mixture.design_moment, Entrywise(np.zeros((1, 1))), mixture, (),
                            np.zeros(1)).places(features)  # fmt: skip
         expected = mixture.design_moment[np.ix_(places, places)]
@@ -67,12 +67,12 @@ def test_residual_noise_is_exact(name: str, seed: int) -> None:
     solver = ResidualPlanner(domain, promise)
     from unittest.mock import patch
 
-    with patch("dpregress.solvers.residual_planner.MixtureFit", _NoFit):
+    with patch("dpregress.solvers.marginals.residual_planner.MixtureFit", _NoFit):
         for _ in range(3000):
             reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(
                 promise, relation=Relation.ADD_REMOVE
             )
-            estimate = solver.estimate(Door(Central(), rows, SeededSource(rng), reservation))
+            estimate = solver.estimate(Session(Central(), rows, SeededSampler(rng), reservation))
             found.append(estimate.gram @ vector)
     noise = estimate.noise.product_covariance(vector)
     empirical = np.cov(np.array(found).T)

@@ -7,16 +7,19 @@ import math
 import numpy as np
 import pytest
 
+from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.inference import privacy_covariance
-from dpregress.releases import Entrywise, Frame, Isotropic, Moments, ResponseScale
-from dpregress.solvers.repair import noise_norm
+from dpregress.releases import Entrywise, Isotropic, Moments
+from dpregress.solvers.shared.repair import noise_norm
 
 
 def moments(noise: Entrywise | Isotropic, order: int = 4) -> Moments:
     names = tuple(f"x{i}" for i in range(order - 1))
-    frame = Frame(names, np.eye(order - 1), math.inf, np.zeros(order - 1), response=ResponseScale("y", cross=0.7))
-    return Moments(np.eye(order), 10, noise, (), frame)
+    space = WhitenedSpace(
+        names, np.eye(order - 1), math.inf, np.zeros(order - 1), response=ResponseScale("y", cross=0.7)
+    )
+    return Moments(np.eye(order), 10, noise, (), space)
 
 
 def as_entries(sigma: float, order: int = 4) -> Entrywise:

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 from dpregress.accounting import GDP
+from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.releases import Coefficients, Frame, Histogram, Isotropic, Moments, NoiseLaw, ResponseScale, Score
+from dpregress.releases import Coefficients, Histogram, Isotropic, Moments, NoiseLaw, Score
 
 RESPONSE = ResponseScale("y", scale=2.0, bound=3.0, cross=0.25)
-FRAME = Frame(("a", "b"), np.eye(2), 2.0, np.zeros(2), response=RESPONSE)
+FRAME = WhitenedSpace(("a", "b"), np.eye(2), 2.0, np.zeros(2), response=RESPONSE)
 
 
-def moments(frame: Frame = FRAME, n: int = 10, sigma: float = 3.0) -> Moments:
-    order = frame.order + (frame.response is not None)
+def moments(space: WhitenedSpace = FRAME, n: int = 10, sigma: float = 3.0) -> Moments:
+    order = space.order + (space.response is not None)
     total = np.arange(1.0, 1 + order**2).reshape(order, order)
-    return Moments(total + total.T, n, Isotropic(sigma), (GDP(1.0),), frame)
+    return Moments(total + total.T, n, Isotropic(sigma), (GDP(1.0),), space)
 
 
 def test_disjoint_sources_add_up() -> None:
@@ -27,11 +28,11 @@ def test_disjoint_sources_add_up() -> None:
     assert both.n == 40
     assert both.noise == Isotropic(5.0)
     assert both.events == (GDP(1.0), GDP(1.0))
-    assert both.frame is FRAME
+    assert both.space is FRAME
     np.testing.assert_array_equal(both.mean, both.total / 40)
 
 
-def test_another_frame_is_refused() -> None:
+def test_another_space_is_refused() -> None:
     other = replace(FRAME, radius=2.1)
     with pytest.raises(InvalidInput, match="in one frame"):
         moments() + moments(other)

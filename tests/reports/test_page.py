@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement
-from dpregress.accounting import Event, gaussian_promise, together
+from dpregress.accounting import Event, compose_statements, gaussian_promise
 from dpregress.errors import InvalidInput
 from dpregress.releases import Coefficients
 from dpregress.reports import Fitted, fit_page, words
@@ -58,12 +58,12 @@ def test_page_is_self_contained_and_escaped() -> None:
 
 def test_fits_on_one_page_are_promised_together() -> None:
     one = statement(GDP(0.6))
-    both = together([one, statement(GDP(0.8))])
+    both = compose_statements([one, statement(GDP(0.8))])
     assert both.mu == pytest.approx(1.0)
     assert len(both.events.parts) == 2
-    assert together([one]) is one
+    assert compose_statements([one]) is one
     with pytest.raises(InvalidInput, match="different units"):
-        together([one, replace(one, unit="person")])
+        compose_statements([one, replace(one, unit="person")])
 
 
 def test_unknown_errors_do_not_break_the_page() -> None:

@@ -11,17 +11,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpregress.releases import Frame, ResponseScale, Weighting
+from dpregress.coordinates import ResponseScale, Weighting, WhitenedSpace
 from dpregress.rows import BoundedRows, RawRows, ResponseRows, WhitenedRows
 
 nan, inf = math.nan, math.inf
-FRAME = Frame(
+FRAME = WhitenedSpace(
     ("a", "b"), np.diag([2.0, 1.0]), 5.0, np.array([1.5, -1.0]), response=ResponseScale("y", scale=10.0, bound=3.0)
 )
 
 
-def bounded(x: list[float], y: float, frame: Frame = FRAME) -> BoundedRows:
-    return WhitenedRows(frame)(RawRows(np.array([x]), np.array([y])))
+def bounded(x: list[float], y: float, space: WhitenedSpace = FRAME) -> BoundedRows:
+    return WhitenedRows(space)(RawRows(np.array([x]), np.array([y])))
 
 
 def check(rows: BoundedRows, x: list[float], y: float, weight: float) -> None:
@@ -59,8 +59,8 @@ def test_a_missing_response_takes_its_row_out(response: float) -> None:
 
 
 def test_the_response_is_centred_and_scaled() -> None:
-    frame = Frame(("a",), np.eye(2), 9.0, np.zeros(1), True, ResponseScale("y", 100.0, 10.0, 3.0))
-    check(bounded([2.0], 120.0, frame), [1.0, 2.0], 2.0, 1.0)
+    space = WhitenedSpace(("a",), np.eye(2), 9.0, np.zeros(1), True, ResponseScale("y", 100.0, 10.0, 3.0))
+    check(bounded([2.0], 120.0, space), [1.0, 2.0], 2.0, 1.0)
 
 
 def test_a_huge_row_keeps_its_direction() -> None:
@@ -82,7 +82,7 @@ def test_a_query_of_the_response_sees_no_features() -> None:
     np.testing.assert_array_equal(rows.weight, [1.0, 0.0, 1.0])
 
 
-def test_pulling_back_is_the_frames() -> None:
+def test_pulling_back_is_the_spaces() -> None:
     for row_map in (WhitenedRows(FRAME), ResponseRows(FRAME)):
         coef, intercept = row_map.pull_back(np.ones(2))
         assert coef.tolist() == [20.0, 10.0]

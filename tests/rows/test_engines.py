@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dpregress.releases import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector
 from dpregress.rows import ArraySource, Engine, RawRows, Source, ThreadedEngine
 from dpregress.rows.sources import Piece
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpregress.errors import InvalidInput
 from dpregress.rows import ArraySource, Encoder, PrivateRows, RawRows, Source, TableSource, ThreadedEngine
-from dpregress.rows.files import to_table
+from dpregress.rows.readers.files import to_table
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(1_000, 3)), RNG.normal(size=1_000)

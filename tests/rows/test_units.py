@@ -17,7 +17,7 @@ import pytest
 
 from dpregress.errors import InvalidInput
 from dpregress.rows import ArraySource, CappedSource, RawRows, ThreadedEngine
-from dpregress.rows.files import to_table
+from dpregress.rows.readers.files import to_table
 from dpregress.rows.units import counted, ids_of, keys_of
 
 
@@ -140,10 +140,10 @@ def test_ids_of_a_float_type_are_refused(unit: Any) -> None:
         ids_of(unit)
 
 
-def frame_keys(unit: Any) -> list[bytes | None]:
+def space_keys(unit: Any) -> list[bytes | None]:
     """Of the column of a data frame, as ``fit_table`` reads it."""
-    frame = pl.DataFrame({"id": unit}) if isinstance(unit, pl.Series) else pd.DataFrame({"id": unit})
-    return keys(to_table(frame, ["id"])["id"])
+    space = pl.DataFrame({"id": unit}) if isinstance(unit, pl.Series) else pd.DataFrame({"id": unit})
+    return keys(to_table(space, ["id"])["id"])
 
 
 NEXT = b"%d" % (2**53 + 1)
@@ -171,11 +171,11 @@ SPELT = {
 
 
 @pytest.mark.parametrize("name", SPELT)
-def test_ids_are_the_same_in_a_frame_and_beside_one(name: str) -> None:
+def test_ids_are_the_same_in_a_space_and_beside_one(name: str) -> None:
     """A missing id is none, whatever the type; none merges with another; no missing cell makes a type be refused."""
     unit, expected = SPELT[name]
     assert keys(unit) == expected
-    assert frame_keys(unit) == expected
+    assert space_keys(unit) == expected
 
 
 def test_ids_of_sparse_floats_are_refused() -> None:

@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import chi2
 
 from dpregress import GDP, DPLinearRegression, PublicMoments
-from dpregress.estimators import _fit
+from dpregress.coordinates import Vector
+from dpregress.estimators import base
 from dpregress.experiments.simulation import ETA, Sample, sample
-from dpregress.mechanisms import NoiseSource
+from dpregress.mechanisms import Sampler
 from dpregress.papers import cao2026
-from dpregress.releases import Vector
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 
@@ -49,7 +49,7 @@ def test_one_shot_has_a_quarter_of_the_papers_error(mu: float, seed: int) -> Non
     assert np.sum(ours <= 0.25 * theirs) > REPEATS / 2
 
 
-class Silent(NoiseSource):
+class Silent(Sampler):
     """Adds nothing."""
 
     seeded = True
@@ -76,7 +76,7 @@ def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monke
         )
 
     with monkeypatch.context() as patch:
-        patch.setattr(_fit, "noise_source", lambda _: Silent())
+        patch.setattr(base, "noise_sampler", lambda _: Silent())
         exact = fit(0).coef_
     repeats = 1_000
     scores = np.empty((repeats, 4))

@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import chi2
 
 from dpregress import GDP, DPGLMRegressor, DPLogisticRegression, PublicMoments
-from dpregress.releases import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 

@@ -4,7 +4,7 @@ from dpregress.accounting.calibrate import gaussian_promise, integer_gaussian_pr
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
 from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
 from dpregress.accounting.reservation import Reservation
-from dpregress.accounting.statement import PrivacyStatement, together
+from dpregress.accounting.statement import PrivacyStatement, compose_statements
 from dpregress.accounting.unit import RECORD, UNNAMED, Unit
 
 __all__ = [
@@ -25,11 +25,11 @@ __all__ = [
     "Reservation",
     "SQLiteLedger",
     "Unit",
+    "compose_statements",
     "decode",
     "gaussian_promise",
     "group",
     "integer_gaussian_promise",
     "split",
-    "together",
     "zcdp_promise",
 ]

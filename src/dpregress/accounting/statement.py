@@ -134,7 +134,7 @@ class PrivacyStatement:
         )
 
 
-def together(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
+def compose_statements(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
     """The guarantee of several fits on the same people: what each spent, composed.
 
     Raises

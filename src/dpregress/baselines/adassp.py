@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpregress.releases import Matrix, Vector, svec
+from dpregress.coordinates import Matrix, Vector, svec
 
 #: Probability that the ridge is smaller than the noise.
 _RHO = 0.05

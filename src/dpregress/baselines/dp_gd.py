@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpregress.releases import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector
 
 _STEPS = 16
 #: Share of mu^2 for the counts that steer the clip, its target quantile and its rate.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpregress.queries import Family
-from dpregress.releases import Matrix, Vector
-from dpregress.solvers.scoring import fisher_scoring
+from dpregress.coordinates import Matrix, Vector
+from dpregress.models import Family
+from dpregress.solvers.glm.scoring import fisher_scoring
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpregress.releases import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector
 
 
 def tukey_em(

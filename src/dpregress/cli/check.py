@@ -14,8 +14,8 @@ from dpregress.errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dpregress.curator.inspection import ColumnCheck
     from dpregress.public import Schema
-    from dpregress.rows.inspection import ColumnCheck
 
 _PATH = click.Path(path_type=Path)
 
@@ -44,8 +44,8 @@ def check(
       dpregress check visits.csv --target smoker --family binomial --classes no,yes
     """
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
-    from dpregress.rows.files import read
-    from dpregress.rows.inspection import inspect
+    from dpregress.curator.inspection import inspect_rows
+    from dpregress.rows.readers.files import read
 
     if target is None and (family != "gaussian" or classes is not None):
         raise InvalidInput("--family and --classes are about a response: name its column with --target")
@@ -56,7 +56,7 @@ def check(
     schema = load_schema(schema_file)
     named = split_classes(family, classes, declared_response(target, None, schema))
     named = named or (("0", "1") if family == "binomial" else ())
-    found = inspect(table if target not in table.schema.names else table.drop_columns([target]), schema)
+    found = inspect_rows(table if target not in table.schema.names else table.drop_columns([target]), schema)
     rows = [[*_cells(column), _stand_in(column, schema)] for column in found]
     header = ["column", "read as", "missing", "not a number", "not finite", "undeclared", "out of bounds", "mapped to"]
     if target is not None:
@@ -80,11 +80,11 @@ def check(
 def _response(
     table: pa.Table, target: str, schema: Schema | None, family: str, classes: tuple[str, ...]
 ) -> ColumnCheck:
-    from dpregress.estimators._data import check_classes
-    from dpregress.queries import family_of
+    from dpregress.curator.inspection import inspect_response
+    from dpregress.inputs.tables import check_classes
+    from dpregress.models import family_of
     from dpregress.rows import Encoder
-    from dpregress.rows.files import present
-    from dpregress.rows.inspection import inspect_response
+    from dpregress.rows.readers.files import present
 
     present([target], table.schema.names)
     Encoder.of((), target, schema, classes)  # both refuse what a fit would
@@ -98,8 +98,8 @@ def _cells(column: ColumnCheck) -> list[str]:
 
 
 def _stand_in(column: ColumnCheck, schema: Schema | None) -> str:
+    from dpregress.curator.inspection import stand_in
     from dpregress.public import Numeric
-    from dpregress.rows.inspection import stand_in
 
     declared = schema.column(column.name) if schema is not None else None
     return "" if column.kind == "not read" else stand_in(declared or Numeric())

@@ -42,7 +42,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
       dpregress experiment rand-health --out demo-out
     """
     from dpregress import __version__
-    from dpregress.accounting import together
+    from dpregress.accounting import compose_statements
     from dpregress.cli.fit import text_of_model
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
@@ -59,7 +59,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
     for fit in fits:
         _print_fit(fit)
 
-    one, every = fits[0].privacy, together([fit.privacy for fit in fits])
+    one, every = fits[0].privacy, compose_statements([fit.privacy for fit in fits])
     rows = [[str(k), number(mu), number(epsilon)] for k, mu, epsilon in words.group_rows(one)]
     print_table("One of the models, for a person with k records", ["k", "mu", "epsilon at delta 1e-06"], rows)
     say(f"Spent by each model: {words.total(one)}.")

@@ -116,7 +116,7 @@ def fit(
         split_classes,
         split_names,
     )
-    from dpregress.estimators._public import check_apart, moments_of
+    from dpregress.inputs.public import check_apart, moments_of
 
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
@@ -162,7 +162,7 @@ def fit(
 def _source(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
     """What ``fit_table`` takes: the files, or the query."""
     from dpregress import SQLQuery
-    from dpregress.rows.locations import paths_of
+    from dpregress.rows.readers.locations import paths_of
 
     if (database is None) != (query is None):
         raise InvalidInput("--sql and --query go together: the URL of a database and a SELECT statement")
@@ -176,7 +176,7 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None):  # 
 
 def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
     from dpregress import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
-    from dpregress.queries import family_of
+    from dpregress.models import family_of
 
     if family == "multinomial":
         if link not in (None, "logit"):
@@ -209,7 +209,7 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
 
 def text_of_model(model, software: str) -> str:  # type: ignore[no-untyped-def]  # imported lazily
     """The model file of a fitted estimator."""
-    from dpregress.releases.files import model_text
+    from dpregress.releases.model_files import model_text
 
     return model_text(
         model.coefficients_,
@@ -225,7 +225,7 @@ def text_of_model(model, software: str) -> str:  # type: ignore[no-untyped-def] 
 def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
     """Those of model.json, privacy.json and report.html."""
     from dpregress import __version__
-    from dpregress.releases.files import privacy_text
+    from dpregress.releases.model_files import privacy_text
     from dpregress.reports import Fitted, fit_page
 
     software = f"dpregress {__version__}"

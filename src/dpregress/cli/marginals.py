@@ -76,9 +76,9 @@ def release(
     """
     from dpregress import SQLiteLedger, __version__
     from dpregress.cli.tables import load_schema, split_names
-    from dpregress.estimators._marginals import release_marginals
+    from dpregress.estimators.marginals_release import release_marginals
     from dpregress.public.coding import domain_of
-    from dpregress.releases.marginal_files import marginals_text
+    from dpregress.releases.marginals_files import marginals_text
     from dpregress.reports import words
 
     if (ledger_file is None) != (dataset is None):
@@ -127,8 +127,8 @@ def fit(file: Path, target: str, features: str | None, family: str) -> None:
       dpregress marginals fit visits.json --target visits --features age,smoker
     """
     from dpregress.cli.tables import split_names
-    from dpregress.estimators._table_fit import fit_marginals
-    from dpregress.releases.marginal_files import load_marginals
+    from dpregress.estimators.marginals_fit import fit_marginals
+    from dpregress.releases.marginals_files import load_marginals
 
     released, privacy = load_marginals(file)
     chosen = split_names(features) or [name for name in released.domain.names if name != target]
@@ -142,7 +142,7 @@ def fit(file: Path, target: str, features: str | None, family: str) -> None:
         ]
         print_table(title, ["", "private", "std. error"], rows)
     else:
-        names = found.moments.frame.features
+        names = found.moments.space.features
         rows = [["(intercept)", *map(number, found.intercept)]]
         rows += [[name, *map(number, column)] for name, column in zip(names, found.coef.T, strict=True)]
         print_table(title, ["", *found.classes], rows)
@@ -163,7 +163,7 @@ def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -
       dpregress marginals synth visits.json --rows 1000 --out synthetic.csv
     """
     from dpregress.mechanisms import sampling_generator
-    from dpregress.releases.marginal_files import load_marginals
+    from dpregress.releases.marginals_files import load_marginals
     from dpregress.rows.codes import decoded
     from dpregress.rows.memory import check_sample_fits
 
@@ -191,7 +191,7 @@ def report(file: Path, out: Path, overwrite: bool) -> None:
       dpregress marginals report visits.json --out visits.html
     """
     from dpregress import __version__
-    from dpregress.releases.marginal_files import load_marginals
+    from dpregress.releases.marginals_files import load_marginals
     from dpregress.reports.marginals import marginals_page
 
     released, privacy = load_marginals(file)

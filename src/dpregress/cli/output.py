@@ -33,13 +33,13 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     cells = [[plain(cell) for cell in row] for row in (header, *rows)]
     console = Console(highlight=False, markup=False, emoji=False)
     table = Table(title=plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    frame = 3 * len(header) + 1  # blanks around cells, and the lines between
-    widths = _widths(list(zip(*cells, strict=True)), console.width - frame)
+    space = 3 * len(header) + 1  # blanks around cells, and the lines between
+    widths = _widths(list(zip(*cells, strict=True)), console.width - space)
     for position, (name, width) in enumerate(zip(cells[0], widths, strict=True)):
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold", width=width)
     for row in cells[1:]:
         table.add_row(*row)
-    console.width = max(console.width, sum(widths) + frame)
+    console.width = max(console.width, sum(widths) + space)
     console.print(table)
 
 

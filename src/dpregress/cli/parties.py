@@ -35,7 +35,7 @@ def say_keys(agreed) -> None:  # type: ignore[no-untyped-def]
 
 def read_pseudonyms(agreed, party: str, data: Path | None, key: bytes, mock: bool):  # type: ignore[no-untyped-def]
     from dpregress.parties.align import mock_pseudonyms, pseudonyms_of
-    from dpregress.rows.files import read
+    from dpregress.rows.readers.files import read
 
     if mock:
         return mock_pseudonyms(agreed.plan.n, key)
@@ -45,7 +45,7 @@ def read_pseudonyms(agreed, party: str, data: Path | None, key: bytes, mock: boo
 
 
 def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
-    from dpregress.rows.files import read
+    from dpregress.rows.readers.files import read
 
     if data is None:
         raise InvalidInput(f"give the table of {terms.name}, or --mock for invented rows")

@@ -29,8 +29,8 @@ def public(rows: Path, out: Path, features: str | None, schema_file: Path | None
       dpregress public pilot.csv -o moments.json
     """
     from dpregress.cli.tables import load_schema, split_names
-    from dpregress.estimators._public import moments_of
-    from dpregress.rows.files import names_of
+    from dpregress.inputs.public import moments_of
+    from dpregress.rows.readers.files import names_of
 
     with taken(out, overwrite=overwrite) as place:
         moments, left_out = moments_of(rows, split_names(features) or names_of(rows), None, load_schema(schema_file))

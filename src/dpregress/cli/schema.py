@@ -49,8 +49,8 @@ def init(source: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
     Example:
       dpregress schema init pilot.csv --out visits.toml
     """
-    from dpregress.rows import drafting
-    from dpregress.rows.files import names_of, read
+    from dpregress.curator import drafting
+    from dpregress.rows.readers.files import names_of, read
 
     with taken(out, overwrite=overwrite) as place:
         if read_as is None and source.suffix.lower() != ".json":
@@ -76,8 +76,8 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
       dpregress schema check visits.toml --public pilot.csv
     """
     from dpregress import Schema
+    from dpregress.curator.inspection import stand_in
     from dpregress.public import Numeric
-    from dpregress.rows.inspection import stand_in
 
     declared = Schema.from_toml(schema_file)
     if not declared.columns:
@@ -100,9 +100,9 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
 
 def _remarks(schema: Schema, table: Path | None) -> list[str]:
     """What a reader of the schema should know before a fit."""
-    from dpregress.estimators._public import public_columns
+    from dpregress.inputs.public import public_columns
     from dpregress.public import Categorical, Numeric
-    from dpregress.rows.csv_text import MISSING
+    from dpregress.rows.readers.csv import MISSING
 
     remarks = []
     unbounded = [name for name, column in schema.columns.items() if isinstance(column, Numeric) and not column.bounds]

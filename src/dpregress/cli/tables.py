@@ -8,13 +8,13 @@ from typing import Any
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.estimators._data import check_exposure
-from dpregress.estimators._formula import formula_moments
-from dpregress.estimators._public import check_public_exposure, public_columns
+from dpregress.inputs.formula import formula_moments
+from dpregress.inputs.public import check_public_exposure, public_columns
+from dpregress.inputs.tables import check_exposure
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.rows import FormulaEncoder
-from dpregress.rows.encoding import Encoder
-from dpregress.rows.readers import has_columns
+from dpregress.rows.design.encoder import Encoder
+from dpregress.rows.readers.base import has_columns
 from dpregress.rows.sources import reader_of
 
 

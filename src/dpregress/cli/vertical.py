@@ -82,7 +82,7 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     """
     from dpregress.mechanisms.randomness import shared_seed
     from dpregress.parties import plan_from_toml
-    from dpregress.parties.documents import digest, text_of
+    from dpregress.parties.documents import digest, document_text
     from dpregress.parties.keys import committed, read_secret, write_secret
     from dpregress.rows.memory import check_mixture_fits
 
@@ -92,7 +92,7 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
         check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
         if not key_file.exists():
             write_secret(key_file, secret)
-        place.write(text_of(made.encode()))
+        place.write(document_text(made.encode()))
     rows = [
         [party.name, ", ".join(party.encoder.features), number(party.budget.epsilon0), number(party.budget.delta0)]
         for party in made.parties
@@ -324,7 +324,7 @@ def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool
         agreed = read_agreement(plan_file)
         joined = join_releases(agreed, releases)
         place.write(joint_text(joined))
-    columns = joined.joint.moments.frame.features
+    columns = joined.joint.moments.space.features
     invented = " of INVENTED ROWS" if joined.mock else ""
     say(f"Joined {len(joined.parties)} releases{invented}: {', '.join(columns)}. Wrote joint.json in {out}.")
     for flag in joined.flags:
@@ -353,13 +353,13 @@ def fit(joint_file: Path, target: str, features: str | None, levels: str | None,
     from dpregress.cli.tables import split_names
     from dpregress.estimators.vertical import joint_coefficients
     from dpregress.parties import load_joint
-    from dpregress.releases.files import ResponseModel, model_text, privacy_text
+    from dpregress.releases.model_files import ResponseModel, model_text, privacy_text
 
     names = ("model.json", "privacy.json")
     software = f"dpregress {__version__}"
     with taken(out, names, overwrite=overwrite) as place:
         joined = load_joint(joint_file)
-        others = [name for name in joined.joint.moments.frame.features if name != target]
+        others = [name for name in joined.joint.moments.space.features if name != target]
         ends = None if levels is None else read_levels(levels)
         found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
         response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()

@@ -12,9 +12,9 @@ from dpregress.accounting import Ledger
 from dpregress.collector.study import Study
 from dpregress.collector.wire import TOKEN_BYTES, Report
 from dpregress.errors import InvalidInput, LedgerError
-from dpregress.mechanisms import SecureSource
+from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
-from dpregress.rows.encoding import text_of, to_numbers
+from dpregress.rows.design.encoder import text_of, to_numbers
 
 #: On a device the user is the record.
 _UNITS = ("record", "user")
@@ -64,8 +64,8 @@ def device_report(
     >>> len(data), Report.decode(data, study).answer.dtype
     (96, dtype('int32'))
     """
-    assert study.frame.response is not None
-    names = (*study.frame.features, study.frame.response.name)
+    assert study.space.response is not None
+    names = (*study.space.features, study.space.response.name)
     if isinstance(row, Mapping):
         if set(row) != set(names):
             raise InvalidInput(f"this study asks for {', '.join(names)}")
@@ -79,7 +79,7 @@ def device_report(
     if ledger is not None:
         _charge(ledger, study)
     numbers = _numbers(values)
-    answer = study.answer(numbers[:-1], float(numbers[-1]), SecureSource())
+    answer = study.answer(numbers[:-1], float(numbers[-1]), SecureSampler())
     return Report(study.digest, random_bytes(16), token, answer)
 
 

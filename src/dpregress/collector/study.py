@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP, Event, PureDP, decode
+from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput, reason
-from dpregress.mechanisms import IntegerGaussian, NoiseSource, UnitVector
+from dpregress.mechanisms import IntegerGaussian, Sampler, UnitVector
 from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
+from dpregress.models import GaussianFamily
 from dpregress.public.schema import is_plain
-from dpregress.queries import ClippedScore, Gaussian, Query, SecondMoment
-from dpregress.releases import Frame, Isotropic, NoiseLaw, Release, Vector
+from dpregress.queries import ClippedScore, Query, SecondMoment
+from dpregress.releases import Isotropic, NoiseLaw, Release
 from dpregress.rows import RawRows
-from dpregress.solvers.campaign import Campaign
+from dpregress.solvers.local.message_plan import MessagePlan
 
 _FORMAT = "dpregress.study/1"
 #: A study file beyond it is no study.
@@ -33,8 +35,8 @@ _LARGEST_TITLE = 200
 #: Probability that an honest report is longer than what is let in.
 _REFUSED = 1e-9
 
-_QUERIES: Mapping[str, Callable[[Frame], Query[Any]]] = {
-    "cross-moment": lambda frame: ClippedScore(frame, Gaussian, np.zeros(frame.order), _bound(frame)),
+_QUERIES: Mapping[str, Callable[[WhitenedSpace], Query[Any]]] = {
+    "cross-moment": lambda space: ClippedScore(space, GaussianFamily, np.zeros(space.order), _bound(space)),
     "second-moment": SecondMoment,
 }
 _FRAME_FIELDS = {"features", "whitening", "radius", "fill", "intercept", "response", "weighting"}
@@ -53,7 +55,7 @@ class Study:
     title : str
         What users are told.
     question : {"cross-moment", "second-moment"}
-    frame : Frame
+    space : WhitenedSpace
         With a bounded response.
     spend : PureDP or GDP
         What an answer costs its user: a unit vector for the first, Gaussian noise for the second.
@@ -71,7 +73,7 @@ class Study:
 
     title: str
     question: str
-    frame: Frame
+    space: WhitenedSpace
     spend: Event
 
     def __post_init__(self) -> None:
@@ -79,23 +81,23 @@ class Study:
             raise InvalidInput(f"a study needs a title of one line, of at most {_LARGEST_TITLE} characters")
         if self.question not in _QUERIES:
             raise InvalidInput(f"a study asks for one of {', '.join(_QUERIES)}, not {self.question!r}")
-        if self.frame.response is None or math.isinf(self.frame.radius) or math.isinf(self.frame.response.bound):
+        if self.space.response is None or math.isinf(self.space.radius) or math.isinf(self.space.response.bound):
             raise InvalidInput("a study needs bounds on rows and on the response")
-        names: list[Any] = [*self.frame.features, self.frame.response.name]
+        names: list[Any] = [*self.space.features, self.space.response.name]
         if len(set(names)) < len(names) or not all(isinstance(name, str) and is_plain(name) for name in names):
             raise InvalidInput("features and response of a study need different names, each a text of one line")
         _ = self.randomiser  # refuses prices that nothing keeps
 
     @classmethod
-    def of(cls, campaign: Campaign, title: str) -> Self:
+    def of(cls, campaign: MessagePlan, title: str) -> Self:
         """The study of a planned campaign."""
         question = "second-moment" if isinstance(campaign.query, SecondMoment) else "cross-moment"
-        return cls(title, question, campaign.frame, campaign.spend)
+        return cls(title, question, campaign.space, campaign.spend)
 
     @cached_property
     def query(self) -> Query[Any]:
         """What is asked of a row."""
-        return _QUERIES[self.question](self.frame)
+        return _QUERIES[self.question](self.space)
 
     @cached_property
     def randomiser(self) -> UnitVector | IntegerGaussian:
@@ -108,16 +110,16 @@ class Study:
         return IntegerGaussian.for_query(self.query, self.spend)
 
     @property
-    def campaign(self) -> Campaign:
+    def campaign(self) -> MessagePlan:
         """What a solver needs to know of it."""
-        return Campaign(self.query, self.spend, math.nan)
+        return MessagePlan(self.query, self.spend, math.nan)
 
     @property
     def bits(self) -> int:
         """Answers are multiples of ``2^-bits``."""
         return UNIT_BITS if isinstance(self.randomiser, UnitVector) else self.randomiser.bits
 
-    def answer(self, x: Vector, y: float, source: NoiseSource) -> NDArray[np.int32]:
+    def answer(self, x: Vector, y: float, source: Sampler) -> NDArray[np.int32]:
         """One user's randomised answer, of shape (query.size,).
 
         Parameters
@@ -125,7 +127,7 @@ class Study:
         x : ndarray of shape (d,)
             In the order of ``frame.features``; what is not finite counts as the frame's fill value.
         y : float
-        source : NoiseSource
+        source : Sampler
         """
         row = RawRows(np.asarray(x, dtype=np.float64)[None, :], np.array([y], dtype=np.float64))
         value = self.query.value(row_map_of(self.query)(row))
@@ -174,7 +176,7 @@ class Study:
             "format": _FORMAT,
             "title": self.title,
             "question": self.question,
-            "frame": self.frame.encode(),
+            "frame": self.space.encode(),
             "spend": self.spend.encode(),
             "answer": {"length": self.query.size, "bits": self.bits, "noise_scale": scale},
         }
@@ -217,7 +219,9 @@ class Study:
             _exactly(record["frame"]["response"], _RESPONSE_FIELDS)
             if not (isinstance(record["title"], str) and isinstance(record["question"], str)):
                 raise InvalidInput("title and question of a study are texts")
-            study = cls(record["title"], record["question"], Frame.decode(record["frame"]), decode(record["spend"]))
+            study = cls(
+                record["title"], record["question"], WhitenedSpace.decode(record["frame"]), decode(record["spend"])
+            )
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, DPRegressError):
                 raise
@@ -227,9 +231,9 @@ class Study:
         return study
 
 
-def _bound(frame: Frame) -> float:
-    assert frame.response is not None
-    return frame.response.bound
+def _bound(space: WhitenedSpace) -> float:
+    assert space.response is not None
+    return space.response.bound
 
 
 def _exactly(record: Any, names: set[str]) -> None:

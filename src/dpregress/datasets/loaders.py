@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpregress.errors import InvalidInput
-from dpregress.rows.files import read
+from dpregress.rows.readers.files import read
 
 #: Environment variable that names a folder of Parquet tables.
 FOLDER = "DPREGRESS_DATA"
@@ -25,8 +25,8 @@ def randhie() -> pa.Table:
         from statsmodels.datasets import randhie as bundled
     except ImportError as error:
         raise InvalidInput("this table comes with statsmodels: pip install 'dpregress[demo]'") from error
-    frame = bundled.load_pandas().data
-    return pa.table({str(name): np.asarray(frame[name], dtype=np.float64) for name in frame.columns})
+    space = bundled.load_pandas().data
+    return pa.table({str(name): np.asarray(space[name], dtype=np.float64) for name in space.columns})
 
 
 def folder_table(name: str) -> pa.Table:

@@ -12,18 +12,19 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators._classes import ClassModel
-from dpregress.estimators._data import coded
-from dpregress.estimators._exposure import offsets
-from dpregress.estimators._fit import PrivateLinearModel, checked_penalty, original
+from dpregress.estimators.base import PrivateLinearModel, checked_penalty, original
+from dpregress.estimators.classes import ClassModel
+from dpregress.inputs.exposure import offsets
+from dpregress.inputs.tables import coded
+from dpregress.models import Family, family_of
 from dpregress.public import Schema
-from dpregress.public.facts import Facts
-from dpregress.queries import Family, family_of
-from dpregress.releases import ClassCoefficients, Coefficients, Vector
-from dpregress.releases.files import ResponseModel
+from dpregress.public.facts import PublicFacts
+from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import MultinomialSteps, ScoreSteps, Solution, Solver, Uncertainty
-from dpregress.solvers.multinomial import of_classes
+from dpregress.solvers.glm.multinomial import of_classes
 
 
 class _ScoredModel(PrivateLinearModel):
@@ -55,7 +56,7 @@ class _ScoredModel(PrivateLinearModel):
     def _family(self) -> Family:
         raise NotImplementedError
 
-    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         family = self._family()
         distribution = family.distribution
         if facts.labels is not None and not distribution.possible(facts.labels).all():
@@ -321,7 +322,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
     def _family(self) -> Family:
         return family_of("binomial")
 
-    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         if facts.public is not None and facts.public.labels is not None:
             labels = self._positions(facts.public.labels)
             facts = replace(facts, public=replace(facts.public, labels=labels))
@@ -357,7 +358,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
             return ResponseModel("multinomial", "logit", self.target_classes)
         return super().response_model
 
-    def _result(self, solution: Solution, facts: Facts) -> Coefficients | ClassCoefficients:
+    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
         if not self._several:
             return super()._result(solution, facts)
         each = of_classes(solution, len(self.target_classes))

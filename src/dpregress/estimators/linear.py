@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators._fit import PrivateLinearModel, checked_penalty
+from dpregress.estimators.base import PrivateLinearModel, checked_penalty
 from dpregress.inference import privacy_covariance, sampling_covariance
-from dpregress.papers.cao2026 import PublishedRidge, published_frame
+from dpregress.papers.cao2026 import PublishedRidge, published_space
 from dpregress.public import Schema
-from dpregress.public.facts import Facts
-from dpregress.releases import Vector
-from dpregress.releases.files import ResponseModel
+from dpregress.public.facts import PublicFacts
+from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import OneShot, Residual, Solution, Solver, Uncertainty
 
 Recipe = Literal["residual", "one-shot", "paper"]
@@ -117,7 +117,7 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
     def _penalty(self) -> float:
         return self.alpha
 
-    def _solver(self, facts: Facts, budget: GDP) -> Solver:
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts)
         if self.recipe == "residual":
             return Residual(facts, budget, alpha)
@@ -126,8 +126,8 @@ class DPRidge(RegressorMixin, PrivateLinearModel):
         if self.recipe == "paper":
             if facts.public is None:
                 raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
-            frame = published_frame(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.frame.intercept)
-            return PublishedRidge(frame, budget, alpha / facts.n)
+            space = published_space(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.space.intercept)
+            return PublishedRidge(space, budget, alpha / facts.n)
         raise InvalidInput(f'recipe must be "residual", "one-shot" or "paper", not {self.recipe!r}')
 
     @property

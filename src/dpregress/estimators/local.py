@@ -12,23 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, PrivacyStatement, PureDP, Relation
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.estimators._data import Inputs
-from dpregress.estimators._fit import PrivateLinearModel, Training
-from dpregress.estimators._progress import shown
-from dpregress.estimators._public import columns_behind, moments_of
+from dpregress.estimators.base import PrivateLinearModel, Training
+from dpregress.estimators.progress import shown
 from dpregress.inference import in_original_units
-from dpregress.mechanisms import noise_source
+from dpregress.inputs.public import columns_behind, moments_of
+from dpregress.inputs.tables import Inputs
+from dpregress.mechanisms import noise_sampler
+from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse, mean_response
 from dpregress.public import Numeric, Schema
-from dpregress.public.facts import Facts
-from dpregress.queries.responses import LINKS, LOSSES, MeanResponse, mean_response
-from dpregress.releases import Coefficients, Release, Vector
-from dpregress.releases.files import ResponseModel
+from dpregress.public.facts import PublicFacts
+from dpregress.releases import Coefficients, Release
+from dpregress.releases.model_files import ResponseModel
 from dpregress.rows import Engine, PrivateRows, ThreadedEngine
 from dpregress.rows.engines import Progress
-from dpregress.solvers.campaign import Campaign, Message, plan
-from dpregress.solvers.matching import solve_campaign
-from dpregress.trust import Door, Local
+from dpregress.solvers.local.message_plan import Message, MessagePlan, plan_messages
+from dpregress.solvers.local.moment_matching import solve_campaign
+from dpregress.trust import Local, Session
 
 _OFFERED = {**LOSSES, **LINKS}
 
@@ -129,7 +130,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """What one user may spend."""
         return ApproxDP(self.epsilon, self.delta)
 
-    def plan(self, features: tuple[str, ...], n: int, *, target: str = "y") -> Campaign:
+    def plan(self, features: tuple[str, ...], n: int, *, target: str = "y") -> MessagePlan:
         """What users will be asked, before there are any: a function of the public facts.
 
         Parameters
@@ -141,9 +142,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         target : str
         """
         facts = self._planned(features, n, target)
-        return plan(facts, self.privacy, self._bounds(facts), self.message)
+        return plan_messages(facts, self.privacy, self._bounds(facts), self.message)
 
-    def fit_release(self, release: Release, campaign: Campaign) -> Self:
+    def fit_release(self, release: Release, campaign: MessagePlan) -> Self:
         """Fit to what a campaign has collected: the fit costs nothing more, further campaigns do.
 
         ``privacy_`` is what a user spent on the campaign of this release alone. A user who answers several
@@ -157,14 +158,14 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         campaign : Campaign
             The plan that they answered.
         """
-        response = campaign.frame.response
-        if response is None or not release.frame.same_as(campaign.frame):
+        response = campaign.space.response
+        if response is None or not release.space.same_as(campaign.space):
             raise InvalidInput("this release belongs to another campaign")
-        facts = self._planned(campaign.frame.features, release.n, response.name)
+        facts = self._planned(campaign.space.features, release.n, response.name)
         self._keep(facts, campaign, release)
         self.design_ = None
         self.privacy_ = _statement(facts, campaign.spend, campaign, Composed.of(release.events), seeded=False)
-        Inputs(len(campaign.frame.features), None).keep(self)
+        Inputs(len(campaign.space.features), None).keep(self)
         return self
 
     def refit(self, loss: str | MeanResponse) -> Self:
@@ -232,8 +233,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             raise InvalidInput("a user's message is about a row without an exposure: leave exposure= out")
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
-        campaign = plan(facts, budget, self._bounds(facts), self.message)
-        noise = noise_source(self.random_state)
+        campaign = plan_messages(facts, budget, self._bounds(facts), self.message)
+        noise = noise_sampler(self.random_state)
         # stands for n ledgers, one on each device, of which each is charged for one message before its row is looked
         # at; a real device does so when device_report is given its ledger
         reservation = MemoryLedger(campaign.spend).reserve(
@@ -242,7 +243,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         engine = ThreadedEngine() if engine is None else engine
         with shown(progress, 1) as report:
             rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
-            release: Release = Door(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
+            release: Release = Session(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
         self._keep(facts, campaign, release)
         self.design_ = data.design
         data.inputs.keep(self)
@@ -254,14 +255,14 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         mean_response(self.loss, _OFFERED)
         return super()._checked_parameters()
 
-    def _planned(self, features: tuple[str, ...], n: int, target: str) -> Facts:
+    def _planned(self, features: tuple[str, ...], n: int, target: str) -> PublicFacts:
         public = None
         if self.public is not None:
             columns = columns_behind(features, self.public, self.schema)
             public = moments_of(self.public, columns, target, self.schema)[0].select(features)
         return self._facts(features, n, target, public, self.schema, self.fit_intercept)
 
-    def _bounds(self, facts: Facts) -> tuple[float, float]:
+    def _bounds(self, facts: PublicFacts) -> tuple[float, float]:
         """Public bounds of the response."""
         if self.response_bounds is not None:
             lower, upper = self.response_bounds
@@ -276,7 +277,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             return float(facts.trusted_labels.min()), float(facts.trusted_labels.max())
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
-    def _keep(self, facts: Facts, campaign: Campaign, release: Release) -> None:
+    def _keep(self, facts: PublicFacts, campaign: MessagePlan, release: Release) -> None:
         solved = self._solved(facts, campaign, release, mean_response(self.loss, _OFFERED))
         self._fitted_facts, self.campaign_, self.release_ = facts, campaign, release
         self.coefficients_, self.scale_ = solved
@@ -285,25 +286,27 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         self.moments_ = None
 
     def _solved(
-        self, facts: Facts, campaign: Campaign, release: Release, response: MeanResponse
+        self, facts: PublicFacts, campaign: MessagePlan, release: Release, response: MeanResponse
     ) -> tuple[Coefficients, Any]:
         solution, scale = solve_campaign(campaign, release, facts, response)
         assert solution.uncertainty is not None
-        coef, intercept = solution.frame.pull_back(solution.whitened)
+        coef, intercept = solution.space.pull_back(solution.whitened)
         found = Coefficients(
-            features=solution.frame.features,
+            features=solution.space.features,
             coef=coef,
             intercept=intercept,
             target=facts.target,
             n=release.n,
-            privacy_error=in_original_units(solution.uncertainty.privacy, solution.frame),
-            standard_error=in_original_units(solution.uncertainty.total, solution.frame),
-            fill=solution.frame.fill,
+            privacy_error=in_original_units(solution.uncertainty.privacy, solution.space),
+            standard_error=in_original_units(solution.uncertainty.total, solution.space),
+            fill=solution.space.fill,
         )
         return found, scale
 
 
-def _statement(facts: Facts, budget: Event, campaign: Campaign, events: Composed, *, seeded: bool) -> PrivacyStatement:
+def _statement(
+    facts: PublicFacts, budget: Event, campaign: MessagePlan, events: Composed, *, seeded: bool
+) -> PrivacyStatement:
     """The guarantee of one user: their message is all that anybody sees of their row."""
     return PrivacyStatement(
         budget=budget,

@@ -11,16 +11,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import Ledger
+from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
-from dpregress.estimators._marginals import coded_source, release_marginals
-from dpregress.estimators._summary import summary_of
-from dpregress.estimators._table_fit import check_columns, check_family, fit_marginals
+from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals
+from dpregress.estimators.marginals_release import coded_source, release_marginals
+from dpregress.estimators.summary import summary_of
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
-from dpregress.releases import Matrix
 from dpregress.rows import LevelRows
 from dpregress.rows.engines import Progress
-from dpregress.rows.files import is_table, names_of, to_table
+from dpregress.rows.readers.files import is_table, names_of, to_table
 
 _CHUNK = 65_536
 

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import softmax
 
+from dpregress.coordinates import Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.estimators._exposure import log_exposure
+from dpregress.inputs.exposure import log_exposure
+from dpregress.models import family_of
 from dpregress.public import Categorical, Schema
-from dpregress.queries import family_of
-from dpregress.releases import ClassCoefficients, Coefficients, Matrix, Vector
-from dpregress.releases.files import (
+from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.releases.model_files import (
     ResponseModel,
     WrittenFormula,
     load_formula,
@@ -25,8 +26,8 @@ from dpregress.releases.files import (
     load_schema_text,
 )
 from dpregress.rows import Encoder, FormulaEncoder
-from dpregress.rows.encoding import to_numbers
-from dpregress.rows.files import names_of, read
+from dpregress.rows.design.encoder import to_numbers
+from dpregress.rows.readers.files import names_of, read
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,27 +18,28 @@ from dpregress.accounting import (
     MemoryLedger,
     PrivacyStatement,
     Relation,
+    compose_statements,
     gaussian_promise,
-    together,
 )
+from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, LedgerError
-from dpregress.estimators._data import design, matrix
-from dpregress.estimators._summary import summary_of
+from dpregress.estimators.summary import summary_of
 from dpregress.inference import in_original_units, privacy_covariance, sampling_covariance
-from dpregress.mechanisms import noise_source
-from dpregress.mechanisms.mixing import mixing_of
+from dpregress.inputs.tables import design, matrix
+from dpregress.mechanisms import noise_sampler
 from dpregress.mechanisms.randomness import shared_seed
+from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.public.whitening import start
-from dpregress.releases import Coefficients, Frame, Moments, Vector
+from dpregress.releases import Coefficients, Moments
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source, TableSource
-from dpregress.rows.files import is_table, to_table
 from dpregress.rows.memory import check_mixture_fits
+from dpregress.rows.readers.files import is_table, to_table
 from dpregress.solvers.base import Solution
-from dpregress.solvers.joint import regression, solve_joint
-from dpregress.solvers.stein import logistic_scale
-from dpregress.solvers.vertical import Joint, join, plan_rows, release_party
-from dpregress.trust import Door, Vertical
+from dpregress.solvers.shared.stein import logistic_scale
+from dpregress.solvers.vertical.joint import regression, solve_joint
+from dpregress.solvers.vertical.release import Joint, join_parties, plan_rows, release_party
+from dpregress.trust import Session, Vertical
 
 Family = Literal["gaussian", "binomial"]
 #: The ball of a party's first frame is this many times that of its public rows.
@@ -159,23 +160,23 @@ class VerticalRegression:
         budget = ApproxDP(self.epsilon, self.delta)
         promise = gaussian_promise(budget)
         sides = self._sides(parties)
-        names = tuple(name for side in sides for name in side.frame.features)
+        names = tuple(name for side in sides for name in side.space.features)
         response, chosen = _columns(names, target, features)
         n = sides[0].source.n
-        columns = [len(side.frame.features) for side in sides]
+        columns = [len(side.space.features) for side in sides]
         rows = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
         check_mixture_fits(rows, columns)
-        mixing = mixing_of(self.mixing, n, rows, shared_seed(self.random_state))
+        mixing = sketch_matrix(self.mixing, n, rows, shared_seed(self.random_state))
         _check(names, response, chosen, self.family)
-        noise = noise_source(self.random_state)
+        noise = noise_sampler(self.random_state)
         reservations = [
-            ledger.reserve(promise, note=f"vertical release of {len(side.frame.features)} columns", seeded=noise.seeded)
+            ledger.reserve(promise, note=f"vertical release of {len(side.space.features)} columns", seeded=noise.seeded)
             for side, ledger in zip(sides, self._ledgers(promise, len(sides)), strict=True)
         ]
-        joint = join(
+        joint = join_parties(
             [
                 release_party(
-                    Door(Vertical(), PrivateRows(side.source), noise, reservation), side.frame, promise, mixing
+                    Session(Vertical(), PrivateRows(side.source), noise, reservation), side.space, promise, mixing
                 )
                 for side, reservation in zip(sides, reservations, strict=True)
             ]
@@ -194,7 +195,7 @@ class VerticalRegression:
             )
             for reservation in reservations
         )
-        self.joint_privacy_ = together(self.privacy_)
+        self.joint_privacy_ = compose_statements(self.privacy_)
         self.coefficients_ = self.regress(response, chosen)
         self.moments_ = self.regression_moments(response, chosen)
         self.coef_: Vector = self.coefficients_.coef
@@ -261,7 +262,7 @@ class VerticalRegression:
     def _chosen(self, target: int | str, features: Sequence[int | str] | None) -> tuple[str, list[str]]:
         if not hasattr(self, "joint_"):
             raise InvalidInput("nothing is released yet: call fit first")
-        return _columns(self.joint_.moments.frame.features, target, features)
+        return _columns(self.joint_.moments.space.features, target, features)
 
     def _sides(self, parties: Sequence[Any]) -> list[_Side]:
         if len(parties) < 2:
@@ -271,7 +272,7 @@ class VerticalRegression:
             raise InvalidInput(f"public= has {len(publics)} entries for {len(parties)} parties: give one each, or None")
         sides: list[_Side] = []
         for party, public in zip(parties, publics, strict=True):
-            sides.append(self._side(party, public, sum(len(side.frame.features) for side in sides)))
+            sides.append(self._side(party, public, sum(len(side.space.features) for side in sides)))
         if len({side.source.n for side in sides}) != 1:
             counts = ", ".join(str(side.source.n) for side in sides)
             raise InvalidInput(f"parties hold {counts} rows: align them on the same people first")
@@ -291,7 +292,7 @@ class VerticalRegression:
             source, names = ArraySource(x), tuple(f"x{taken + place}" for place in range(x.shape[1]))
             if public is not None and len(public.names) == len(names):
                 public = replace(public, names=names)
-        return _Side(source, party_frame(names, self._bounded(names), public))
+        return _Side(source, party_space(names, self._bounded(names), public))
 
     def _bounded(self, names: Sequence[str]) -> Schema:
         """The schema with the common bounds for every column that it does not bound."""
@@ -316,7 +317,7 @@ class VerticalRegression:
 @dataclass(frozen=True)
 class _Side:
     source: Source
-    frame: Frame
+    space: WhitenedSpace
 
 
 _ASSUMED_PUBLIC = (
@@ -326,10 +327,10 @@ _ASSUMED_PUBLIC = (
 )
 
 
-def party_frame(names: Sequence[str], schema: Schema, public: PublicMoments | None = None) -> Frame:
+def party_space(names: Sequence[str], schema: Schema, public: PublicMoments | None = None) -> WhitenedSpace:
     """A party's first frame: its public moments with a ball of twice their radius, else its bounds."""
-    frame = start(names, intercept=True, public=public, schema=schema, row_bound=None).frame
-    return frame if public is None else frame.rewhitened(np.eye(frame.order), _PUBLIC_REACH * frame.radius)
+    space = start(names, intercept=True, public=public, schema=schema, row_bound=None).space
+    return space if public is None else space.rewhitened(np.eye(space.order), _PUBLIC_REACH * space.radius)
 
 
 def joint_coefficients(
@@ -344,25 +345,25 @@ def joint_coefficients(
     assert moments is not None
     privacy = privacy_covariance(moments, solution.whitened, solution.system)
     sampling = sampling_covariance(moments, solution.whitened, solution.system)
-    frame = solution.frame
-    coef, intercept = frame.pull_back(solution.whitened)
-    order = [frame.features.index(name) for name in features]
+    space = solution.space
+    coef, intercept = space.pull_back(solution.whitened)
+    order = [space.features.index(name) for name in features]
     found = Coefficients(
         features=tuple(features),
         coef=coef[order],
         intercept=intercept,
         target=target,
         n=moments.n,
-        privacy_error=in_original_units(privacy, frame)[order],
-        standard_error=in_original_units(privacy + sampling, frame)[order],
-        fill=frame.fill[order],
+        privacy_error=in_original_units(privacy, space)[order],
+        standard_error=in_original_units(privacy + sampling, space)[order],
+        fill=space.fill[order],
     )
     return (found if levels is None else _logistic(found, solution, *levels)), moments
 
 
 def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: float) -> Coefficients:
     """The logistic coefficients that go with a least squares fit of labels at two ends, for a normal predictor."""
-    response = solution.frame.response
+    response = solution.space.response
     assert response is not None
     width, slopes = upper - lower, solution.whitened[1:]
     rare = min(1 / linear.n, 0.5)

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from dpregress.accounting import ApproxDP
 from dpregress.baselines import mean_only, scored_fit
+from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import randhie
 from dpregress.estimators import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
 from dpregress.public import PublicMoments
-from dpregress.queries import Binomial, Family, Gaussian, Poisson
-from dpregress.releases import Matrix, Vector
 from dpregress.reports import Comparison, Fitted
 
 TARGET = "mdvis"
@@ -53,7 +53,7 @@ MODELS = (
         "linear-model.json",
         lambda y: y,
         DPLinearRegression,
-        Gaussian,
+        GaussianFamily,
         "mean squared error",
     ),
     Model(
@@ -61,11 +61,16 @@ MODELS = (
         "logistic-model.json",
         lambda y: (y > 0).astype(float),
         DPLogisticRegression,
-        Binomial,
+        BinomialFamily,
         "mean deviance",
     ),
     Model(
-        "Doctor visits a year, Poisson", "poisson-model.json", lambda y: y, DPPoissonRegressor, Poisson, "mean deviance"
+        "Doctor visits a year, Poisson",
+        "poisson-model.json",
+        lambda y: y,
+        DPPoissonRegressor,
+        PoissonFamily,
+        "mean deviance",
     ),
 )
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets.loaders import folder_table
-from dpregress.releases import Matrix, Vector
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector
 from dpregress.estimators import DPLinearRegression
 from dpregress.estimators.linear import Recipe
 from dpregress.papers import cao2026
 from dpregress.public import PublicMoments
-from dpregress.releases import Matrix, Vector
 
 ETA = 0.05
 MUS = (0.5, 1.0, 3.0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpregress.releases import Frame, Matrix, Moments, Vector
-from dpregress.releases.matrices import sandwich
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import sandwich
+from dpregress.releases import Moments
 
 
 def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
@@ -23,8 +24,8 @@ def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix
 
     Source: first-order propagation; docs/inference.md derives it.
     """
-    assert moments.frame.response is not None
-    joint = np.append(coef, -1 / moments.frame.response.cross)
+    assert moments.space.response is not None
+    joint = np.append(coef, -1 / moments.space.response.cross)
     noise = moments.noise.product_covariance(joint)[: len(coef), : len(coef)]
     return sandwich(system, noise / moments.n**2)
 
@@ -36,8 +37,8 @@ def sampling_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matri
     return residual / moments.n * sandwich(system, system)
 
 
-def in_original_units(covariance: Matrix, frame: Frame) -> Vector:
+def in_original_units(covariance: Matrix, space: WhitenedSpace) -> Vector:
     """Standard deviations of the d slopes in original units, from a covariance of whitened coefficients."""
-    scale = frame.response.scale if frame.response is not None else 1.0
-    variance = np.einsum("ki,kl,li->i", frame.slopes, covariance, frame.slopes)
+    scale = space.response.scale if space.response is not None else 1.0
+    variance = np.einsum("ki,kl,li->i", space.slopes, covariance, space.slopes)
     return np.asarray(scale * np.sqrt(np.maximum(variance, 0)))

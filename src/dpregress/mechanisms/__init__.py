@@ -1,10 +1,10 @@
 """How answers are made private, and where randomness comes from."""
 
 from dpregress.mechanisms.base import Mechanism
+from dpregress.mechanisms.exponential import Exponential
 from dpregress.mechanisms.gaussian import Gaussian
 from dpregress.mechanisms.integers import IntegerGaussian
-from dpregress.mechanisms.randomness import NoiseSource, SecureSource, SeededSource, noise_source, sampling_generator
-from dpregress.mechanisms.selection import Exponential
+from dpregress.mechanisms.randomness import Sampler, SecureSampler, SeededSampler, noise_sampler, sampling_generator
 from dpregress.mechanisms.unit_vector import UnitVector
 
 __all__ = [
@@ -12,10 +12,10 @@ __all__ = [
     "Gaussian",
     "IntegerGaussian",
     "Mechanism",
-    "NoiseSource",
-    "SecureSource",
-    "SeededSource",
+    "Sampler",
+    "SecureSampler",
+    "SeededSampler",
     "UnitVector",
-    "noise_source",
+    "noise_sampler",
     "sampling_generator",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from dpregress.accounting import Event, Relation
+from dpregress.coordinates import Vector
 from dpregress.errors import NotAnswered
-from dpregress.mechanisms.randomness import NoiseSource
+from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Query, R
-from dpregress.releases import Vector
 from dpregress.rows import PrivateRows, RawRows, RowMap
 
 #: For the roundings with which the sensitivity of an exact query and its noise are computed.
@@ -27,7 +27,7 @@ class Mechanism(ABC):
         """Refuse what cannot be released safely; public numbers decide, before anything is drawn."""
 
     @abstractmethod
-    def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
         """Answer the query."""
 
 

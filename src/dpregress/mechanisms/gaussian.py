@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpregress.accounting import GDP, Relation
 from dpregress.errors import NotAnswered, UnsafeNoise
 from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
-from dpregress.mechanisms.randomness import GRID_SHARE, NoiseSource, check_sigma
+from dpregress.mechanisms.randomness import GRID_SHARE, Sampler, check_sigma
 from dpregress.queries.base import Query, R
 from dpregress.releases import Isotropic
 from dpregress.rows import PrivateRows
@@ -53,7 +53,7 @@ class Gaussian(Mechanism):
         draws = 1 if query.kept_apart else self.contributors
         return float_sensitivity(query, rows, relation) / remaining * math.sqrt(draws)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
         sigma = self.sigma(query, rows, relation)
         noisy = source.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
         return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import GDP
 from dpregress.accounting.calibrate import SMALLEST_INTEGER_SCALE
+from dpregress.coordinates import Vector
 from dpregress.errors import UnsafeNoise
-from dpregress.mechanisms.randomness import NoiseSource
+from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Query
-from dpregress.releases import Vector
 from dpregress.rows import Engine
 
 #: The noise's scale is at most 2^24 grid steps: 60 of them, and the value, fit into 32 bits.
@@ -64,7 +64,7 @@ class IntegerGaussian:
             )
         return cls(bits, scale)
 
-    def message(self, value: Vector, source: NoiseSource) -> NDArray[np.int32]:
+    def message(self, value: Vector, source: Sampler) -> NDArray[np.int32]:
         """The value on the grid with noise; what does not fit is cut off, as post-processing."""
         steps = np.trunc(np.ldexp(value, self.bits)).astype(np.int64)
         noisy = source.add_integer_gaussian(steps, self.scale)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, SeededNoiseWarning, UnsafeNoise
-from dpregress.releases import Vector
 
 #: The sampler's grid lies this many bits below sigma / sqrt(length).
 GRID_BITS = 40
@@ -30,7 +30,7 @@ _LARGEST_VALUE = 2.0**50
 _SMALLEST_SIGMA, _LARGEST_SIGMA = 2.0**-900, 2.0**900
 
 
-class NoiseSource(ABC):
+class Sampler(ABC):
     """Adds normal noise to a vector of totals."""
 
     seeded: ClassVar[bool]
@@ -120,7 +120,7 @@ class NoiseSource(ABC):
         raise UnsafeNoise(f"{type(self).__name__} does not choose")
 
 
-class SecureSource(NoiseSource):
+class SecureSampler(Sampler):
     """OpenDP's float-safe Gaussian sampler, from the operating system's randomness."""
 
     seeded: ClassVar[bool] = False
@@ -133,7 +133,7 @@ class SecureSource(NoiseSource):
         return int(_noisy_max(scale)(scores.tolist()))
 
 
-class SeededSource(NoiseSource):
+class SeededSampler(Sampler):
     """A NumPy generator: reproducible, and no protection against whoever knows the seed.
 
     Parameters
@@ -156,7 +156,7 @@ class SeededSource(NoiseSource):
             (child,) = self.generator.spawn(1)
         except TypeError:  # a generator that has no seed to spawn from
             child = self.generator
-        return np.concatenate([self._draw(value[:-apart], sigma), SeededSource(child)._draw(value[-apart:], sigma)])
+        return np.concatenate([self._draw(value[:-apart], sigma), SeededSampler(child)._draw(value[-apart:], sigma)])
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
         return np.asarray(np.maximum(self.generator.random(shape), 2.0**-54))
@@ -179,7 +179,7 @@ def check_sigma(sigma: float) -> None:
         raise UnsafeNoise(f"no noise of scale {sigma} can be drawn safely: use a larger or smaller budget")
 
 
-def noise_source(random_state: int | np.random.Generator | np.random.RandomState | None) -> NoiseSource:
+def noise_sampler(random_state: int | np.random.Generator | np.random.RandomState | None) -> Sampler:
     """The source for a fit: the operating system for None, otherwise a seed, with a warning.
 
     Parameters
@@ -192,14 +192,14 @@ def noise_source(random_state: int | np.random.Generator | np.random.RandomState
         For anything else.
     """
     if random_state is None:
-        return SecureSource()
+        return SecureSampler()
     generator = _generator(random_state)
     warnings.warn(
         "the noise comes from a seed: whoever knows it can take it off; for publication leave random_state=None",
         SeededNoiseWarning,
         stacklevel=3,
     )
-    return SeededSource(generator)
+    return SeededSampler(generator)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -11,11 +11,12 @@ from scipy.special import betaincinv
 
 from dpregress.accounting import PureDP, Relation
 from dpregress.accounting.caps import LARGEST_EPSILON, Cap, best_cap
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import NotAnswered, UnsafeNoise
 from dpregress.mechanisms.base import Mechanism, row_map_of
-from dpregress.mechanisms.randomness import NoiseSource
+from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Query, R
-from dpregress.releases import Matrix, UnitMessages, Vector
+from dpregress.releases import UnitMessages
 from dpregress.rows import PrivateRows
 
 #: What rounding may add to epsilon, taken off beforehand (docs/privacy/local-messages.md).
@@ -63,7 +64,7 @@ class UnitVector(Mechanism):
         check_epsilon(self.spend.epsilon0)
         self.cap(query.size)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: NoiseSource, relation: Relation) -> R:  # noqa: ARG002
+    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:  # noqa: ARG002
         row_map, cap, bound = row_map_of(query), self.cap(query.size), query.contribution()
         unit, noise = self.law(query, rows.n)
         total = np.zeros(query.size)
@@ -78,7 +79,7 @@ class UnitVector(Mechanism):
         unit = query.contribution() / gain
         return unit, UnitMessages(math.sqrt(n / query.size) * unit, 1 - gain**2)
 
-    def message(self, value: Vector, bound: float, source: NoiseSource) -> NDArray[np.int32]:
+    def message(self, value: Vector, bound: float, source: Sampler) -> NDArray[np.int32]:
         """One user's own message, u in multiples of 2^-28: uniform unit vectors are tried until one is taken.
 
         A candidate is drawn and rounded before the value is looked at, so whatever the arithmetic, every message
@@ -89,7 +90,7 @@ class UnitVector(Mechanism):
         value : ndarray of shape (p,)
             Of norm at most ``bound``.
         bound : float
-        source : NoiseSource
+        source : Sampler
         """
         check_epsilon(self.spend.epsilon0)
         cap = self.cap(len(value))
@@ -128,7 +129,7 @@ def _directions(values: Matrix, bound: float, uniform: Vector) -> Matrix:
     return np.asarray(directions)
 
 
-def _leaning(directions: Matrix, cap: Cap, source: NoiseSource) -> Matrix:
+def _leaning(directions: Matrix, cap: Cap, source: Sampler) -> Matrix:
     """A random unit vector for each direction, by the law of its cosine: the same law as trying, without the tries."""
     n, order = directions.shape
     inside = source.uniform(n) < cap.inside

@@ -13,14 +13,15 @@ import math
 import numpy as np
 
 from dpregress.accounting import GDP, MemoryLedger, split
+from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.mechanisms import SeededSource
+from dpregress.mechanisms import SeededSampler
+from dpregress.models import BinomialFamily, Family, GaussianFamily
 from dpregress.public import PublicMoments
-from dpregress.queries import Ask, Binomial, ClippedGradient, ClippedScore, Family, Gaussian, PublishedHessian
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
+from dpregress.queries import Ask, ClippedGradient, ClippedScore, PublishedHessian
 from dpregress.rows import ArraySource, PrivateRows, RawRows, WhitenedRows
 from dpregress.solvers import Solution, Solver
-from dpregress.trust import Central, Door
+from dpregress.trust import Central, Session
 
 
 def pmt(X: Matrix, public_second_moment: Matrix, eta: float) -> tuple[Matrix, Matrix, float]:
@@ -46,9 +47,9 @@ def pmt(X: Matrix, public_second_moment: Matrix, eta: float) -> tuple[Matrix, Ma
     >>> np.linalg.norm(X_tilde, axis=1).round(3).tolist(), round(R, 3)
     ([2.482, 2.482], 2.482)
     """
-    frame = _pmt_frame(PublicMoments.from_matrix(public_second_moment, n=1), len(X), eta)
-    bounded = WhitenedRows(frame)(RawRows(np.asarray(X, dtype=np.float64), None))
-    return bounded.x, frame.whitening, frame.radius
+    space = _pmt_space(PublicMoments.from_matrix(public_second_moment, n=1), len(X), eta)
+    bounded = WhitenedRows(space)(RawRows(np.asarray(X, dtype=np.float64), None))
+    return bounded.x, space.whitening, space.radius
 
 
 def pmt_ridge(
@@ -79,8 +80,8 @@ def pmt_ridge(
         In the original frame.
     """
     public = PublicMoments.from_rows(X_public, y_public)
-    frame = published_frame(public, len(X), eta)
-    return _fit(X, y, PublishedRidge(frame, GDP(math.sqrt(2) * mu), alpha), mu * math.sqrt(2), rng)
+    space = published_space(public, len(X), eta)
+    return _fit(X, y, PublishedRidge(space, GDP(math.sqrt(2) * mu), alpha), mu * math.sqrt(2), rng)
 
 
 def private_only_ridge(
@@ -102,9 +103,9 @@ def private_only_ridge(
     mu, alpha, eta, rng
         As in :func:`pmt_ridge`.
     """
-    frame = _oracle_frame(second_moment, len(X), eta)
-    frame = frame.with_response(ResponseScale("y", bound=frame.radius * coef_norm))
-    return _fit(X, y, PublishedRidge(frame, GDP(math.sqrt(2) * mu), alpha), mu * math.sqrt(2), rng)
+    space = _oracle_space(second_moment, len(X), eta)
+    space = space.with_response(ResponseScale("y", bound=space.radius * coef_norm))
+    return _fit(X, y, PublishedRidge(space, GDP(math.sqrt(2) * mu), alpha), mu * math.sqrt(2), rng)
 
 
 def pmt_logistic(
@@ -132,8 +133,8 @@ def pmt_logistic(
     coef : ndarray of shape (steps, d)
         After every step, in the original frame.
     """
-    frame = _pmt_frame(PublicMoments.from_rows(X_public), len(X), eta)
-    return _newton_logistic(X, y, frame, mu=mu, alpha=alpha, steps=steps, rng=rng)
+    space = _pmt_space(PublicMoments.from_rows(X_public), len(X), eta)
+    return _newton_logistic(X, y, space, mu=mu, alpha=alpha, steps=steps, rng=rng)
 
 
 def pmt_glm(
@@ -167,13 +168,13 @@ def pmt_glm(
     for name, bound in (("response_bound", response_bound), ("coef_bound", coef_bound)):
         if not (math.isfinite(bound) and bound > 0):
             raise InvalidInput(f"{name} must be positive and finite, not {bound}")
-    frame = _pmt_frame(PublicMoments.from_rows(X_public), len(X), eta)
-    reach = np.array([-1.0, 1.0]) * coef_bound * frame.radius
+    space = _pmt_space(PublicMoments.from_rows(X_public), len(X), eta)
+    reach = np.array([-1.0, 1.0]) * coef_bound * space.radius
     # b' is monotone and b'' of these families largest at 0 or at an end of the interval
     largest_mean = float(np.abs(family.mean(reach)).max())
     largest = float(family.information(np.array([*reach, 0.0])).max())
     return _newton(
-        X, y, frame, family=family, response_bound=response_bound, clip=response_bound + largest_mean,
+        X, y, space, family=family, response_bound=response_bound, clip=response_bound + largest_mean,
         largest=largest, coef_bound=coef_bound, mu=mu, alpha=alpha, steps=steps, rng=rng,
     )  # fmt: skip
 
@@ -193,7 +194,7 @@ def private_only_logistic(
     mu, alpha, eta, steps, rng
         As in :func:`pmt_logistic`.
     """
-    return _newton_logistic(X, y, _oracle_frame(second_moment, len(X), eta), mu=mu, alpha=alpha, steps=steps, rng=rng)
+    return _newton_logistic(X, y, _oracle_space(second_moment, len(X), eta), mu=mu, alpha=alpha, steps=steps, rng=rng)
 
 
 def gradient_descent(
@@ -224,12 +225,12 @@ def gradient_descent(
     Avella-Medina, Bradshaw, Loh (2023), Algorithm 1.
     """
     order = X.shape[1]
-    frame = _plain_frame(order, math.inf).with_response(ResponseScale("y"))
-    ask = _door(X, y, frame, mu, rng)
+    space = _plain_space(order, math.inf).with_response(ResponseScale("y"))
+    ask = _door(X, y, space, mu, rng)
     each = split(GDP(mu), [1.0] * steps)
     coef = np.zeros(order)
     for spend in each:
-        coef = coef + rate * ask(ClippedGradient(frame, Gaussian, coef, clip), spend).mean
+        coef = coef + rate * ask(ClippedGradient(space, GaussianFamily, coef, clip), spend).mean
     return coef
 
 
@@ -238,7 +239,7 @@ class PublishedRidge(Solver):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         With a response.
     budget : GDP
         The total.
@@ -246,9 +247,9 @@ class PublishedRidge(Solver):
         The paper's lambda.
     """
 
-    def __init__(self, frame: Frame, budget: GDP, alpha: float) -> None:
+    def __init__(self, space: WhitenedSpace, budget: GDP, alpha: float) -> None:
         _check_alpha(alpha)
-        self.frame = frame
+        self.space = space
         self.alpha = alpha
         self._gram, self._cross = split(budget, [1, 1])
 
@@ -257,26 +258,26 @@ class PublishedRidge(Solver):
         return 2
 
     def solve(self, ask: Ask) -> Solution:
-        assert self.frame.response is not None
-        zero = np.zeros(self.frame.order)
-        gram = ask(PublishedHessian(self.frame, Gaussian, zero, largest=1.0), self._gram).gram
-        cross = ask(ClippedScore(self.frame, Gaussian, zero, self.frame.response.bound), self._cross).mean
-        slopes = self.frame.slopes
+        assert self.space.response is not None
+        zero = np.zeros(self.space.order)
+        gram = ask(PublishedHessian(self.space, GaussianFamily, zero, largest=1.0), self._gram).gram
+        cross = ask(ClippedScore(self.space, GaussianFamily, zero, self.space.response.bound), self._cross).mean
+        slopes = self.space.slopes
         system = gram + self.alpha * slopes @ slopes.T
-        return Solution(np.asarray(np.linalg.solve(system, cross)), system, self.frame, None)
+        return Solution(np.asarray(np.linalg.solve(system, cross)), system, self.space, None)
 
 
-def published_frame(public: PublicMoments, n: int, eta: float, *, intercept: bool = False) -> Frame:
+def published_space(public: PublicMoments, n: int, eta: float, *, intercept: bool = False) -> WhitenedSpace:
     """The frame of Algorithm 2: y is divided by the public root mean square, and truncated as a row with d = 1."""
     if public.labels is None:
         raise InvalidInput("the published recipe scales y by public labels: give y= with the public rows")
     scale = float(np.sqrt(np.mean(public.labels**2)))
     bound = math.sqrt(1 + _log(2 * n, eta))
-    frame = _pmt_frame(public, n, eta, intercept=intercept)
-    return frame.with_response(ResponseScale("y", scale=scale or 1.0, bound=bound))
+    space = _pmt_space(public, n, eta, intercept=intercept)
+    return space.with_response(ResponseScale("y", scale=scale or 1.0, bound=bound))
 
 
-def _pmt_frame(public: PublicMoments, n: int, eta: float, *, intercept: bool = False) -> Frame:
+def _pmt_space(public: PublicMoments, n: int, eta: float, *, intercept: bool = False) -> WhitenedSpace:
     """``W = S^{-1/2}``, the symmetric root, of the raw second moment (of ``(1, x)`` with an intercept)."""
     values, vectors = np.linalg.eigh(public.augmented(intercept))
     if values[0] <= len(values) * np.finfo(float).eps * values[-1]:
@@ -284,20 +285,20 @@ def _pmt_frame(public: PublicMoments, n: int, eta: float, *, intercept: bool = F
     whitening = (vectors / np.sqrt(values)) @ vectors.T
     mean = np.zeros(len(public.names)) if public.mean is None else public.mean
     radius = math.sqrt(len(whitening) * (1 + _log(2 * n, eta)))
-    return Frame(public.names, whitening, radius, mean, intercept, weighting=Weighting.FEATURES)
+    return WhitenedSpace(public.names, whitening, radius, mean, intercept, weighting=Weighting.FEATURES)
 
 
-def _oracle_frame(second_moment: Matrix, n: int, eta: float) -> Frame:
+def _oracle_space(second_moment: Matrix, n: int, eta: float) -> WhitenedSpace:
     public = PublicMoments.from_matrix(second_moment, n=n)  # its checks: square, symmetric, finite
     if np.linalg.eigvalsh(public.second)[0] < -1e-9 * np.trace(np.abs(public.second)):
         raise InvalidInput("a second moment has no negative eigenvalues")
     order = len(public.names)
-    return _plain_frame(order, math.sqrt(float(np.trace(public.second)) + order * _log(n, eta)))
+    return _plain_space(order, math.sqrt(float(np.trace(public.second)) + order * _log(n, eta)))
 
 
-def _plain_frame(order: int, radius: float) -> Frame:
+def _plain_space(order: int, radius: float) -> WhitenedSpace:
     names = tuple(f"x{i}" for i in range(order))
-    return Frame(names, np.eye(order), radius, np.zeros(order), weighting=Weighting.FEATURES)
+    return WhitenedSpace(names, np.eye(order), radius, np.zeros(order), weighting=Weighting.FEATURES)
 
 
 def _log(n: int, eta: float) -> float:
@@ -312,45 +313,45 @@ def _check_alpha(alpha: float) -> None:
         raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
 
 
-def _door(X: Matrix, y: Vector, frame: Frame, mu: float, rng: np.random.Generator) -> Door:
+def _door(X: Matrix, y: Vector, space: WhitenedSpace, mu: float, rng: np.random.Generator) -> Session:
     """A central curator with a seeded source and a budget of exactly mu."""
-    if np.shape(X)[1:] != (len(frame.features),):
-        raise InvalidInput(f"X must have shape (n, {len(frame.features)}), as the public moment has")
+    if np.shape(X)[1:] != (len(space.features),):
+        raise InvalidInput(f"X must have shape (n, {len(space.features)}), as the public moment has")
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
     reservation = MemoryLedger(GDP(mu)).reserve(GDP(mu))
-    return Door(Central(), PrivateRows(source), SeededSource(rng), reservation)
+    return Session(Central(), PrivateRows(source), SeededSampler(rng), reservation)
 
 
 def _fit(X: Matrix, y: Vector, solver: PublishedRidge, mu: float, rng: np.random.Generator) -> Vector:
-    solution = solver.solve(_door(X, y, solver.frame, mu, rng))
-    return solution.frame.pull_back(solution.whitened)[0]
+    solution = solver.solve(_door(X, y, solver.space, mu, rng))
+    return solution.space.pull_back(solution.whitened)[0]
 
 
 def _newton_logistic(
-    X: Matrix, y: Vector, frame: Frame, *, mu: float, alpha: float, steps: int, rng: np.random.Generator
+    X: Matrix, y: Vector, space: WhitenedSpace, *, mu: float, alpha: float, steps: int, rng: np.random.Generator
 ) -> Matrix:
     """Newton with the constants of Algorithm 3: ``b'' <= 1/4`` and ``|y - b'| <= 1`` everywhere."""
     return _newton(
-        X, y, frame, family=Binomial, response_bound=1.0, clip=1.0, largest=0.25, coef_bound=math.inf,
+        X, y, space, family=BinomialFamily, response_bound=1.0, clip=1.0, largest=0.25, coef_bound=math.inf,
         mu=mu, alpha=alpha, steps=steps, rng=rng,
     )  # fmt: skip
 
 
 def _newton(
-    X: Matrix, y: Vector, frame: Frame, *, family: Family, response_bound: float, clip: float, largest: float,
+    X: Matrix, y: Vector, space: WhitenedSpace, *, family: Family, response_bound: float, clip: float, largest: float,
     coef_bound: float, mu: float, alpha: float, steps: int, rng: np.random.Generator,
 ) -> Matrix:  # fmt: skip
     """Noisy Newton steps from 0, every iterate projected on the ball of ``coef_bound`` (whitened)."""
     _check_alpha(alpha)
-    frame = frame.with_response(ResponseScale("y", bound=response_bound))
-    ask = _door(X, y, frame, math.sqrt(2) * mu, rng)
-    penalty = alpha * frame.slopes @ frame.slopes.T
-    coef = np.zeros(frame.order)
-    iterates = np.empty((steps, frame.order))
+    space = space.with_response(ResponseScale("y", bound=response_bound))
+    ask = _door(X, y, space, math.sqrt(2) * mu, rng)
+    penalty = alpha * space.slopes @ space.slopes.T
+    coef = np.zeros(space.order)
+    iterates = np.empty((steps, space.order))
     for step, spend in enumerate(split(GDP(mu), [1.0] * steps)):
-        hessian = ask(PublishedHessian(frame, family, coef, largest), spend).gram + penalty
-        score = ask(ClippedScore(frame, family, coef, clip), spend).mean - penalty @ coef
+        hessian = ask(PublishedHessian(space, family, coef, largest), spend).gram + penalty
+        score = ask(ClippedScore(space, family, coef, clip), spend).mean - penalty @ coef
         coef = coef + np.linalg.solve(hessian, score)
         coef = coef * min(1.0, coef_bound / max(float(np.linalg.norm(coef)), 1e-300))
-        iterates[step] = frame.pull_back(coef)[0]
+        iterates[step] = space.pull_back(coef)[0]
     return iterates

@@ -2,7 +2,7 @@ r"""Ferrando, Sheldon (2024): regression from data-dependent sufficient statisti
 
 Neighbours add or remove one record. Designs are the paper's: no intercept, the first level of a class dropped,
 the levels of a number scaled to [-1, 1], and so is a numeric response. The library's own release of pair tables is
-far more accurate, in seconds (:class:`~dpregress.solvers.one_shot_tables.OneShotTables`).
+far more accurate, in seconds (:class:`~dpregress.solvers.marginals.one_shot_tables.OneShotTables`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import pyarrow as pa
 from scipy.special import expit
 
 from dpregress.accounting import ApproxDP, MemoryLedger, Relation, gaussian_promise, split, zcdp_promise
+from dpregress.coordinates import Domain, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace, svec
 from dpregress.errors import InvalidInput
-from dpregress.mechanisms import SeededSource
+from dpregress.mechanisms import SeededSampler
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
-from dpregress.releases import Domain, Frame, Marginals, Matrix, ResponseScale, Vector, Weighting, svec
+from dpregress.releases import Marginals
 from dpregress.rows import CodedSource, PrivateRows, RawRows, WhitenedRows
 from dpregress.rows.codes import Coder, decoded
-from dpregress.rows.files import to_table
-from dpregress.solvers.aim import AIM, MixtureEstimator, TableEstimator
-from dpregress.solvers.chebyshev import chebyshev_coefficients
-from dpregress.solvers.private_pgm import PrivatePGM
-from dpregress.trust import Central, Door
+from dpregress.rows.readers.files import to_table
+from dpregress.solvers.marginals.aim import AIM, MixtureEstimator, TableEstimator
+from dpregress.solvers.marginals.chebyshev import chebyshev_coefficients
+from dpregress.solvers.marginals.private_pgm import PrivatePGM
+from dpregress.trust import Central, Session
 
 __all__ = [
     "adassp",
@@ -145,7 +146,7 @@ def adassp(
     scales = [math.sqrt(log_term) / (epsilon / 3)] * 3
     if calibration == "exact":
         scales = [1 / part.mu for part in split(gaussian_promise(ApproxDP(epsilon, delta)), [1, 1, 1])]
-    noise = SeededSource(rng)
+    noise = SeededSampler(rng)
     gram, square = x.T @ x, x_bound**2
     lowest = np.array([max(float(np.linalg.eigvalsh(gram)[0]), 0.0)])
     noisy = float(noise.add_gaussian(lowest, scales[0] * square)[0])
@@ -187,7 +188,7 @@ def objective_perturbation(
     x, response = _bounded(X, y, x_bound, 1.0)
     signs = np.where(response > 0, 1.0, -1.0)
     scale = x_bound * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
-    tilt = SeededSource(rng).add_gaussian(np.zeros(x.shape[1]), scale)
+    tilt = SeededSampler(rng).add_gaussian(np.zeros(x.shape[1]), scale)
     penalty = x_bound**2 / (2 * epsilon)
     coef = np.zeros(x.shape[1])
     signed = x * signs[:, None]
@@ -225,7 +226,7 @@ def _aim(
     held = to_table(table, domain.names)
     Coder(domain).check_types(held.schema)
     reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(promise, relation=Relation.ADD_REMOVE)
-    door = Door(Central(), PrivateRows(CodedSource(held, domain)), SeededSource(rng), reservation)
+    door = Session(Central(), PrivateRows(CodedSource(held, domain)), SeededSampler(rng), reservation)
     return AIM(domain, promise, made).estimate(door)
 
 
@@ -258,9 +259,9 @@ def _response(marginals: Marginals, domain: Domain, place: int) -> Vector:
 def _bounded(X: Matrix, y: Vector, x_bound: float, y_bound: float) -> tuple[Matrix, Vector]:
     """Rows inside the ball and responses inside the interval, as the row map makes them."""
     width = X.shape[1]
-    frame = Frame(
+    space = WhitenedSpace(
         tuple(f"x{i}" for i in range(width)), np.eye(width), x_bound, np.zeros(width),
         response=ResponseScale("y", bound=y_bound), weighting=Weighting.FEATURES,
     )  # fmt: skip
-    rows = WhitenedRows(frame)(RawRows(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)))
+    rows = WhitenedRows(space)(RawRows(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)))
     return rows.x, rows.y

@@ -16,15 +16,15 @@ import numpy as np
 
 from dpregress.accounting import GDP, ApproxDP, MemoryLedger, split
 from dpregress.accounting.classical import classical_mu
+from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.mechanisms import SeededSource
+from dpregress.mechanisms import SeededSampler
+from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse, mean_response
 from dpregress.public import PublicMoments
 from dpregress.queries import Predictions, PublishedMoments
-from dpregress.queries.responses import LINKS, LOSSES, MeanResponse, mean_response
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
 from dpregress.rows import ArraySource, PrivateRows
-from dpregress.solvers.stein import scaled_coefficients
-from dpregress.trust import Door, Local, TwoRounds
+from dpregress.solvers.shared.stein import scaled_coefficients
+from dpregress.trust import Local, Session, TwoRounds
 
 Calibration = Literal["classical", "analytic"]
 
@@ -58,7 +58,8 @@ def gaussian_glm(
     Warns
     -----
     NoScaleWarning
-        When Stein's equation has no root, so that the rule of :func:`~dpregress.solvers.stein.stein_scale` chose.
+        When Stein's equation has no root, so that the rule of
+        :func:`~dpregress.solvers.shared.stein.stein_scale` chose.
 
     Examples
     --------
@@ -160,12 +161,12 @@ def two_round_glm(
         second = GDP(classical_mu(epsilon / 2, delta / 2))
     else:
         first, second = split(GDP(_exact(epsilon, delta, calibration)), [1, 1])
-    frame = _frame(order, math.sqrt(10 * order * _checked(covariance_norm, "covariance_norm") * math.log(n)), 1.0)
+    space = _space(order, math.sqrt(10 * order * _checked(covariance_norm, "covariance_norm") * math.log(n)), 1.0)
     reservation = MemoryLedger(first + second).reserve(first + second)
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    ask = Door(TwoRounds(), PrivateRows(source), SeededSource(rng), reservation)
-    coef = _least_squares(ask, frame, first)
-    predictions = ask(Predictions(frame, coef, n), second).total
+    ask = Session(TwoRounds(), PrivateRows(source), SeededSampler(rng), reservation)
+    coef = _least_squares(ask, space, first)
+    predictions = ask(Predictions(space, coef, n), second).total
     return scaled_coefficients(response.slope, predictions, coef)
 
 
@@ -175,23 +176,23 @@ def _one_round(
 ) -> Vector:  # fmt: skip
     """One message a user, then Stein's constant on the public rows."""
     public = PublicMoments.from_rows(X_public)
-    frame = _frame(len(public.names), _checked(radius, "radius"), bound)
-    if np.shape(X)[1:] != (frame.order,):
-        raise InvalidInput(f"X must have shape (n, {frame.order}), as the public rows have")
+    space = _space(len(public.names), _checked(radius, "radius"), bound)
+    if np.shape(X)[1:] != (space.order,):
+        raise InvalidInput(f"X must have shape (n, {space.order}), as the public rows have")
     if calibration == "classical":
         spend = GDP(math.sqrt(2) * classical_mu(epsilon / 2, delta / 2))
     else:
         spend = GDP(_exact(epsilon, delta, calibration))
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    ask = Door(Local(), PrivateRows(source), SeededSource(rng), MemoryLedger(spend).reserve(spend))
-    coef = _least_squares(ask, frame, spend)
+    ask = Session(Local(), PrivateRows(source), SeededSampler(rng), MemoryLedger(spend).reserve(spend))
+    coef = _least_squares(ask, space, spend)
     assert public.rows is not None
     return scaled_coefficients(response.slope, public.rows @ coef, coef)
 
 
-def _least_squares(ask: Door, frame: Frame, spend: GDP) -> Vector:
+def _least_squares(ask: Session, space: WhitenedSpace, spend: GDP) -> Vector:
     """As published: nothing repairs the noisy matrix."""
-    query = PublishedMoments(frame)
+    query = PublishedMoments(space)
     gram, cross = query.parts(ask(query, spend))
     return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
 
@@ -202,11 +203,11 @@ def _exact(epsilon: float, delta: float, calibration: str) -> float:
     return ApproxDP(epsilon, delta).gaussian_mu
 
 
-def _frame(order: int, radius: float, bound: float) -> Frame:
+def _space(order: int, radius: float, bound: float) -> WhitenedSpace:
     """Rows as they are, in the ball of ``radius``; y clipped and not weighted."""
     names = tuple(f"x{i}" for i in range(order))
     response = ResponseScale("y", bound=bound)
-    return Frame(names, np.eye(order), radius, np.zeros(order), response=response, weighting=Weighting.FEATURES)
+    return WhitenedSpace(names, np.eye(order), radius, np.zeros(order), response=response, weighting=Weighting.FEATURES)
 
 
 def _published_radius(X: Matrix, X_public: Matrix) -> float:

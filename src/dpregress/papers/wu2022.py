@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpregress.accounting import ApproxDP
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
-from dpregress.mechanisms import SeededSource
-from dpregress.releases import Matrix, Vector
+from dpregress.mechanisms import SeededSampler
 
 #: Entries of the mixing matrix that are held at once.
 _CELLS = 1 << 22
@@ -121,4 +121,4 @@ def _checked(parties: Sequence[Matrix], epsilon: float, delta: float, ridge: flo
 
 
 def _noisy(block: Matrix, scale: float, rng: np.random.Generator) -> Matrix:
-    return SeededSource(rng).add_gaussian(block.reshape(-1), scale).reshape(block.shape)
+    return SeededSampler(rng).add_gaussian(block.reshape(-1), scale).reshape(block.shape)

@@ -2,18 +2,26 @@
 
 from dpregress.parties.align import Alignment, align, pseudonym_file
 from dpregress.parties.join import JointRelease, join_releases, load_joint
-from dpregress.parties.keys import Identity, new_identity, open_identity
-from dpregress.parties.plan import Agreement, PartyTerms, Plan, agreement, load_plan, plan_from_toml, signature_text
+from dpregress.parties.keys import PartyKeys, new_identity, open_identity
+from dpregress.parties.plan import (
+    Agreement,
+    PartyTerms,
+    StudyPlan,
+    agreement,
+    load_plan,
+    plan_from_toml,
+    signature_text,
+)
 from dpregress.parties.release import ReleaseFile, make_release, read_release
 
 __all__ = [
     "Agreement",
     "Alignment",
-    "Identity",
     "JointRelease",
+    "PartyKeys",
     "PartyTerms",
-    "Plan",
     "ReleaseFile",
+    "StudyPlan",
     "agreement",
     "align",
     "join_releases",

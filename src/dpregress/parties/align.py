@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
-from dpregress.mechanisms.mixing import derived_key
+from dpregress.mechanisms.sketching import derived_key
 from dpregress.parties.documents import MALFORMED, check_signature, keyed, load, signed
-from dpregress.parties.keys import Identity, committed
+from dpregress.parties.keys import PartyKeys, committed
 from dpregress.parties.plan import Agreement
-from dpregress.releases import Matrix
-from dpregress.rows.encoding import text_of
+from dpregress.rows.design.encoder import text_of
 
 _FORMAT = "dpregress.vertical/1.pseudonyms"
 _LENGTH = 16  # bytes of a pseudonym: a clash among 1e9 people has probability 1e-21
@@ -84,7 +84,7 @@ def mock_pseudonyms(n: int, key: bytes) -> list[bytes | None]:
 
 
 def pseudonym_file(
-    agreed: Agreement, party: str, identity: Identity, pseudonyms: Sequence[bytes | None], *, mock: bool
+    agreed: Agreement, party: str, identity: PartyKeys, pseudonyms: Sequence[bytes | None], *, mock: bool
 ) -> str:
     """A party's list, sorted, with its share of the seed revealed: for the other parties, never for the analyst.
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
 from dpregress.public.schema import is_plain
-from dpregress.releases import Vector
 
 #: What reading a document raises that holds other things than it should.
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
@@ -176,7 +176,7 @@ def unpacked(text: str, length: int, what: str) -> Vector:
     return values
 
 
-def text_of(record: Any) -> str:
+def document_text(record: Any) -> str:
     """A record as people read it."""
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.accounting import ApproxDP, PrivacyStatement, decode, together
+from dpregress.accounting import ApproxDP, PrivacyStatement, compose_statements, decode
+from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates.svec import un_upper, upper
 from dpregress.errors import InvalidInput
 from dpregress.parties.documents import MALFORMED, load, packed, text_in, texts_in, truth_in, unpacked, whole_in
 from dpregress.parties.plan import Agreement
 from dpregress.parties.release import LARGEST_CONDITION, ReleaseFile, read_release, statement
-from dpregress.releases import Entrywise, Frame, Moments
-from dpregress.releases.svec import un_upper, upper
-from dpregress.solvers.vertical import Joint, join
+from dpregress.releases import Entrywise, Moments
+from dpregress.solvers.vertical.release import Joint, join_parties
 
 _FORMAT = "dpregress.vertical/1.joint"
 #: A shared column is flagged when its correlation lies this many standard deviations below 1.
@@ -53,7 +54,7 @@ class JointRelease:
     @property
     def person(self) -> PrivacyStatement:
         """What holds for a person over all parties."""
-        return together(self.per_party)
+        return compose_statements(self.per_party)
 
 
 def join_releases(agreed: Agreement, paths: Sequence[str | Path]) -> JointRelease:
@@ -84,7 +85,7 @@ def join_releases(agreed: Agreement, paths: Sequence[str | Path]) -> JointReleas
             raise InvalidInput(f"{first.party} and {file.party} are about other people: align again")
         if file.order != first.order:
             raise InvalidInput(f"{first.party} and {file.party} hold people in another order: misaligned, refused")
-    joint = join([file.release for file in ordered])
+    joint = join_parties([file.release for file in ordered])
     return JointRelease(
         study=agreed.plan.study,
         agreement=agreed.digest,
@@ -109,7 +110,7 @@ def joint_text(joined: JointRelease) -> str:
         "privacy": [each.encode() for each in joined.per_party],
         "flags": list(joined.flags),
         "owners": list(joined.joint.owners),
-        "frame": moments.frame.encode(),
+        "frame": moments.space.encode(),
         "n": moments.n,
         "total": packed(upper(moments.total)),
         "sigma": packed(upper(moments.noise.sigma)),
@@ -135,13 +136,13 @@ def load_joint(path: str | Path) -> JointRelease:
 
 
 def _decoded(record: Mapping[str, Any]) -> JointRelease:
-    frame = Frame.decode(record["frame"])
-    if not frame.intercept or not np.linalg.cond(frame.slopes[1:]) < LARGEST_CONDITION:
+    space = WhitenedSpace.decode(record["frame"])
+    if not space.intercept or not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
         raise InvalidInput("its coordinates cannot be taken back")
-    length = frame.order * (frame.order + 1) // 2
-    total, sigma = (un_upper(unpacked(record[key], length, key), frame.order) for key in ("total", "sigma"))
+    length = space.order * (space.order + 1) // 2
+    total, sigma = (un_upper(unpacked(record[key], length, key), space.order) for key in ("total", "sigma"))
     events = tuple(decode(event) for event in record["events"])
-    moments = Moments(total, whole_in(record["n"], "n"), Entrywise.of_scales(sigma), events, frame)
+    moments = Moments(total, whole_in(record["n"], "n"), Entrywise.of_scales(sigma), events, space)
     parties = texts_in(record["parties"], "parties")
     owners = tuple(record["owners"])
     if not all(type(owner) is int and 0 <= owner < len(parties) for owner in owners):
@@ -162,9 +163,9 @@ def _decoded(record: Mapping[str, Any]) -> JointRelease:
 
 def _flags(agreed: Agreement, joint: Joint) -> tuple[str, ...]:
     """Pairs of shared columns whose released correlation is far from 1, or could not tell."""
-    names = joint.moments.frame.features
+    names = joint.moments.space.features
     places = {party: 1 + names.index(column) for party, column in agreed.plan.shared.items()}
-    colour = np.linalg.inv(joint.moments.frame.slopes[1:])
+    colour = np.linalg.inv(joint.moments.space.slopes[1:])
     assert isinstance(joint.moments.noise, Entrywise)
     parties = list(places)
     found = []

@@ -15,7 +15,7 @@ _BYTES = 32
 
 
 @dataclass(frozen=True, repr=False)
-class Identity:
+class PartyKeys:
     """A party's secrets.
 
     Attributes
@@ -45,7 +45,7 @@ def committed(secret: bytes) -> str:
     return hashlib.sha256(b"dpregress/commitment/1/" + secret).hexdigest()
 
 
-def new_identity(folder: Path) -> Identity:
+def new_identity(folder: Path) -> PartyKeys:
     """Make a party's secrets in a folder that only its owner can enter.
 
     Raises
@@ -61,7 +61,7 @@ def new_identity(folder: Path) -> Identity:
     return open_identity(folder)
 
 
-def open_identity(folder: Path) -> Identity:
+def open_identity(folder: Path) -> PartyKeys:
     """Read a party's secrets.
 
     Raises
@@ -69,7 +69,7 @@ def open_identity(folder: Path) -> Identity:
     InvalidInput
         When they are not there or damaged.
     """
-    return Identity(read_secret(folder / _KEY), read_secret(folder / _SHARE))
+    return PartyKeys(read_secret(folder / _KEY), read_secret(folder / _SHARE))
 
 
 def has_identity(folder: Path) -> bool:

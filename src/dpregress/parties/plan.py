@@ -10,7 +10,7 @@ from typing import Any
 
 from dpregress.accounting import GDP, ApproxDP, Composed, gaussian_promise
 from dpregress.errors import InvalidInput, reason
-from dpregress.mechanisms.mixing import MIXINGS
+from dpregress.mechanisms.sketching import MIXINGS
 from dpregress.parties.documents import (
     LARGEST_TERMS,
     MALFORMED,
@@ -27,10 +27,10 @@ from dpregress.parties.documents import (
     texts_in,
     whole_in,
 )
-from dpregress.parties.keys import Identity
+from dpregress.parties.keys import PartyKeys
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.rows import Encoder
-from dpregress.solvers.vertical import plan_deviation, plan_rows
+from dpregress.solvers.vertical.release import plan_deviation, plan_rows
 
 _PLAN, _SIGNATURE = "dpregress.vertical/1.plan", "dpregress.vertical/1.signature"
 #: What becomes of people who are missing somewhere: only those in every table, or everybody with gaps filled.
@@ -77,7 +77,7 @@ class PartyTerms:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """The terms that all parties sign.
 
     Attributes
@@ -172,13 +172,13 @@ class Agreement:
         SHA-256 over all of it: what every later file carries.
     """
 
-    plan: Plan
+    plan: StudyPlan
     public_keys: Mapping[str, str]
     commitments: Mapping[str, str]
     digest: str
 
 
-def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
+def plan_from_toml(path: str | Path, *, key_commitment: str) -> StudyPlan:
     """Read an agreement as people write it, and fill in the length of the mixture by the public rule.
 
     Parameters
@@ -213,7 +213,7 @@ def plan_from_toml(path: str | Path, *, key_commitment: str) -> Plan:
     return _plan(record, str(path))
 
 
-def load_plan(path: str | Path) -> Plan:
+def load_plan(path: str | Path) -> StudyPlan:
     """Read a plan file.
 
     Raises
@@ -223,7 +223,7 @@ def load_plan(path: str | Path) -> Plan:
     return _plan(load(path, _PLAN, most=LARGEST_TERMS), str(path))
 
 
-def signature_text(plan: Plan, party: str, identity: Identity) -> str:
+def signature_text(plan: StudyPlan, party: str, identity: PartyKeys) -> str:
     """A party's signature of the plan, with its public key and its commitment to a seed share, as a document."""
     _check_key(plan.party(party), identity.public_key, "these keys")
     record = {
@@ -236,7 +236,7 @@ def signature_text(plan: Plan, party: str, identity: Identity) -> str:
     return signed(record, identity.private_key)
 
 
-def check_unsigned(plan: Plan, party: str, identity: Identity | None, path: Path) -> None:
+def check_unsigned(plan: StudyPlan, party: str, identity: PartyKeys | None, path: Path) -> None:
     """Refuse to replace a signature of this plan that was made with other keys: it may be another institution's.
 
     None are keys that have yet to be made. Refuse other keys than the plan names, too.
@@ -261,7 +261,7 @@ def check_unsigned(plan: Plan, party: str, identity: Identity | None, path: Path
         raise InvalidInput(f"{path} signs this plan for {party} with other keys: use those, or remove it first")
 
 
-def agreement(plan: Plan, signatures: Iterable[str | Path]) -> Agreement:
+def agreement(plan: StudyPlan, signatures: Iterable[str | Path]) -> Agreement:
     """Check that every party has signed this plan.
 
     Parameters
@@ -309,7 +309,7 @@ def _signature(path: str | Path) -> dict[str, Any]:
     return record
 
 
-def _plan(record: Mapping[str, Any], where: str) -> Plan:
+def _plan(record: Mapping[str, Any], where: str) -> StudyPlan:
     try:
         known_in(record, ("format", *_WRITTEN, "key_commitment"), "a plan")
         parties = tuple(_terms(party) for party in record["parties"])
@@ -318,7 +318,7 @@ def _plan(record: Mapping[str, Any], where: str) -> Plan:
         if k is None:
             columns = [len(terms.encoder.features) for terms in parties]
             k = plan_rows(columns, [terms.promise.mu for terms in parties], n)
-        plan = Plan(
+        plan = StudyPlan(
             study=text_in(record["study"], "study"),
             n=n,
             identifiers=texts_in(record["identifiers"], "identifiers"),
@@ -381,7 +381,7 @@ def _check_parties(parties: tuple[PartyTerms, ...]) -> None:
         raise InvalidInput(what)
 
 
-def _check_terms(plan: Plan) -> None:
+def _check_terms(plan: StudyPlan) -> None:
     if not plan.identifiers or len(set(plan.identifiers)) != len(plan.identifiers):
         raise InvalidInput("identifiers names the different columns that say who a row is about")
     if plan.people not in PEOPLE or plan.mixing not in MIXINGS:

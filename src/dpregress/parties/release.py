@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import Composed, Ledger, MemoryLedger, PrivacyStatement, Relation, decode
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.svec import svec, unsvec
 from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
-from dpregress.mechanisms import SecureSource
-from dpregress.mechanisms.mixing import derived_key, keystream, mixing_of
+from dpregress.mechanisms import SecureSampler
+from dpregress.mechanisms.sketching import derived_key, keystream, sketch_matrix
 from dpregress.parties.align import Alignment
 from dpregress.parties.documents import (
     LARGEST_TERMS,
@@ -26,17 +28,16 @@ from dpregress.parties.documents import (
     truth_in,
     unpacked,
 )
-from dpregress.parties.keys import Identity
+from dpregress.parties.keys import PartyKeys
 from dpregress.parties.plan import Agreement, PartyTerms
 from dpregress.parties.verify import check_determined
 from dpregress.public import Categorical
 from dpregress.public.whitening import start
-from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
-from dpregress.releases.svec import svec, unsvec
+from dpregress.releases import Isotropic, Moments, Sketch
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.rows.memory import check_mixture_fits
-from dpregress.solvers.vertical import PartyRelease, release_party
-from dpregress.trust import Door, Vertical
+from dpregress.solvers.vertical.release import PartyRelease, release_party
+from dpregress.trust import Session, Vertical
 
 _FORMAT = "dpregress.vertical/1.release"
 _UNIT = "record"
@@ -77,7 +78,7 @@ def ledger_note(agreed: Agreement) -> str:
 def make_release(
     agreed: Agreement,
     party: str,
-    identity: Identity,
+    identity: PartyKeys,
     alignment: Alignment,
     rows: Matrix,
     order: str,
@@ -114,7 +115,7 @@ def make_release(
     if ledger.account.unit != _UNIT:
         raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
     check_mixture_fits(agreed.plan.k, [len(each.encoder.features) for each in agreed.plan.parties])
-    mixing = mixing_of(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
+    mixing = sketch_matrix(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
     try:  # once: to release again would be other noise on the same rows, for one charge
         reservation = ledger.reserve(terms.promise, note=ledger_note(agreed), once=True)
     except ChargedBefore as error:
@@ -122,15 +123,15 @@ def make_release(
             "this release was charged before and its file is not in --keys: restore the file, "
             "or agree on a new plan and pay again"
         ) from error
-    door = Door(Vertical(), PrivateRows(ArraySource(rows)), SecureSource(), reservation)
-    release = release_party(door, first_frame(terms), terms.promise, mixing)
+    door = Session(Vertical(), PrivateRows(ArraySource(rows)), SecureSampler(), reservation)
+    release = release_party(door, first_space(terms), terms.promise, mixing)
     return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
 
 
-def first_frame(terms: PartyTerms) -> Frame:
+def first_space(terms: PartyTerms) -> WhitenedSpace:
     """A party's columns scaled by their bounds, after a constant."""
     features = terms.encoder.features
-    return start(features, intercept=True, public=None, schema=terms.schema, row_bound=None).frame
+    return start(features, intercept=True, public=None, schema=terms.schema, row_bound=None).space
 
 
 def mock_rows(agreed: Agreement, party: str) -> Matrix:
@@ -209,13 +210,13 @@ def _encoded(agreed: Agreement, party: str, alignment: Alignment, order: str, re
         "n": moments.n,
         "k": mixture.k,
         "moments": {
-            "frame": moments.frame.encode(),
+            "frame": moments.space.encode(),
             "total": packed(svec(moments.total)),
             "sigma": moments.noise.sigma,
             "events": [event.encode() for event in moments.events],
         },
         "mixture": {
-            "frame": mixture.frame.encode(),
+            "frame": mixture.space.encode(),
             "total": packed(mixture.total),
             "sigma": mixture.noise.sigma,
             "unit": mixture.unit,
@@ -233,23 +234,23 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
     parts = {}
     for name, length in (("moments", (columns + 1) * (columns + 2) // 2), ("mixture", plan.k * columns)):
         part = record[name]
-        frame = Frame.decode(part["frame"])
-        if frame.features != features or not frame.intercept:
+        space = WhitenedSpace.decode(part["frame"])
+        if space.features != features or not space.intercept:
             raise InvalidInput(f"the {name} are of other columns than the plan gives {terms.name}")
-        if not np.linalg.cond(frame.slopes[1:]) < LARGEST_CONDITION:
+        if not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
             raise InvalidInput(f"the coordinates of the {name} cannot be taken back")
         if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
             raise InvalidInput(f"the scale of the noise in the {name} is no positive number")
         total = unpacked(part["total"], length, f"the {name} in it")
         events = tuple(decode(event) for event in part["events"])
-        parts[name] = (total, Isotropic(float(part["sigma"])), events, frame)
-    total, noise, events, frame = parts["moments"]
-    moments = Moments(unsvec(total, columns + 1), plan.n, noise, events, frame)
-    total, noise, events, frame = parts["mixture"]
-    mixture = Sketch(total, plan.n, noise, events, frame, plan.k, float(record["mixture"]["unit"]))
+        parts[name] = (total, Isotropic(float(part["sigma"])), events, space)
+    total, noise, events, space = parts["moments"]
+    moments = Moments(unsvec(total, columns + 1), plan.n, noise, events, space)
+    total, noise, events, space = parts["mixture"]
+    mixture = Sketch(total, plan.n, noise, events, space, plan.k, float(record["mixture"]["unit"]))
     release = PartyRelease(moments, mixture)
     if not terms.promise.covers(Composed.of(release.events)):
         raise InvalidInput(f"it spends more than the plan allows {terms.name}")
-    check_determined(plan, terms, release, first_frame(terms))
+    check_determined(plan, terms, release, first_space(terms))
     people, order = (text_in(record[key], key) for key in ("people", "order"))
     return ReleaseFile(terms.name, release, people, order, truth_in(record["mock"], "mock"))

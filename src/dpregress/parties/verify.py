@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import GDP, Relation
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import Gaussian
-from dpregress.mechanisms.mixing import SEED_BYTES, mixing_of
-from dpregress.parties.plan import PartyTerms, Plan
-from dpregress.queries import MixedRows, Query, SecondMoment
-from dpregress.releases import Frame, Isotropic, Matrix, Moments, Sketch, Vector
+from dpregress.mechanisms.sketching import SEED_BYTES, sketch_matrix
+from dpregress.parties.plan import PartyTerms, StudyPlan
+from dpregress.queries import Query, RowSketch, SecondMoment
+from dpregress.releases import Isotropic, Moments, Sketch
 from dpregress.rows import ArraySource, PrivateRows
-from dpregress.solvers.vertical import PartyRelease, mixing_frame, party_spends
+from dpregress.solvers.vertical.release import PartyRelease, mixing_space, party_spends
 
 #: How far scales of noise may differ: the part that covers rounding depends on the size of chunks.
 _SCALE = 1e-6
@@ -25,7 +26,7 @@ _COORDINATES = 1e-4
 _DEVIATIONS = 60.0
 
 
-def check_determined(plan: Plan, terms: PartyTerms, release: PartyRelease, first: Frame) -> None:
+def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, first: WhitenedSpace) -> None:
     """Refuse budgets, coordinates, radii and scales of noise that do not follow from the plan.
 
     The moments' frame is that of the column's bounds, the mixture's follows from the released moments; the noise
@@ -49,12 +50,14 @@ def check_determined(plan: Plan, terms: PartyTerms, release: PartyRelease, first
     for name, part, spend in (("moments", moments, spends[0]), ("mixture", mixture, spends[1])):
         if len(part.events) != 1 or not math.isclose(_gaussian_mu(part.events[0]), spend.mu, rel_tol=_SCALE):
             raise InvalidInput(f"the {name} spend something else than mu = {spend.mu:.6g}, which the plan gives them")
-    _check_frame("moments", moments.frame, first.with_response(None))
-    _check_noise("moments", moments, SecondMoment(moments.frame), spends[0], plan.n)
+    _check_space("moments", moments.space, first.with_response(None))
+    _check_noise("moments", moments, SecondMoment(moments.space), spends[0], plan.n)
     with np.errstate(all="ignore"):  # what does not come out finite is refused
-        second = mixing_frame(moments, spends[1].mu)
-    _check_frame("mixture", mixture.frame, second)
-    mixed = MixedRows(mixture.frame, mixing_of(plan.mixing, plan.n, plan.k, bytes(SEED_BYTES)))  # norms know no seed
+        second = mixing_space(moments, spends[1].mu)
+    _check_space("mixture", mixture.space, second)
+    mixed = RowSketch(
+        mixture.space, sketch_matrix(plan.mixing, plan.n, plan.k, bytes(SEED_BYTES))
+    )  # norms know no seed
     if not math.isclose(mixture.unit, mixed.unit / mixed.mixing.column_norm, rel_tol=_SCALE):
         raise InvalidInput("the unit of the mixture does not follow from its radius")
     _check_noise("mixture", mixture, mixed, spends[1], plan.n)
@@ -64,15 +67,15 @@ def _gaussian_mu(event: object) -> float:
     return event.mu if isinstance(event, GDP) else math.nan
 
 
-def _check_frame(name: str, frame: Frame, expected: Frame) -> None:
-    known = (frame.features, frame.intercept, frame.response, frame.weighting, frame.exposure)
+def _check_space(name: str, space: WhitenedSpace, expected: WhitenedSpace) -> None:
+    known = (space.features, space.intercept, space.response, space.weighting, space.exposure)
     if known != (expected.features, expected.intercept, expected.response, expected.weighting, expected.exposure):
         raise InvalidInput(f"the coordinates of the {name} are of another kind than the plan's")
-    if not (_follow(frame.whitening, expected.whitening) and _near(frame.fill, expected.fill)):
+    if not (_follow(space.whitening, expected.whitening) and _near(space.fill, expected.fill)):
         raise InvalidInput(f"the coordinates of the {name} do not follow from the plan")
-    if not math.isclose(frame.radius, expected.radius, rel_tol=_COORDINATES):
+    if not math.isclose(space.radius, expected.radius, rel_tol=_COORDINATES):
         raise InvalidInput(
-            f"the radius of the {name} is {frame.radius:.6g}; by the plan it is {expected.radius:.6g}: refused"
+            f"the radius of the {name} is {space.radius:.6g}; by the plan it is {expected.radius:.6g}: refused"
         )
 
 

@@ -8,9 +8,9 @@ from math import isfinite
 
 import numpy as np
 
+from dpregress.coordinates import Attribute, Domain
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.public.schema import Categorical, Numeric, Schema
-from dpregress.releases import Attribute, Domain
 
 #: More levels than that make tables of noise.
 LARGEST = 1024

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpregress.coordinates import Exposure, Vector
 from dpregress.public.moments import PublicMoments
 from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
-from dpregress.releases import Exposure, Vector
 
 #: With fewer public responses their scale says too little, and they are not used.
 FEWEST_LABELS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class PublicFacts:
     """The public side of one fit.
 
     Parameters

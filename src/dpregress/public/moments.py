@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
+from dpregress.coordinates import Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
-from dpregress.releases import Matrix, Vector
 
 _FORMAT = "dpregress.public-moments/1"
 _LARGEST = 1e180

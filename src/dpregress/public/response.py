@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.public.schema import Numeric, Schema
-from dpregress.releases import Frame, ResponseScale, Vector
 
 #: Clip in scales of the response where its distribution is not known (docs/methods/one-shot.md).
 DEFAULT_CLIP = 3.0
@@ -30,14 +30,14 @@ def cross_weight(radius: float, bound: float) -> float:
     return math.sqrt(2 / (ratio * (math.sqrt(1 + 8 / ratio) + 1)))  # the same, without cancellation
 
 
-def noise_of_clip(frame: Frame, bound: float, *, n: int, mu: float) -> float:
+def noise_of_clip(space: WhitenedSpace, bound: float, *, n: int, mu: float) -> float:
     """Predicted squared error of whitened coefficients from the noise alone, response of unit scale."""
-    cross = cross_weight(frame.radius, bound)
-    sensitivity = math.sqrt(2) * (frame.radius**2 + (cross * bound) ** 2)
-    return frame.order * (sensitivity / (mu * n)) ** 2 * (1 / (2 * cross**2) + 0.5)
+    cross = cross_weight(space.radius, bound)
+    sensitivity = math.sqrt(2) * (space.radius**2 + (cross * bound) ** 2)
+    return space.order * (sensitivity / (mu * n)) ** 2 * (1 / (2 * cross**2) + 0.5)
 
 
-def from_labels(name: str, labels: Vector, frame: Frame, *, n: int, mu: float) -> ResponseScale:
+def from_labels(name: str, labels: Vector, space: WhitenedSpace, *, n: int, mu: float) -> ResponseScale:
     """Scale by the public labels; the clip minimises predicted noise plus squared bias on them.
 
     Parameters
@@ -45,41 +45,41 @@ def from_labels(name: str, labels: Vector, frame: Frame, *, n: int, mu: float) -
     name : str
     labels : ndarray of shape (m,)
         Public responses.
-    frame : Frame
+    space : WhitenedSpace
         Where the moments will be released; with an intercept the response is centred.
     n : int
         Private rows.
     mu : float
         Budget of the joint release.
     """
-    centre = float(np.mean(labels)) if frame.intercept else 0.0
+    centre = float(np.mean(labels)) if space.intercept else 0.0
     centred = labels - centre
     scale = float(np.sqrt(np.mean(centred**2)))
     if scale == 0:
-        return scaled(ResponseScale(name, centre, max(abs(centre), 1.0)), frame, DEFAULT_CLIP)
+        return scaled(ResponseScale(name, centre, max(abs(centre), 1.0)), space, DEFAULT_CLIP)
     sizes = np.abs(centred) / scale
     candidates = np.maximum(np.quantile(sizes, np.linspace(0.8, 1.0, 41)), 1.0)
 
     def loss(bound: float) -> float:
         bias = float(np.mean(centred / scale - np.clip(centred / scale, -bound, bound)))
         lost = float(np.mean(np.maximum(sizes - bound, 0)))
-        return noise_of_clip(frame, bound, n=n, mu=mu) + bias**2 + lost**2
+        return noise_of_clip(space, bound, n=n, mu=mu) + bias**2 + lost**2
 
     best = min(candidates, key=lambda bound: loss(float(bound)))
-    return scaled(ResponseScale(name, centre, scale), frame, float(best))
+    return scaled(ResponseScale(name, centre, scale), space, float(best))
 
 
-def from_bounds(name: str, schema: Schema | None, frame: Frame) -> ResponseScale | None:
+def from_bounds(name: str, schema: Schema | None, space: WhitenedSpace) -> ResponseScale | None:
     """Scale by declared bounds, which then are the clip; None where the schema has none."""
     column = None if schema is None else schema.column(name)
     if not isinstance(column, Numeric) or column.bounds is None:
         return None
     lower, upper = column.bounds
-    centre = (lower + upper) / 2 if frame.intercept else 0.0
+    centre = (lower + upper) / 2 if space.intercept else 0.0
     reach = max(upper - centre, centre - lower)
-    return scaled(ResponseScale(name, centre, reach / DEFAULT_CLIP), frame, DEFAULT_CLIP)
+    return scaled(ResponseScale(name, centre, reach / DEFAULT_CLIP), space, DEFAULT_CLIP)
 
 
-def scaled(response: ResponseScale, frame: Frame, bound: float) -> ResponseScale:
+def scaled(response: ResponseScale, space: WhitenedSpace, bound: float) -> ResponseScale:
     """The response with its clip and the best weight for it in this frame."""
-    return replace(response, bound=bound, cross=cross_weight(frame.radius, bound))
+    return replace(response, bound=bound, cross=cross_weight(space.radius, bound))

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import chi2
 
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.public.moments import PublicMoments
+from dpregress.public.radius import public_radius
 from dpregress.public.schema import Schema
-from dpregress.releases import Frame, Matrix, Vector
 
 #: Eigenvalues of the scaled moment below this share of the largest count as zero.
 _RANK_TOLERANCE = 1e-11
@@ -37,7 +37,7 @@ _LARGEST_LEVERAGE = 0.5
 class Start:
     """A first frame, whether to refine it by a private second moment, and whether it rests on a bound of rows."""
 
-    frame: Frame
+    space: WhitenedSpace
     refine: bool
     row_bound: bool = False
 
@@ -74,8 +74,8 @@ def start(
     if schema is None:
         return found
     declared = [schema.fill_of(name) for name in features]
-    fill = np.array([old if new is None else new for old, new in zip(found.frame.fill, declared, strict=True)])
-    return replace(found, frame=replace(found.frame, fill=fill))
+    fill = np.array([old if new is None else new for old, new in zip(found.space.fill, declared, strict=True)])
+    return replace(found, space=replace(found.space, fill=fill))
 
 
 def _start(
@@ -88,8 +88,8 @@ def _start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        frame = from_public(public, intercept=intercept, null_scale=_known_scale(names, schema))
-        return Start(frame, refine=public.n < _ROWS_PER_COLUMN * len(names))
+        space = from_public(public, intercept=intercept, null_scale=_known_scale(names, schema))
+        return Start(space, refine=public.n < _ROWS_PER_COLUMN * len(names))
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refine=True)
     if row_bound is not None:
@@ -99,7 +99,7 @@ def _start(
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
 
 
-def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | None = None) -> Frame:
+def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | None = None) -> WhitenedSpace:
     """The frame whitened by a public second moment.
 
     Parameters
@@ -122,38 +122,8 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     else:
         mean = np.zeros(len(public.names)) if public.mean is None else public.mean
         whitening = _inverse_root(public.second, null_scale)
-    frame = Frame(public.names, whitening, 1.0, mean, intercept)
-    return frame.rewhitened(np.eye(frame.order), public_radius(public, frame))
-
-
-def public_radius(public: PublicMoments, frame: Frame) -> float:
-    """The median norm that a new row has in a frame whitened by these public rows.
-
-    From the rows where they are at hand (leave-one-out leverages), else from the chi-square law with
-    the expected inflation ``m / (m - d - 1)``.
-    """
-    if public.rows is None or public.n <= frame.order + 1:
-        inflation = public.n / max(public.n - frame.order - 1, 1)
-        return chi_radius(frame) * math.sqrt(min(inflation, float(public.n)))
-    return math.sqrt(float(np.median(leave_one_out_norms(public.rows, frame) ** 2)))
-
-
-def leave_one_out_norms(rows: Matrix, frame: Frame) -> Vector:
-    """Norms that new rows may have in a frame whitened by these public rows, of shape (m,).
-
-    ``sqrt((m - 1) h / (1 - h))`` is the norm of each row in the frame of the others, h its leverage. It is infinite
-    for a row that alone has a rare level, while a private row of that level has norm ``sqrt(m h)`` in this frame.
-    Leverages therefore count as 1/2 at most, and no norm lies beyond ``sqrt(m - 1)``.
-    """
-    whitened = frame.whiten(rows)
-    leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / len(rows), _LARGEST_LEVERAGE)
-    return np.asarray(np.sqrt((len(rows) - 1) * leverage / (1 - leverage)))
-
-
-def chi_radius(frame: Frame) -> float:
-    """The median norm of a whitened normal row: ``sqrt(median chi2_d)``, plus the constant's 1."""
-    degrees = len(frame.features)
-    return math.sqrt(float(chi2.median(degrees)) + frame.intercept)
+    space = WhitenedSpace(public.names, whitening, 1.0, mean, intercept)
+    return space.rewhitened(np.eye(space.order), public_radius(public, space))
 
 
 def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
@@ -189,7 +159,7 @@ def _known_scale(names: tuple[str, ...], schema: Schema | None) -> Vector | None
     return np.array([schema.scale_of(name)[1] if schema.bounds_all([name]) else math.nan for name in names])
 
 
-def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> Frame:
+def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> WhitenedSpace:
     """Numbers mapped into [-1, 1] by their bounds, indicators left at 0 and 1.
 
     At most one indicator of a categorical column is 1, so a row's squared norm is at most the number of its
@@ -202,19 +172,19 @@ def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> Frame:
     columns = len({group for group in groups if group is not None}) + int((~indicator).sum())
     if not intercept:
         scale = scale + np.abs(centre)
-        return Frame(names, np.diag(1 / scale), math.sqrt(columns), centre)
+        return WhitenedSpace(names, np.diag(1 / scale), math.sqrt(columns), centre)
     whitening = np.diag(np.concatenate([[1.0], 1 / scale]))
     whitening[1:, 0] = -centre / scale
-    return Frame(names, whitening, math.sqrt(1 + columns), centre, intercept)
+    return WhitenedSpace(names, whitening, math.sqrt(1 + columns), centre, intercept)
 
 
-def _balled(names: tuple[str, ...], row_bound: float, intercept: bool) -> Frame:
+def _balled(names: tuple[str, ...], row_bound: float, intercept: bool) -> WhitenedSpace:
     """Columns scaled so that a row of norm ``row_bound`` has norm sqrt(d)."""
     order = len(names) + intercept
     whitening = np.eye(order) * math.sqrt(len(names)) / row_bound
     if intercept:
         whitening[0, 0] = 1.0
-    return Frame(names, whitening, math.sqrt(order), np.zeros(len(names)), intercept)
+    return WhitenedSpace(names, whitening, math.sqrt(order), np.zeros(len(names)), intercept)
 
 
 def _short(names: tuple[str, ...]) -> str:

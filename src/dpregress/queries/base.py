@@ -8,7 +8,8 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from dpregress.accounting import Event, Relation
-from dpregress.releases import Frame, Matrix, NoiseLaw, Release, Vector
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.releases import NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 
 R = TypeVar("R", bound=Release)
@@ -19,7 +20,7 @@ class Query(ABC, Generic[R]):
 
     Attributes
     ----------
-    frame : Frame
+    space : WhitenedSpace
         The coordinates and the ball that the row map makes true.
     tight : bool
         Whether some pair of neighbours reaches the sensitivity (to 1%).
@@ -42,18 +43,18 @@ class Query(ABC, Generic[R]):
     exact: ClassVar[bool] = False
     apart: ClassVar[int] = 0
 
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
+    def __init__(self, space: WhitenedSpace) -> None:
+        self.space = space
 
     @property
     def columns(self) -> int:
         """How many numbers of a row it looks at: what a chunk's size follows from."""
-        return self.frame.order + 1 if self.reads_features else 1
+        return self.space.order + 1 if self.reads_features else 1
 
     @property
     def row_map(self) -> RowMap:
         """What makes the query's bounds true."""
-        return WhitenedRows(self.frame) if self.reads_features else ResponseRows(self.frame)
+        return WhitenedRows(self.space) if self.reads_features else ResponseRows(self.space)
 
     @property
     @abstractmethod

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Ask, Query, R
-from dpregress.releases import Isotropic, NoiseLaw, Vector
+from dpregress.releases import Isotropic, NoiseLaw
 from dpregress.rows.bounded import BoundedRows, RowMap
 
 #: A count this many standard deviations below n is believed: once in 30,000 fits noise alone goes as far.
@@ -46,7 +47,7 @@ class Counted(Query[R]):
     apart: ClassVar[int] = 1
 
     def __init__(self, query: Query[R]) -> None:
-        super().__init__(query.frame)
+        super().__init__(query.space)
         self.query = query
         squared = query.replacement() ** 2 - query.contribution() ** 2
         if not squared > 0:

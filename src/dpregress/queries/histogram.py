@@ -8,19 +8,20 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput
+from dpregress.models.families import Family
 from dpregress.queries.base import Query
-from dpregress.queries.families import Family
 from dpregress.queries.score import ClippedScore
-from dpregress.releases import Frame, Histogram, NoiseLaw, Vector
+from dpregress.releases import Histogram, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
 
 class _Histogram(Query[Histogram]):
     """Counts of magnitudes in public bins, at most one a row."""
 
-    def __init__(self, frame: Frame, edges: Vector) -> None:
-        super().__init__(frame)
+    def __init__(self, space: WhitenedSpace, edges: Vector) -> None:
+        super().__init__(space)
         if len(edges) < 3 or not (np.diff(edges) > 0).all():
             raise InvalidInput("a histogram needs at least two bins with increasing edges")
         self.edges = edges
@@ -49,7 +50,7 @@ class _Histogram(Query[Histogram]):
         return math.sqrt(2)
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Histogram:
-        return Histogram(total, n, noise, events, self.frame, self.edges)
+        return Histogram(total, n, noise, events, self.space, self.edges)
 
 
 class ResponseHistogram(_Histogram):
@@ -60,7 +61,7 @@ class ResponseHistogram(_Histogram):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         With a response; y is centred and scaled as the frame says, and not weighted.
     edges : ndarray of shape (bins + 1,)
         Increasing; the outer bins hold everything beyond the inner edges.
@@ -85,7 +86,7 @@ class ExposureHistogram(_Histogram):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         With a response and an exposure.
     edges : ndarray of shape (bins + 1,)
 
@@ -109,7 +110,7 @@ class ResidualHistogram(_Histogram):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         With a response.
     family : Family
     coef : ndarray of shape (p,)
@@ -123,9 +124,9 @@ class ResidualHistogram(_Histogram):
 
     tight: ClassVar[bool] = True
 
-    def __init__(self, frame: Frame, family: Family, coef: Vector, edges: Vector) -> None:
-        super().__init__(frame, edges)
-        self._score = ClippedScore(frame, family, coef, clip=1.0)
+    def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, edges: Vector) -> None:
+        super().__init__(space, edges)
+        self._score = ClippedScore(space, family, coef, clip=1.0)
 
     def value(self, rows: BoundedRows) -> Vector:
         return self.counts(self._score.residual(rows)[rows.weight > 0])

@@ -11,57 +11,26 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
+from dpregress.models.contrasts import contrasts, probabilities
 from dpregress.queries.base import Query
 from dpregress.queries.score import checked
-from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector
+from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import ULPS, BoundedRows
-from dpregress.rows.products import products, row_sums, squared_norms
 
 #: How far a response, divided by its weight, may lie from a whole number and be one.
 _ROUNDING = 1e-6
 
 
-def contrasts(classes: int) -> Matrix:
-    """Q of shape (K, K - 1): orthonormal columns that each sum to 0.
-
-    Parameters
-    ----------
-    classes : int
-        K >= 2.
-
-    References
-    ----------
-    Helmert's matrix without its constant row.
-
-    Examples
-    --------
-    >>> q = contrasts(3)
-    >>> bool(np.allclose(q.T @ q, np.eye(2))), bool(np.allclose(q.sum(axis=0), 0))
-    (True, True)
-    """
-    k = np.arange(1.0, classes)
-    basis = np.triu(np.ones((classes, classes - 1))) / np.sqrt(k * (k + 1))
-    basis[np.arange(1, classes), np.arange(classes - 1)] = -np.sqrt(k / (k + 1))
-    return basis
-
-
-def probabilities(predictor: Matrix, basis: Matrix) -> Matrix:
-    """Softmax of the class predictors, of shape (m, K), from their contrasts, of shape (m, K - 1)."""
-    classes = products(np.clip(predictor, -1e75, 1e75), basis)
-    classes -= classes.max(axis=1)[:, None]
-    np.exp(classes, out=classes)
-    classes /= row_sums(classes)[:, None]
-    return classes
-
-
 class _ClassResidual(Query[Score]):
     """What both queries share: the residual ``e_y - softmax(Q B'x)`` in the basis of contrasts."""
 
-    def __init__(self, frame: Frame, coef: Matrix) -> None:
-        super().__init__(frame)
-        if coef.ndim != 2 or coef.shape[0] != frame.order or coef.shape[1] < 1:
-            raise InvalidInput(f"coefficients of {frame.order} columns and K classes have the shape (p, K - 1)")
+    def __init__(self, space: WhitenedSpace, coef: Matrix) -> None:
+        super().__init__(space)
+        if coef.ndim != 2 or coef.shape[0] != space.order or coef.shape[1] < 1:
+            raise InvalidInput(f"coefficients of {space.order} columns and K classes have the shape (p, K - 1)")
         self.coef = checked(coef)
         self.classes = int(coef.shape[1]) + 1
         self._basis = contrasts(self.classes)
@@ -70,7 +39,7 @@ class _ClassResidual(Query[Score]):
 
     @property
     def columns(self) -> int:
-        return self.frame.order + self.classes
+        return self.space.order + self.classes
 
     def residual(self, rows: BoundedRows) -> Matrix:
         """``Q'(e_y - softmax)`` of each row without its weight, of shape (m, K - 1); 0 where y is no class."""
@@ -85,7 +54,7 @@ class _ClassResidual(Query[Score]):
         return np.asarray(np.where(known[:, None], self._within * residual, 0.0))
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
-        return Score(total, n, noise, events, self.frame)
+        return Score(total, n, noise, events, self.space)
 
 
 class MultinomialScore(_ClassResidual):
@@ -98,7 +67,7 @@ class MultinomialScore(_ClassResidual):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         Its response is neither centred nor scaled.
     coef : ndarray of shape (p, K - 1)
         B: whitened coefficients of the contrasts of class predictors, public or released.
@@ -112,8 +81,8 @@ class MultinomialScore(_ClassResidual):
 
     tight: ClassVar[bool] = True
 
-    def __init__(self, frame: Frame, coef: Matrix, clip: float) -> None:
-        super().__init__(frame, coef)
+    def __init__(self, space: WhitenedSpace, coef: Matrix, clip: float) -> None:
+        super().__init__(space, coef)
         if not clip > 0:
             raise InvalidInput(f"the bound on a residual's norm must be positive, not {clip}")
         self.clip = clip
@@ -129,10 +98,10 @@ class MultinomialScore(_ClassResidual):
         return np.asarray(rows.x.T @ residual).ravel()
 
     def contribution(self) -> float:
-        return self.frame.radius * self.clip
+        return self.space.radius * self.clip
 
     def replacement(self) -> float:
-        return 2 * self.frame.radius * self.clip
+        return 2 * self.space.radius * self.clip
 
 
 class MeanClassResidual(_ClassResidual):

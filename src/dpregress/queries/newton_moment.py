@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Vector, WhitenedSpace, svec
+from dpregress.models.families import Family
 from dpregress.queries.base import Query
-from dpregress.queries.families import Family
 from dpregress.queries.score import checked, linear_predictor
-from dpregress.releases import Frame, Moments, NoiseLaw, Vector, svec
+from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
 
@@ -22,7 +23,7 @@ class PublishedHessian(Query[Moments]):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         Without a response.
     family : Family
         With its canonical link.
@@ -38,25 +39,25 @@ class PublishedHessian(Query[Moments]):
 
     tight: ClassVar[bool] = False
 
-    def __init__(self, frame: Frame, family: Family, coef: Vector, largest: float) -> None:
-        super().__init__(frame.with_response(None))
+    def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, largest: float) -> None:
+        super().__init__(space.with_response(None))
         self.family = family
         self.coef = checked(coef)
         self.largest = largest
 
     @property
     def size(self) -> int:
-        return svec.length(self.frame.order)
+        return svec.length(self.space.order)
 
     def value(self, rows: BoundedRows) -> Vector:
         curvature = np.minimum(self.family.information(linear_predictor(rows, self.coef)), self.largest)
         return svec.upper(rows.x.T @ (rows.x * curvature[:, None]))
 
     def contribution(self) -> float:
-        return self.frame.radius**2 * self.largest
+        return self.space.radius**2 * self.largest
 
     def replacement(self) -> float:
-        return 2 * self.frame.radius**2 * self.largest
+        return 2 * self.space.radius**2 * self.largest
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
-        return Moments(svec.un_upper(total, self.frame.order), n, noise, events, self.frame)
+        return Moments(svec.un_upper(total, self.space.order), n, noise, events, self.space)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.queries.base import Query, R
-from dpregress.releases import Clique, Domain, Isotropic, Matrix, NoiseLaw, Scores, Selection, Tables, Vector
+from dpregress.releases import Clique, Isotropic, NoiseLaw, PairScores, Selection, Tables
 from dpregress.rows.bounded import BoundedRows, RowMap
 from dpregress.rows.codes import LevelRows, code_type
 
@@ -219,7 +220,7 @@ class Blocks(CodedQuery[Tables]):
         return Tables(total, n, noise, events, self.domain, blocks, sigmas)
 
 
-class PairDistances(CodedQuery[Scores]):
+class PairDistances(CodedQuery[PairScores]):
     r"""For every pair the L1 distance ``|B - E|_1 / u`` of its integer block from a public or released reference E.
 
     One row adds to B entries of summed size at most ``u``, so the distance moves by at most 1 whatever E is:
@@ -264,10 +265,10 @@ class PairDistances(CodedQuery[Scores]):
     def replacement(self) -> float:
         return 2 * self.contribution()
 
-    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Scores:
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> PairScores:
         assert isinstance(noise, Isotropic)
         scale = self._scales * self._units
-        return Scores(total / scale, n, noise, events, self.domain, self.cliques, noise.sigma / scale)
+        return PairScores(total / scale, n, noise, events, self.domain, self.cliques, noise.sigma / scale)
 
 
 class ModelErrors(CodedQuery[Selection]):

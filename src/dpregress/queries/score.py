@@ -7,12 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
+from dpregress.models.families import Family, GaussianFamily
 from dpregress.queries.base import Query
-from dpregress.queries.families import Family, Gaussian
-from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector
+from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import ULPS, BoundedRows
-from dpregress.rows.products import products, squared_norms
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
@@ -34,15 +35,15 @@ def checked(coef: Vector) -> Vector:
 class _Residual(Query[Score]):
     """What both scores share: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
-    def __init__(self, frame: Frame, family: Family, coef: Vector, clip: float) -> None:
-        super().__init__(frame)
+    def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float) -> None:
+        super().__init__(space)
         self.family = family
         self.coef = checked(coef)
         self.clip = clip
 
     @property
     def size(self) -> int:
-        return self.frame.order
+        return self.space.order
 
     def residual(self, rows: BoundedRows) -> Vector:
         eta = linear_predictor(rows, self.coef)
@@ -50,7 +51,7 @@ class _Residual(Query[Score]):
             return np.asarray((rows.y - rows.weight * self.family.mean(eta)) * self.family.factor(eta))
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
-        return Score(total, n, noise, events, self.frame)
+        return Score(total, n, noise, events, self.space)
 
 
 class ClippedScore(_Residual):
@@ -61,7 +62,7 @@ class ClippedScore(_Residual):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
     family : Family
     coef : ndarray of shape (p,)
         Whitened coefficients, public or released. Zero gives the cross moment ``X'y``.
@@ -82,10 +83,10 @@ class ClippedScore(_Residual):
         return np.asarray(rows.x * np.clip(self.residual(rows), -self.clip, self.clip)[:, None])
 
     def contribution(self) -> float:
-        return self.frame.radius * self.clip
+        return self.space.radius * self.clip
 
     def replacement(self) -> float:
-        return 2 * self.frame.radius * self.clip
+        return 2 * self.space.radius * self.clip
 
 
 class ExposureScore(ClippedScore):
@@ -95,7 +96,7 @@ class ExposureScore(ClippedScore):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         With a response and an exposure.
     centre, clip : float
         Public or released numbers.
@@ -108,8 +109,8 @@ class ExposureScore(ClippedScore):
     #: Reached by opposite rows on the sphere, unless the bounds of the exposure keep residuals below the clip.
     tight: ClassVar[bool] = False
 
-    def __init__(self, frame: Frame, centre: float, clip: float) -> None:
-        super().__init__(frame, Gaussian, np.zeros(frame.order), clip)
+    def __init__(self, space: WhitenedSpace, centre: float, clip: float) -> None:
+        super().__init__(space, GaussianFamily, np.zeros(space.order), clip)
         self.centre = centre
 
     def residual(self, rows: BoundedRows) -> Vector:
@@ -125,7 +126,7 @@ class ClippedGradient(_Residual):
 
     Parameters
     ----------
-    frame, family, coef
+    space, family, coef
         As in :class:`ClippedScore`; the frame's radius may be infinite.
     clip : float
         C, the bound on the norm of each row's gradient.
@@ -141,7 +142,7 @@ class ClippedGradient(_Residual):
         residual = self.residual(rows)
         length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
         # rounding in the norm and the quotient must not carry a row past C
-        clip = self.clip * (1 - ULPS * (self.frame.order + 4) * np.finfo(float).eps)
+        clip = self.clip * (1 - ULPS * (self.space.order + 4) * np.finfo(float).eps)
         bounded = np.sign(residual) * np.minimum(np.abs(residual), clip / length)
         return np.asarray(bounded @ rows.x)
 
@@ -160,7 +161,7 @@ class MeanResidual(_Residual):
 
     Parameters
     ----------
-    frame, family, coef
+    space, family, coef
         As in :class:`ClippedScore`.
     lower, upper : float
         Public bounds, ``lower <= 0 <= upper``.
@@ -172,8 +173,8 @@ class MeanResidual(_Residual):
 
     tight: ClassVar[bool] = True
 
-    def __init__(self, frame: Frame, family: Family, coef: Vector, lower: float, upper: float) -> None:
-        super().__init__(frame, family, coef, upper)
+    def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, lower: float, upper: float) -> None:
+        super().__init__(space, family, coef, upper)
         if not lower <= 0 <= upper:
             raise InvalidInput(f"bounds of a residual must enclose 0, not {lower}, {upper}")
         self.lower = lower

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Matrix, Vector, svec
 from dpregress.queries.base import Query
-from dpregress.releases import Matrix, Moments, NoiseLaw, Vector, svec
+from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
 #: Below so many columns the product of a short block with its copy is quicker than the symmetric product of all
@@ -51,26 +52,26 @@ class SecondMoment(Query[Moments]):
     @property
     def order(self) -> int:
         """Number of joint columns."""
-        return self.frame.order + (self.frame.response is not None)
+        return self.space.order + (self.space.response is not None)
 
     @property
     def size(self) -> int:
         return svec.length(self.order)
 
     def value(self, rows: BoundedRows) -> Vector:
-        if self.frame.response is None:
+        if self.space.response is None:
             return svec.svec(gram(rows.x))
         joint = np.empty((self.order, self.order))
         joint[:-1, :-1] = gram(rows.x)
-        joint[:-1, -1] = joint[-1, :-1] = self.frame.response.cross * (rows.y @ rows.x)
-        joint[-1, -1] = self.frame.response.cross**2 * (rows.y @ rows.y)
+        joint[:-1, -1] = joint[-1, :-1] = self.space.response.cross * (rows.y @ rows.x)
+        joint[-1, -1] = self.space.response.cross**2 * (rows.y @ rows.y)
         return svec.svec(joint)
 
     def contribution(self) -> float:
-        return self.frame.joint_radius**2
+        return self.space.joint_radius**2
 
     def replacement(self) -> float:
-        return math.sqrt(2) * self.frame.joint_radius**2
+        return math.sqrt(2) * self.space.joint_radius**2
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
-        return Moments(svec.unsvec(total, self.order), n, noise, events, self.frame)
+        return Moments(svec.unsvec(total, self.order), n, noise, events, self.space)

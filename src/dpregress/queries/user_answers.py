@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace, svec
+from dpregress.coordinates.products import products
 from dpregress.queries.base import Query
 from dpregress.queries.score import checked
-from dpregress.releases import Frame, Matrix, NoiseLaw, Score, Vector, svec
+from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.products import products
 
 
 class PublishedMoments(Query[Score]):
@@ -24,7 +25,7 @@ class PublishedMoments(Query[Score]):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
         With a response.
 
     References
@@ -34,35 +35,35 @@ class PublishedMoments(Query[Score]):
 
     tight: ClassVar[bool] = False
 
-    def __init__(self, frame: Frame) -> None:
-        super().__init__(frame)
-        assert frame.response is not None
-        self.bound = frame.response.bound
+    def __init__(self, space: WhitenedSpace) -> None:
+        super().__init__(space)
+        assert space.response is not None
+        self.bound = space.response.bound
 
     @property
     def size(self) -> int:
-        return svec.length(self.frame.order) + self.frame.order
+        return svec.length(self.space.order) + self.space.order
 
     @property
     def weight(self) -> float:
         """The weight w of the cross moment."""
-        return self.frame.radius / self.bound
+        return self.space.radius / self.bound
 
     def value(self, rows: BoundedRows) -> Vector:
         return np.concatenate([svec.upper(rows.x.T @ rows.x), self.weight * (rows.y @ rows.x)])
 
     def contribution(self) -> float:
-        return math.sqrt(2) * self.frame.radius**2
+        return math.sqrt(2) * self.space.radius**2
 
     def replacement(self) -> float:
-        return 2 * math.sqrt(2) * self.frame.radius**2
+        return 2 * math.sqrt(2) * self.space.radius**2
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
-        return Score(total, n, noise, events, self.frame)
+        return Score(total, n, noise, events, self.space)
 
     def parts(self, release: Score) -> tuple[Matrix, Vector]:
         """``mean x x'`` and ``mean x y`` of a release, of shape (p, p) and (p,)."""
-        order = self.frame.order
+        order = self.space.order
         return svec.un_upper(release.mean[:-order], order), np.asarray(release.mean[-order:] / self.weight)
 
 
@@ -73,7 +74,7 @@ class Predictions(Query[Score]):
 
     Parameters
     ----------
-    frame : Frame
+    space : WhitenedSpace
     coef : ndarray of shape (p,)
         Whitened coefficients, released before.
     n : int
@@ -87,8 +88,8 @@ class Predictions(Query[Score]):
     tight: ClassVar[bool] = True
     kept_apart: ClassVar[bool] = True
 
-    def __init__(self, frame: Frame, coef: Vector, n: int) -> None:
-        super().__init__(frame)
+    def __init__(self, space: WhitenedSpace, coef: Vector, n: int) -> None:
+        super().__init__(space)
         self.coef = checked(coef)
         self.n = n
 
@@ -110,4 +111,4 @@ class Predictions(Query[Score]):
         return 1.0
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
-        return Score(total, n, noise, events, self.frame)
+        return Score(total, n, noise, events, self.space)

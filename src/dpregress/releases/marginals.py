@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import Event
+from dpregress.coordinates.domain import Domain
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.coordinates.whitened import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.releases.domain import Domain
-from dpregress.releases.frame import Frame, ResponseScale
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
-from dpregress.releases.svec import Matrix, Vector
 
 #: Positions of levels, of shape (rows, attributes).
 Codes = NDArray[np.int64]
@@ -49,8 +49,8 @@ class Mixture:
         """``E z z'`` of the design columns, the constant first."""
         attributes = self.domain.attributes
         blocks = [self.chances[:, self.domain.levels_of(j)] @ a.encoding for j, a in enumerate(attributes)]
-        design = np.hstack([np.ones((len(self.chances), 1)), *blocks])
-        moment = design.T @ design / len(design)
+        encoded_design = np.hstack([np.ones((len(self.chances), 1)), *blocks])
+        moment = encoded_design.T @ encoded_design / len(encoded_design)
         for j, attribute in enumerate(attributes):
             own = self.domain.columns_of(j)
             moment[own, own] = attribute.encoding.T @ (self.one_way(j)[:, None] * attribute.encoding)
@@ -89,7 +89,7 @@ class Mixture:
         return np.asarray(np.clip(place, 0, cumulated.shape[1] - 1), dtype=np.int64)
 
 
-def design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
+def encoded_design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
     """Design rows of coded ones, of shape (rows, p): the constant, then each feature without its reference level."""
     blocks = [np.ones((len(codes), 1))]
     for name in features:
@@ -174,9 +174,9 @@ class Marginals:
         joint = [*self.places(features), place]
         names = [name for j in map(self.domain.index, features) for name in self._names(j)]
         order = len(joint) - 1
-        frame = Frame(tuple(names), np.eye(order), float(np.sqrt(order)), np.zeros(order - 1), True, response)
+        space = WhitenedSpace(tuple(names), np.eye(order), float(np.sqrt(order)), np.zeros(order - 1), True, response)
         total = self.gram[np.ix_(joint, joint)]
-        return Moments(total, max(1, round(self.count)), self.noise.cut(joint), self.events, frame)
+        return Moments(total, max(1, round(self.count)), self.noise.cut(joint), self.events, space)
 
     def _names(self, attribute: int) -> tuple[str, ...]:
         found = self.domain.attributes[attribute]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.errors import InvalidInput
-from dpregress.releases.svec import Matrix, Vector
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.coordinates.whitened import Coordinates, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.releases.frame import Coordinates, Frame
 from dpregress.releases.noise import NoiseLaw
-from dpregress.releases.svec import Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Release:
     n: int
     noise: NoiseLaw
     events: tuple[Event, ...]
-    frame: Coordinates
+    space: Coordinates
 
     def __add__(self, other: Self) -> Self:
         """The release over both sources together, which must be disjoint.
@@ -46,7 +46,7 @@ class Release:
         InvalidInput
             For another kind of release, or another frame.
         """
-        if type(other) is not type(self) or not self.frame.same_as(other.frame):
+        if type(other) is not type(self) or not self.space.same_as(other.space):
             raise InvalidInput("only releases of one kind in one frame can be added")
         return replace(
             self,
@@ -66,12 +66,12 @@ class Release:
 class Moments(Release):
     """A noisy second moment of joint rows ``(x~, cross * y~)``, or of x~ alone."""
 
-    frame: Frame
+    space: WhitenedSpace
 
     @property
     def gram(self) -> Matrix:
         """``mean x~ x~'``, of shape (p, p)."""
-        return self.mean[: self.frame.order, : self.frame.order]
+        return self.mean[: self.space.order, : self.space.order]
 
     @property
     def cross(self) -> Vector:
@@ -85,9 +85,9 @@ class Moments(Release):
 
     @property
     def _response_weight(self) -> float:
-        if self.frame.response is None:
+        if self.space.response is None:
             raise InvalidInput("these moments hold no response")
-        return self.frame.response.cross
+        return self.space.response.cross
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ class Sketch(Release):
         What one unit of the total is worth.
     """
 
-    frame: Frame
+    space: WhitenedSpace
     k: int
     unit: float
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpregress.releases.domain import Domain
+from dpregress.coordinates.domain import Domain
+from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.releases.noise import NoiseLaw
-from dpregress.releases.svec import Matrix, Vector
 from dpregress.releases.tables import Clique
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.releases.release import Release
-from dpregress.releases.svec import Matrix, Vector
 
 #: One attribute, or a pair of them.
 Clique = tuple[int, ...]
@@ -27,7 +27,7 @@ class Tables(Release):
 
 
 @dataclass(frozen=True, eq=False)
-class Scores(Release):
+class PairScores(Release):
     """One noisy number for every pair of attributes."""
 
     pairs: tuple[Clique, ...]

@@ -8,7 +8,8 @@ from html import escape
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement
-from dpregress.releases import Marginals, Matrix, Vector
+from dpregress.coordinates import Matrix, Vector
+from dpregress.releases import Marginals
 from dpregress.reports import words
 from dpregress.reports.page import STYLE, group_table
 

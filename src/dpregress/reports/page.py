@@ -9,8 +9,9 @@ from html import escape
 
 import numpy as np
 
-from dpregress.accounting import PrivacyStatement, together
-from dpregress.releases import ClassCoefficients, Coefficients, Vector
+from dpregress.accounting import PrivacyStatement, compose_statements
+from dpregress.coordinates import Vector
+from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
 
@@ -73,7 +74,7 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
     notes : sequence of str
         Sentences about the data, shown under the title.
     """
-    privacy = together([fit.privacy for fit in fits])
+    privacy = compose_statements([fit.privacy for fit in fits])
     compared = any(fit.comparison is not None for fit in fits)
     parts = [
         f"<h1>{escape(title)}</h1>",

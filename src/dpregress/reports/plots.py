@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpregress.releases import Vector
+from dpregress.coordinates import Vector
 
 _LONGEST_NAME = 40
 _INK, _PRIVATE, _OTHER = "#222222", "#1f5fa8", "#c8641c"

@@ -2,12 +2,12 @@
 
 from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import CodedParquet, CodedSource, LevelRows
-from dpregress.rows.databases import SQLQuery
-from dpregress.rows.design import Design
-from dpregress.rows.encoding import Encoder
+from dpregress.rows.design.base import Design
+from dpregress.rows.design.encoder import Encoder
+from dpregress.rows.design.formula import FormulaEncoder
 from dpregress.rows.engines import Engine, ThreadedEngine
-from dpregress.rows.formulas import FormulaEncoder
 from dpregress.rows.private import PrivateRows
+from dpregress.rows.readers.sql import SQLQuery
 from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource
 from dpregress.rows.units import CappedSource
 

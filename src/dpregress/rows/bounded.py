@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpregress.releases import Frame, Matrix, ResponseScale, Vector, Weighting
-from dpregress.rows.products import products, squared_norms
+from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
+from dpregress.coordinates.products import products, squared_norms
 
 #: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
 ULPS = 8
@@ -105,21 +105,21 @@ class RowMap(ABC):
 
 @dataclass(frozen=True)
 class WhitenedRows(RowMap):
-    """Public-moment-guided truncation: the row map of a :class:`~dpregress.releases.Frame`.
+    """Public-moment-guided truncation: the row map of a :class:`~dpregress.coordinates.WhitenedSpace`.
 
     References
     ----------
     Cao, Bi, Zhang (2026), Algorithm 1; with :attr:`Weighting.ROW` the shrinkage acts on the response too.
     """
 
-    frame: Frame
+    space: WhitenedSpace
 
     @property
     def radius(self) -> float:
-        return self.frame.radius
+        return self.space.radius
 
     def pull_back(self, coef: Vector) -> tuple[Vector, float]:
-        return self.frame.pull_back(coef)
+        return self.space.pull_back(coef)
 
     def _bound(self, rows: RawRows) -> BoundedRows:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -134,36 +134,36 @@ class WhitenedRows(RowMap):
             x *= weight[:, None]
             if huge.any():
                 self._shrink(rows.x, x, weight, huge)
-            if self.frame.weighting is Weighting.FEATURES:
+            if self.space.weighting is Weighting.FEATURES:
                 weight = np.ones(len(x))
             y = self._respond(rows.y, weight)
-        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.frame))
+        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.space))
 
     @property
     def _limit(self) -> float:
-        return self.radius * (1 - ULPS * (self.frame.order + 4) * np.finfo(float).eps)
+        return self.radius * (1 - ULPS * (self.space.order + 4) * np.finfo(float).eps)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
         """Whitened rows and their squared norms, which are not finite for rows that need a second look."""
-        whitened = products(x, self.frame.slopes)
-        if self.frame.shift is not None:
-            whitened += self.frame.shift
+        whitened = products(x, self.space.slopes)
+        if self.space.shift is not None:
+            whitened += self.space.shift
         return whitened, squared_norms(whitened)
 
     def _fill(self, raw: Matrix, x: Matrix, squared: Vector) -> None:
         """Replace rows with missing or infinite cells by the same rows with public values in their place."""
         strange = ~np.isfinite(squared)
-        filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.frame.fill))
+        filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.space.fill))
         x[strange], squared[strange] = filled[strange], norms[strange]
 
     def _shrink(self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_]) -> None:
         """Bound rows whose norm overflows: their direction by scaled products, their length in logarithms."""
-        raw = np.where(np.isfinite(raw), raw, self.frame.fill)
+        raw = np.where(np.isfinite(raw), raw, self.space.fill)
         size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
-        unit = np.abs(self.frame.whitening).max()
-        direction = products(raw / size[:, None], self.frame.slopes / unit)
-        if self.frame.shift is not None:
-            direction += (self.frame.shift / unit) / size[:, None]
+        unit = np.abs(self.space.whitening).max()
+        direction = products(raw / size[:, None], self.space.slopes / unit)
+        if self.space.shift is not None:
+            direction += (self.space.shift / unit) / size[:, None]
         length = np.sqrt(np.maximum(squared_norms(direction), _TINY))
         log_norm = np.log(length) + np.log(size) + math.log(unit)
         log_kept = np.minimum(log_norm, math.log(min(self._limit, _LARGEST)) - _LOG_ERROR)
@@ -171,40 +171,40 @@ class WhitenedRows(RowMap):
         weight[huge] = np.exp(log_kept - log_norm)[huge]
 
     def _respond(self, y: Vector | None, weight: Vector) -> Vector:
-        if y is None or self.frame.response is None:
+        if y is None or self.space.response is None:
             return np.zeros(len(weight))
-        return _bounded_response(y, weight, self.frame.response)
+        return _bounded_response(y, weight, self.space.response)
 
 
 @dataclass(frozen=True)
 class ResponseRows(RowMap):
     """The response alone, for queries that read no features: x has no columns, every weight is 1 (0 without y)."""
 
-    frame: Frame
+    space: WhitenedSpace
 
     @property
     def radius(self) -> float:
         return 0.0
 
     def pull_back(self, coef: Vector) -> tuple[Vector, float]:
-        return self.frame.pull_back(coef)
+        return self.space.pull_back(coef)
 
     def _bound(self, rows: RawRows) -> BoundedRows:
         empty = np.empty((len(rows.x), 0))
-        if rows.y is None or self.frame.response is None:
+        if rows.y is None or self.space.response is None:
             nothing = np.zeros(len(rows.x))
             return BoundedRows(empty, nothing, nothing.copy(), rows.first_row)
         weight = np.ones(len(rows.x))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            y = _bounded_response(rows.y, weight, self.frame.response)
-        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.frame))
+            y = _bounded_response(rows.y, weight, self.space.response)
+        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.space))
 
 
-def _offsets(rows: RawRows, frame: Frame) -> Vector | None:
+def _offsets(rows: RawRows, space: WhitenedSpace) -> Vector | None:
     """Logarithms of bounded exposures where the frame has one; 0 for a row whose exposure is not usable."""
-    if frame.exposure is None or rows.exposure is None:
+    if space.exposure is None or rows.exposure is None:
         return None
-    return frame.exposure.offsets(rows.exposure)[0]
+    return space.exposure.offsets(rows.exposure)[0]
 
 
 def _bounded_response(y: Vector, weight: Vector, response: ResponseScale) -> Vector:

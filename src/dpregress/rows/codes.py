@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpregress.coordinates import Attribute, Domain, Vector
 from dpregress.errors import InvalidInput
 from dpregress.public.schema import MISSING
-from dpregress.releases import Attribute, Domain, Vector
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
-from dpregress.rows.encoding import check_levels, readable, to_codes, to_numbers, whole_numbers
-from dpregress.rows.readers import Reader, chunks, has_columns
+from dpregress.rows.design.encoder import check_levels, readable, to_codes, to_numbers, whole_numbers
+from dpregress.rows.readers.base import Reader, chunks, has_columns
 from dpregress.rows.sources import Piece, Source
 
 

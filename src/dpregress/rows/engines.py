@@ -18,9 +18,9 @@ from typing import Self
 
 import numpy as np
 
-from dpregress.releases import Vector
+from dpregress.coordinates import Vector
+from dpregress.coordinates.products import one_blas_thread
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.products import one_blas_thread
 from dpregress.rows.sources import Piece, Source
 
 _CHUNK_BYTES = 1 << 22  # larger ones leave the cache, smaller ones cost more calls than sums

@@ -10,13 +10,11 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
-from dpregress.releases import Matrix, Vector
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.databases import SQLQuery
-from dpregress.rows.design import Design
-from dpregress.rows.files import read_files
-from dpregress.rows.readers import (
+from dpregress.rows.design.base import Design
+from dpregress.rows.readers.base import (
     ArrowStream,
     CapsuleReader,
     DatasetReader,
@@ -25,6 +23,8 @@ from dpregress.rows.readers import (
     Reader,
     chunks,
 )
+from dpregress.rows.readers.files import read_files
+from dpregress.rows.readers.sql import SQLQuery
 
 #: What gives a chunk when it is called, on whatever thread.
 Piece = Callable[[], RawRows]

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.encoding import is_text, plain, readable, text_of, value_type
-from dpregress.rows.files import from_series
+from dpregress.rows.design.encoder import is_text, plain, readable, text_of, value_type
+from dpregress.rows.readers.files import from_series
 from dpregress.rows.sources import Piece, Source
 
 _SLICE = 1 << 20  # ids that are sorted at once

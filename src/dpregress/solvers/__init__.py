@@ -1,11 +1,11 @@
 """From releases to coefficients: nothing here can see a row."""
 
 from dpregress.solvers.base import Solution, Solver, Uncertainty
-from dpregress.solvers.least_squares import solve_moments
-from dpregress.solvers.multinomial import MultinomialSteps
-from dpregress.solvers.one_shot import OneShot
-from dpregress.solvers.residual import Residual
-from dpregress.solvers.score_steps import ScoreSteps
+from dpregress.solvers.glm.multinomial import MultinomialSteps
+from dpregress.solvers.glm.score_steps import ScoreSteps
+from dpregress.solvers.linear.least_squares import solve_moments
+from dpregress.solvers.linear.one_shot import OneShot
+from dpregress.solvers.linear.residual import Residual
 
 __all__ = [
     "MultinomialSteps",

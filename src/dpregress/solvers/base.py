@@ -7,9 +7,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
-from dpregress.public.facts import Facts
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask
-from dpregress.releases import Frame, Matrix, Moments, Vector
+from dpregress.releases import Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Solution:
         Coefficients in the frame's coordinates.
     system : ndarray of shape (p, p)
         The matrix that was inverted to get them.
-    frame : Frame
+    space : WhitenedSpace
     moments : Moments or None
         The joint release they rest on, where there is one: what inference reads.
     uncertainty : Uncertainty or None
@@ -39,7 +40,7 @@ class Solution:
 
     whitened: Vector
     system: Matrix
-    frame: Frame
+    space: WhitenedSpace
     moments: Moments | None
     uncertainty: Uncertainty | None = None
 
@@ -62,10 +63,10 @@ class FactSolver(Solver):
 
     Attributes
     ----------
-    facts : Facts
+    facts : PublicFacts
     """
 
-    facts: Facts
+    facts: PublicFacts
 
     def among(self, n: int) -> Self:
         """The same solver, for means over this many rows: those that were found to be usable."""

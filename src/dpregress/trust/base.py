@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 from dpregress.accounting import Event, Relation, Reservation
 from dpregress.errors import NotAnswered
-from dpregress.mechanisms import Mechanism, NoiseSource
+from dpregress.mechanisms import Mechanism, Sampler
 from dpregress.queries.base import Query, R
 from dpregress.rows import PrivateRows
 
@@ -41,7 +40,7 @@ class TrustModel(ABC):
         query: Query[R],
         spend: Event,
         *,
-        source: NoiseSource,
+        source: Sampler,
         reservation: Reservation,
     ) -> R:
         """Answer one query: refuse what cannot be answered, draw from the reservation, then add noise.
@@ -66,16 +65,3 @@ class TrustModel(ABC):
         mechanism.check(query, rows, reservation.relation)
         reservation.draw(mechanism.event())
         return mechanism.release(query, rows, source, reservation.relation)
-
-
-@dataclass(frozen=True)
-class Door:
-    """A trust model bound to its rows, its noise and its reservation: the ``ask`` of one fit."""
-
-    trust: TrustModel
-    rows: PrivateRows
-    source: NoiseSource
-    reservation: Reservation
-
-    def __call__(self, query: Query[R], spend: Event) -> R:
-        return self.trust.release(self.rows, query, spend, source=self.source, reservation=self.reservation)

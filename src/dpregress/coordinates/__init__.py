@@ -1,0 +1,17 @@
+"""What both sides of the privacy barrier speak: whitened space, discrete domains, symmetric vectors."""
+
+from dpregress.coordinates.domain import Attribute, Domain
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.coordinates.whitened import Coordinates, Exposure, ResponseScale, Weighting, WhitenedSpace
+
+__all__ = [
+    "Attribute",
+    "Coordinates",
+    "Domain",
+    "Exposure",
+    "Matrix",
+    "ResponseScale",
+    "Vector",
+    "Weighting",
+    "WhitenedSpace",
+]

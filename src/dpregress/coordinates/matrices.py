@@ -1,0 +1,30 @@
+"""Small operations on symmetric matrices that solvers and inference share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpregress.coordinates.svec import Matrix
+
+
+def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> Matrix:
+    """``M^power`` of a positive definite matrix, its eigenvalues first raised to at least ``smallest``.
+
+    Examples
+    --------
+    >>> symmetric_power(np.diag([4.0, 9.0]), -0.5).diagonal().round(3).tolist()
+    [0.5, 0.333]
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, smallest) ** power) @ vectors.T)
+
+
+def sandwich(system: Matrix, meat: Matrix) -> Matrix:
+    """``A^{-1} M A^{-1}`` for symmetric A and M.
+
+    Examples
+    --------
+    >>> sandwich(np.diag([2.0, 4.0]), np.eye(2)).diagonal().tolist()
+    [0.25, 0.0625]
+    """
+    return np.asarray(np.linalg.solve(system, np.linalg.solve(system, meat).T))

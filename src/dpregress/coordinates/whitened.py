@@ -1,0 +1,257 @@
+"""Frames: the public coordinates in which rows are bounded and moments are released."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.errors import InvalidInput
+
+#: Public numbers lie between its inverse and this: assumption A3 of docs/privacy/floating-point.md.
+_HUGE = 1e100
+#: Exposures are clipped between them: products with any mean stay finite.
+SMALLEST_EXPOSURE, LARGEST_EXPOSURE = 2.0**-100, 2.0**100
+
+
+class Weighting(StrEnum):
+    """What shrinks when a row lies outside the ball."""
+
+    ROW = "row"  # features and response alike (Mallows): the regression stays consistent
+    FEATURES = "features"  # the features only, as published: biased once the radius is small
+
+
+@dataclass(frozen=True)
+class ResponseScale:
+    """How the response is centred, scaled and bounded: ``clip((y - centre) / scale, +-bound)``.
+
+    Parameters
+    ----------
+    name : str
+    centre, scale : float
+        In the units of y. A centre other than 0 needs an intercept to be taken back.
+    bound : float
+        Largest magnitude after scaling; infinite when the query itself clips.
+    cross : float
+        Weight of the response in a joint row ``(x, cross * y)``; see :class:`~dpregress.queries.SecondMoment`.
+    """
+
+    name: str
+    centre: float = 0.0
+    scale: float = 1.0
+    bound: float = math.inf
+    cross: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite = (self.scale, self.cross, *(() if math.isinf(self.bound) else (self.bound,)))
+        if not (all(1 / _HUGE <= value <= _HUGE for value in finite) and abs(self.centre) <= _HUGE and self.bound > 0):
+            raise InvalidInput(
+                f"scale, bound and weight of {self.name!r} must be positive, between {1 / _HUGE} and {_HUGE}"
+            )
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How the exposure of a row is bounded: ``e <- clip(e, lower, upper)``; its logarithm is the row's offset.
+
+    Parameters
+    ----------
+    name : str
+    lower, upper : float
+        Public. Without declared bounds they are those of the bins in which exposures are counted.
+
+    Raises
+    ------
+    InvalidInput
+        For bounds of which nothing lies within ``[2^-100, 2^100]``.
+    """
+
+    name: str
+    lower: float = SMALLEST_EXPOSURE
+    upper: float = LARGEST_EXPOSURE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", max(float(self.lower), SMALLEST_EXPOSURE))
+        object.__setattr__(self, "upper", min(float(self.upper), LARGEST_EXPOSURE))
+        if not self.lower < self.upper:
+            raise InvalidInput(
+                f"the bounds of exposure {self.name!r} hold no number between 2^-100 and 2^100: exposures are positive"
+            )
+
+    def offsets(self, exposure: Vector) -> tuple[Vector, NDArray[np.bool_]]:
+        """Logarithms of bounded exposures, of shape (m,), and which were positive and finite; 0 for the others."""
+        usable = np.isfinite(exposure) & (exposure > 0)
+        return np.log(np.clip(np.where(usable, exposure, 1.0), self.lower, self.upper)) * usable, usable
+
+
+class Coordinates(ABC):
+    """The public meaning of a release's numbers: totals add only where it is the same."""
+
+    @abstractmethod
+    def same_as(self, other: Coordinates) -> bool:
+        """Whether totals in the two may be added."""
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedSpace(Coordinates):
+    """A linear map into coordinates where every row lies in a ball. Public facts only.
+
+    A row x becomes ``W (1, x)`` with an intercept, ``W x`` without; it is then shrunk into the ball of
+    ``radius`` by the row map.
+
+    Parameters
+    ----------
+    features : tuple of str
+        Names of the d columns of x.
+    whitening : ndarray of shape (p, p)
+        The invertible W; p = d, plus one with an intercept.
+    radius : float
+        May be infinite for queries that bound each row's answer themselves.
+    fill : ndarray of shape (d,)
+        What stands in for a missing or non-finite cell.
+    intercept : bool
+    response : ResponseScale or None
+    weighting : Weighting
+    exposure : Exposure or None
+        Where predictors have an offset.
+    """
+
+    features: tuple[str, ...]
+    whitening: Matrix
+    radius: float
+    fill: Vector
+    intercept: bool = False
+    response: ResponseScale | None = None
+    weighting: Weighting = Weighting.ROW
+    exposure: Exposure | None = None
+
+    def __post_init__(self) -> None:
+        order = len(self.features) + self.intercept
+        if self.whitening.shape != (order, order) or self.fill.shape != (len(self.features),):
+            raise InvalidInput(f"a frame of {order} columns needs a whitening of shape {(order, order)}")
+        numbers = np.concatenate([self.whitening.ravel(), self.fill])
+        if not ((np.abs(numbers) <= _HUGE).all() and (1 / _HUGE <= self.radius <= _HUGE or self.radius == math.inf)):
+            raise InvalidInput("a frame needs a positive radius and finite public moments, none beyond 1e100")
+
+    @property
+    def order(self) -> int:
+        """Number of whitened coordinates."""
+        return len(self.whitening)
+
+    @property
+    def slopes(self) -> Matrix:
+        """The columns of W that multiply x, of shape (p, d)."""
+        return self.whitening[:, 1:] if self.intercept else self.whitening
+
+    @property
+    def shift(self) -> Vector | None:
+        """The column of W that multiplies the constant, or None."""
+        return self.whitening[:, 0] if self.intercept else None
+
+    @property
+    def constant(self) -> Vector:
+        """The whitened coefficients of a model with an intercept that predicts 1 for everybody."""
+        return np.asarray(np.linalg.solve(self.whitening.T, np.eye(self.order)[0]))
+
+    def whiten(self, x: Matrix) -> Matrix:
+        """``W (1, x)`` of public rows, of shape (m, p); private ones are whitened and bounded by the row map alone.
+
+        The result lies in memory column by column: whatever is done to every row runs along long columns.
+        """
+        whitened: Matrix = (self.slopes @ x.T).T
+        if self.shift is not None:
+            whitened += self.shift
+        return whitened
+
+    def weights(self, whitened: Matrix) -> Vector:
+        """``min(1, R / ||x~||)`` of public rows; private ones are bounded by the row map alone."""
+        return np.asarray(np.minimum(1.0, self.radius / np.maximum(np.linalg.norm(whitened, axis=1), 1e-300)))
+
+    @property
+    def joint_radius(self) -> float:
+        """Radius of the joint rows ``(x, cross * y)``; of x alone without a response."""
+        if self.response is None:
+            return self.radius
+        return math.hypot(self.radius, self.response.cross * self.response.bound)
+
+    def with_response(self, response: ResponseScale | None) -> WhitenedSpace:
+        """The same coordinates with another response."""
+        return replace(self, response=response)
+
+    def rewhitened(self, matrix: Matrix, radius: float) -> WhitenedSpace:
+        """Coordinates ``matrix @ x~`` with a new radius."""
+        return replace(self, whitening=matrix @ self.whitening, radius=radius)
+
+    def pull_back(self, whitened: Vector) -> tuple[Vector, float]:
+        """Coefficients and intercept in the original units.
+
+        ``y = centre + scale (W (1, x))' b~`` gives ``b = scale W' b~``.
+
+        Parameters
+        ----------
+        whitened : ndarray of shape (p,)
+
+        Returns
+        -------
+        coef : ndarray of shape (d,)
+        intercept : float
+        """
+        response = self.response or ResponseScale("")
+        original = response.scale * (self.whitening.T @ whitened)
+        if self.intercept:
+            return original[1:], float(original[0]) + response.centre
+        return original, 0.0
+
+    def same_as(self, other: Coordinates) -> bool:
+        """Whether totals in the two frames may be added."""
+        return (
+            isinstance(other, WhitenedSpace)
+            and (self.features, self.radius, self.intercept, self.response, self.weighting, self.exposure)
+            == (other.features, other.radius, other.intercept, other.response, other.weighting, other.exposure)
+            and np.array_equal(self.whitening, other.whitening)
+            and np.array_equal(self.fill, other.fill)
+        )
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        response = None if self.response is None else dict(vars(self.response))
+        if response is not None and math.isinf(response["bound"]):
+            response["bound"] = None
+        return {
+            "features": list(self.features),
+            "whitening": self.whitening.tolist(),
+            "radius": self.radius if math.isfinite(self.radius) else None,
+            "fill": self.fill.tolist(),
+            "intercept": self.intercept,
+            "response": response,
+            "weighting": self.weighting.value,
+            **({} if self.exposure is None else {"exposure": dict(vars(self.exposure))}),
+        }
+
+    @classmethod
+    def decode(cls, record: Mapping[str, Any]) -> WhitenedSpace:
+        """Read back what :meth:`encode` wrote."""
+        response, exposure = record["response"], record.get("exposure")
+        if response is not None:
+            response = ResponseScale(**{**response, "bound": _or_infinite(response["bound"])})
+        return cls(
+            features=tuple(str(name) for name in record["features"]),
+            whitening=np.array(record["whitening"], dtype=np.float64),
+            radius=_or_infinite(record["radius"]),
+            fill=np.array(record["fill"], dtype=np.float64),
+            intercept=bool(record["intercept"]),
+            response=response,
+            weighting=Weighting(record["weighting"]),
+            exposure=None if exposure is None else Exposure(**exposure),
+        )
+
+
+def _or_infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)

@@ -1,0 +1,434 @@
+"""The spine of every central estimator: public facts, charge, ask, solve."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
+from dpregress.accounting.names import note_of
+from dpregress.coordinates import Vector
+from dpregress.errors import InvalidInput, type_of
+from dpregress.estimators.progress import check_progress, shown
+from dpregress.estimators.summary import summary_of
+from dpregress.inference import in_original_units
+from dpregress.inputs.exposure import exposed, exposure_bounds
+from dpregress.inputs.formula import formula_moments, formula_source, read_columns
+from dpregress.inputs.public import check_apart, is_public, moments_of, public_columns
+from dpregress.inputs.tables import (
+    Inputs,
+    bounded_units,
+    check_classes,
+    check_exposure,
+    design,
+    matrix,
+    training_source,
+    training_table,
+)
+from dpregress.mechanisms import noise_sampler
+from dpregress.public import PublicMoments, Schema
+from dpregress.public.facts import PublicFacts
+from dpregress.public.whitening import start
+from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.releases.model_files import ResponseModel, WrittenFormula
+from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows.engines import Progress
+from dpregress.rows.memory import check_moments_fit
+from dpregress.rows.readers.files import is_table
+from dpregress.solvers import Solution, Solver, Uncertainty
+from dpregress.trust import Central, Session
+
+_LARGEST_PENALTY = 1e200
+#: The type of each parameter, and what to give.
+_KINDS: dict[str, tuple[type[Any], str]] = {
+    "privacy": (Event, "a budget such as ApproxDP(epsilon=1.0, delta=1e-6)"),
+    "schema": (Schema, "a Schema such as Schema({'age': Numeric(0, 110)})"),
+    "formula": (str, "text such as 'visits ~ age'"),
+    "ledger": (Ledger, "a ledger such as SQLiteLedger('budget.db', 'claims')"),
+    "row_bound": (numbers.Real, "a number"),
+}
+
+
+class Training(NamedTuple):
+    """Private rows, whose they are, and what is public about their design columns."""
+
+    source: Source
+    features: tuple[str, ...]
+    target: str
+    public: PublicMoments | None
+    schema: Schema | None
+    intercept: bool
+    inputs: Inputs
+    unit: Unit = RECORD
+    design: FormulaEncoder | None = None
+    exposure: str | None = None
+
+
+class PrivateLinearModel(BaseEstimator):
+    """What linear estimators share. Subclasses choose the solver.
+
+    The order is fixed: everything public is checked, the whole budget is charged, and only then is
+    anything computed from private cells. A fit that fails after the charge stays charged.
+    """
+
+    privacy: Event | None
+    public: Any
+    schema: Schema | None
+    row_bound: float | None
+    fit_intercept: bool
+    formula: str | None
+    ledger: Ledger | None
+    random_state: Any
+    design_: FormulaEncoder | None
+    #: Name of the exposure of the fit; None without one, and before it.
+    exposure_: str | None = None
+
+    @abstractmethod
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
+        """The method, from public facts and the budget."""
+
+    @abstractmethod
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        """Covariances of the whitened coefficients, where they are known."""
+
+    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
+        """Coefficients in original units."""
+        return original(solution, self._uncertainty(solution), facts)
+
+    @property
+    @abstractmethod
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction."""
+
+    @property
+    def written_formula(self) -> WrittenFormula | None:
+        """The fitted formula as a model file holds it."""
+        check_is_fitted(self)
+        if self.design_ is None:
+            return None
+        return WrittenFormula(self.design_.text, self.design_.levels, self.design_.stand_ins)
+
+    @property
+    def written_schema(self) -> str | None:
+        """What the schema declares of the fitted columns, as a model file holds it; None where a formula does."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", self.coefficients_.features)
+        return None if self.schema is None or self.design_ is not None else self.schema.of_columns(names).to_toml()
+
+    @property
+    def target_classes(self) -> tuple[str, ...]:
+        """Texts of the classes that the response may be; none for a number."""
+        return ()
+
+    def summary(self) -> str:
+        """Coefficients, their standard errors and the guarantee, as text."""
+        check_is_fitted(self)
+        return summary_of(self.coefficients_, self.privacy_)
+
+    @classmethod
+    def from_formula(cls, formula: str, **parameters: Any) -> Self:
+        """The model of a formula, such as ``"visits ~ age + C(plan)"``, to be fitted to a table.
+
+        Parameters
+        ----------
+        formula : str
+            docs/formulas.md says what it may hold. It decides on the intercept.
+        **parameters
+            Those of the class.
+
+        Raises
+        ------
+        TypeError
+            For a parameter that the class does not have.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from dpregress import GDP, DPLinearRegression, Numeric, Schema
+        >>> table = pd.DataFrame({"age": [20.0, 40.0, 60.0, 80.0] * 5000, "visits": [2.0, 3.0, 6.0, 11.0] * 5000})
+        >>> schema = Schema({"age": Numeric(18, 90), "visits": Numeric(0, 20)})
+        >>> model = DPLinearRegression.from_formula("visits ~ age + I(age ** 2)", privacy=GDP(1.0), schema=schema)
+        >>> model.fit_table(table).coefficients_.features
+        ('age', 'I(age ** 2)')
+        """
+        return cls(formula=formula, **parameters)
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+        unit: ArrayLike | None = None,
+        max_rows_per_unit: int | None = None,
+        progress: bool | Progress = True,
+    ) -> Self:
+        """Fit within the budget of ``privacy``.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, d)
+            NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
+        y : array-like of shape (n,)
+            Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
+        exposure : array-like of shape (n,), optional
+            Private. With a log link the mean response is proportional to it: years, population, claims' duration.
+            A row whose exposure is no positive finite number gets weight 0. A Series' name is looked up in the
+            schema for bounds.
+        unit : array-like of shape (n,), optional
+            Private ids, whose owners are then protected with all their rows; default: each record by itself.
+        max_rows_per_unit : int, optional
+            k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
+
+        Raises
+        ------
+        InvalidInput
+            For public facts that do not fit together; nothing is charged then.
+        BudgetExceeded
+            When the ledger does not hold enough; nothing is charged or read then.
+        """
+        budget = self._checked_parameters()
+        check_progress(progress)
+        if isinstance(unit, str):
+            raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
+        check_apart(X, self.public)
+        name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
+        if self.formula is not None:
+            rows = self._computed(self.formula, X, y)
+        else:
+            target = str(getattr(y, "name", None) or "y")
+            known = None if self.public is None else public_columns(self.public, target, name)
+            source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
+            rows = self._declared(source, columns, target, name, Inputs.of(self, X))
+        source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
+
+    def fit_table(
+        self,
+        source: Any,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        engine: Engine | None = None,
+        progress: bool | Progress = True,
+        *,
+        exposure: str | None = None,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
+    ) -> Self:
+        """Fit a column of any table on its others, as :meth:`fit` does, in a constant amount of memory.
+
+        Parameters
+        ----------
+        source : path, list of paths, table or query
+            CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
+            Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
+            anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
+        target : str, default="y"
+            The response's column; a formula names it itself.
+        features : sequence of str, optional
+            Columns to regress on; default: all others, or those of the formula.
+        engine : Engine, optional
+            How the sums are computed; default: threads, one for each processor.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
+        exposure : str, optional
+            The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
+        unit : str, optional
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Of files and tables in memory:
+            the rows of a query have no fixed order.
+        max_rows_per_unit : int, optional
+
+        Raises
+        ------
+        InvalidInput
+            For a file or column that is not there, and all that :meth:`fit` refuses.
+        SourceError
+            When the rows cannot be read to their end, or change between passes; what was charged stays charged.
+        """
+        budget = self._checked_parameters()
+        check_progress(progress)
+        if engine is not None and not isinstance(engine, Engine):
+            raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
+        check_apart(source, self.public)
+        if self.formula is not None:
+            if target is not None or features is not None:
+                raise InvalidInput("the formula names the columns: leave target and features out")
+            rows = self._computed(self.formula, source, None, unit, exposure)
+        else:
+            target = "y" if target is None else target
+            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
+            columns = tuple(name for name, _ in encoder.columns)
+            rows = self._declared(table, columns, target, exposure, Inputs.named(columns))
+        bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
+
+    def _declared(
+        self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
+    ) -> Training:
+        """Columns as the schema or the public rows have them."""
+        Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
+        features = Encoder.of(columns, None, self.schema).features
+        public, left_out = None, 0
+        if self.public is not None:
+            public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
+        _say(left_out)
+        return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
+
+    def _computed(
+        self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+    ) -> Training:
+        """Columns of a formula; labels given as ``y`` are numbers already."""
+        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
+        check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
+        if y is None and self.target_classes:
+            (target,) = encoder.response.columns
+            check_classes(target, self.target_classes, self.schema)
+        source = formula_source(rows, y, encoder, unit, self.schema)
+        public, left_out = None, 0
+        if self.public is not None:
+            public, left_out = formula_moments(self.public, encoder, self.schema)
+        _say(left_out)
+        bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
+        columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
+        return Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
+
+    def _facts(
+        self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
+        intercept: bool, exposure: str | None = None,
+    ) -> PublicFacts:  # fmt: skip
+        if n == 0 or not features:
+            raise InvalidInput(f"the table has no {'rows' if n == 0 else 'features'}: nothing can be fitted")
+        first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
+        link = "" if exposure is None else self.response_model.link
+        bounds = exposure_bounds(exposure, link, self.schema, public)
+        return PublicFacts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
+
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
+        facts = self._facts(
+            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
+        )
+        promise = gaussian_promise(budget)
+        check_moments_fit(facts.start.space.order, len(self.target_classes))
+        solver = self._solver(facts, data.unit.per_record(promise))
+        trust = Central()
+        trust.accept(solver.rounds)
+        noise = noise_sampler(self.random_state)
+        ledger = MemoryLedger(promise, unit=data.unit.name) if self.ledger is None else self.ledger
+        note = note_of(f"{type(self).__name__} of {data.target}")
+        reservation = ledger.reserve(promise, unit=data.unit, note=note, seeded=noise.seeded)
+        engine = ThreadedEngine() if engine is None else engine
+        with shown(progress, solver.rounds) as report:
+            rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
+            solution = solver.solve(Session(trust, rows, noise, reservation))
+
+        result = self._result(solution, facts)
+        data.inputs.keep(self)
+        self.coefficients_ = result
+        self.coef_: Vector = result.coef
+        self.intercept_: Any = result.intercept
+        self.moments_ = solution.moments
+        self.design_ = data.design
+        self.exposure_ = data.exposure
+        self.privacy_ = PrivacyStatement(
+            budget=budget,
+            promise=promise,
+            events=reservation.drawn,
+            relation=reservation.relation,
+            unit=data.unit.name,
+            max_rows_per_unit=data.unit.rows,
+            assumed_public=(*facts.assumed_public(), *data.unit.assumed_public()),
+            seeded=noise.seeded,
+            recorded=reservation.recorded,
+        )
+        return self
+
+    def _checked_parameters(self) -> Event:
+        """Refuse parameters of another type than documented; the budget."""
+        if self.privacy is None:
+            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        if self.formula is not None and not self.fit_intercept:
+            raise InvalidInput("the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True")
+        for name, (kind, wanted) in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InvalidInput(f"fit_intercept= takes True or False, not {self.fit_intercept!r}")
+        if self.public is not None and not is_public(self.public):
+            raise InvalidInput(
+                f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(self.public)}"
+            )
+        return self.privacy
+
+    def _linear_predictor(self, X: ArrayLike) -> Vector:
+        check_is_fitted(self)
+        if self.design_ is not None:
+            table = read_columns(X, self.design_.needed)
+            self.design_.check_types(table.schema)
+            return self.coefficients_.predict(self.design_.x(table))
+        if not is_table(X):
+            matrix(X)  # its shape is judged before its width is compared
+        validate_data(self, X, reset=False, skip_check_array=True)
+        x = design(X, schema=self.schema, features=self.coefficients_.features)
+        if x.shape[1] != len(self.coefficients_.features):
+            raise InvalidInput(
+                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{len(self.coefficients_.features)} features as input"
+            )
+        return self.coefficients_.predict(x)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _say(left_out: int) -> None:
+    """Public rows may be counted aloud."""
+    if left_out:
+        warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
+
+
+def checked_penalty(alpha: float, facts: PublicFacts) -> float:
+    """Refuse a penalty that is negative, not finite, or beyond what the columns' scales can carry."""
+    try:
+        usable = math.isfinite(alpha) and alpha >= 0
+    except TypeError:
+        usable = False
+    if not usable:
+        raise InvalidInput(f"alpha must be finite and not negative, not {alpha!r}")
+    if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
+        raise InvalidInput(f"alpha = {alpha:g} is beyond any number for columns of this scale: choose a smaller one")
+    return float(alpha)
+
+
+def original(solution: Solution, uncertainty: Uncertainty | None, facts: PublicFacts) -> Coefficients:
+    """Coefficients in original units with their standard errors, NaN where those are not known."""
+    space = solution.space
+    coef, intercept = space.pull_back(solution.whitened)
+    unknown = np.full(len(coef), np.nan)
+    return Coefficients(
+        features=space.features,
+        coef=coef,
+        intercept=intercept,
+        target=facts.target,
+        n=facts.n,
+        privacy_error=unknown if uncertainty is None else in_original_units(uncertainty.privacy, space),
+        standard_error=unknown if uncertainty is None else in_original_units(uncertainty.total, space),
+        fill=space.fill,
+    )

@@ -1,0 +1,102 @@
+"""Models whose response is a class: which classes there are, and responses as their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpregress.errors import InvalidInput
+from dpregress.estimators.base import PrivateLinearModel
+from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
+from dpregress.inputs.tables import coded
+from dpregress.rows import Engine, FormulaEncoder
+from dpregress.rows.design.encoder import text_of
+from dpregress.rows.engines import Progress
+from dpregress.rows.readers.files import is_table
+
+
+class ClassModel(PrivateLinearModel):
+    """What a model of classes adds: ``classes=None`` takes those that the schema or the type of the response names."""
+
+    classes: Sequence[Any] | None
+    _found: Sequence[Any] = USUAL
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+        unit: ArrayLike | None = None,
+        max_rows_per_unit: int | None = None,
+        progress: bool | Progress = True,
+    ) -> Self:
+        """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
+        if y is None and self.formula is None:
+            raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+        given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
+        given["progress"] = progress
+        if self.classes is None:
+            target = self._target(str(getattr(y, "name", None) or "y"))
+            in_table = y is None and is_table(X)
+            kind = type_of_column(X, target) if in_table else type_of_array(y)
+            return self._fit_to(default_classes(target, kind, self.schema), lambda model: model.fit(X, y, **given))
+        return super().fit(X, None if y is None else coded(y, self.target_classes), **given)
+
+    def fit_table(
+        self,
+        source: Any,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        engine: Engine | None = None,
+        progress: bool | Progress = True,
+        *,
+        exposure: str | None = None,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
+    ) -> Self:
+        """Fit a column of any table on its others, as :meth:`DPGLMRegressor.fit_table` has it."""
+        given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
+        if self.classes is None:
+            name = self._target("y" if target is None else target)
+            classes = default_classes(name, type_of_column(source, name), self.schema)
+            return self._fit_to(
+                classes, lambda model: model.fit_table(source, target, features, engine, progress, **given)
+            )
+        return super().fit_table(source, target, features, engine, progress, **given)
+
+    @property
+    def classes_(self) -> Any:
+        """The classes, in the type they were given in or that the response has."""
+        given = list(self._found if self.classes is None else self.classes)
+        kinds = {isinstance(value, str) for value in given}
+        return np.array(given, dtype=object) if len(kinds) > 1 else np.asarray(given)
+
+    @property
+    def target_classes(self) -> tuple[str, ...]:
+        """Texts of the classes."""
+        classes: Any = self._found if self.classes is None else self.classes
+        given = classes if isinstance(classes, list | tuple | range) or np.ndim(classes) == 1 else ()
+        texts = tuple("" if value != value else text_of(value) or "" for value in given)  # NaN is no class
+        if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
+            raise InvalidInput(f"classes must be at least two different numbers or texts, not {classes!r}")
+        return texts
+
+    def _target(self, name: str) -> str:
+        """The response's column, which a formula names itself."""
+        if self.formula is None:
+            return name
+        (target,) = FormulaEncoder.of(self.formula, self.schema, ("0", "1")).response.columns
+        return target
+
+    def _fit_to(self, classes: Sequence[Any], fit: Callable[[Self], object]) -> Self:
+        """Fit a copy that has these classes, and take over what it found: a refused fit leaves nothing behind."""
+        model = copy(self)
+        model.classes = classes
+        fit(model)
+        self.__dict__ = {**model.__dict__, "classes": None, "_found": classes}
+        return self

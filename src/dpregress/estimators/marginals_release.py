@@ -1,0 +1,155 @@
+"""The spine of every release of marginals: public facts, charge, ask, estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpregress.accounting import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Event,
+    Ledger,
+    MemoryLedger,
+    PrivacyStatement,
+    Relation,
+    gaussian_promise,
+    zcdp_promise,
+)
+from dpregress.coordinates import Domain
+from dpregress.errors import InvalidInput, LedgerError
+from dpregress.estimators.progress import check_progress, shown
+from dpregress.mechanisms import noise_sampler
+from dpregress.releases import Marginals
+from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
+from dpregress.rows.codes import Coder
+from dpregress.rows.engines import Progress
+from dpregress.rows.memory import check_release_fits
+from dpregress.rows.readers.files import is_table, read, read_files, to_table
+from dpregress.solvers.marginals.aim import AIM
+from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
+from dpregress.solvers.marginals.one_shot_tables import OneShotTables
+from dpregress.solvers.marginals.residual_planner import ResidualPlanner
+from dpregress.solvers.marginals.tables import TableSolver
+from dpregress.trust import Central, Session
+
+MECHANISMS = ("one-shot", "aim", "residuals", "gaussian")
+_UNIT = "record"
+#: Mechanisms that hold a table of all levels for every pair of columns.
+_WHOLE_TABLES = ("aim", "residuals")
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Marginals with the guarantee under which they were released."""
+
+    marginals: Marginals
+    privacy: PrivacyStatement
+
+
+def release_marginals(
+    table: Any,
+    domain: Domain,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str = "one-shot",
+    target: str | None = None,
+    ledger: Ledger | None = None,
+    random_state: Any = None,
+    progress: bool | Progress = True,
+) -> Released:
+    """Release the pair tables of a private table; every regression and sampled row after it is free.
+
+    Neighbours differ by one record that is there or not: the number of records is private too, and released.
+
+    Parameters
+    ----------
+    table : path or table
+        A CSV or Parquet file, or a pandas, Polars or Arrow table. Private.
+    domain : Domain
+        Public; see :func:`dpregress.public.coding.domain_of`.
+    epsilon, delta : float
+    mechanism : {"one-shot", "aim", "residuals", "gaussian"}
+    target : str, optional
+        A column to measure with more care; regressions of others stay possible.
+    ledger : Ledger, optional
+        Of a budget for add-or-remove neighbours.
+    random_state : None, int or numpy Generator
+    progress : bool or callable, default=True
+        A bar on a terminal, nothing, or what is called with (rows done, rows in all) in every pass.
+
+    Raises
+    ------
+    InvalidInput
+        For public facts that do not fit together; nothing is charged then.
+    BudgetExceeded
+        When the ledger does not hold enough; nothing is charged or read then.
+    """
+    check_progress(progress)
+    budget = ApproxDP(epsilon, delta)
+    promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
+    _check_memory(mechanism, domain)
+    source = coded_source(table, domain)
+    trust = Central()
+    trust.accept(solver.rounds)
+    noise = noise_sampler(random_state)
+    ledger = MemoryLedger(promise, relation=Relation.ADD_REMOVE) if ledger is None else ledger
+    if ledger.account.unit != _UNIT:
+        raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
+    reservation = ledger.reserve(
+        promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}", seeded=noise.seeded
+    )
+    with shown(progress, solver.rounds) as report:
+        rows = PrivateRows(source, ThreadedEngine(progress=report))
+        marginals = solver.estimate(Session(trust, rows, noise, reservation))
+    statement = PrivacyStatement(
+        budget=budget,
+        promise=promise,
+        events=reservation.drawn,
+        relation=reservation.relation,
+        unit=_UNIT,
+        assumed_public=("the columns with their levels and bounds",),
+        seeded=noise.seeded,
+        recorded=reservation.recorded,
+    )
+    return Released(marginals, statement)
+
+
+def _solver(mechanism: str, domain: Domain, budget: ApproxDP, target: int | None) -> tuple[Event, TableSolver]:
+    """What the mechanism reserves of the budget, and the method."""
+    if mechanism == "aim":
+        rho: ZCDP = zcdp_promise(budget)
+        return rho, AIM(domain, rho)
+    mu: GDP = gaussian_promise(budget)
+    if mechanism == "one-shot":
+        return mu, OneShotTables(domain, mu, target)
+    if mechanism == "residuals":
+        return mu, ResidualPlanner(domain, mu, target)
+    if mechanism == "gaussian":
+        return mu, NoisyBlocks(domain, mu)
+    raise InvalidInput(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+
+
+def _check_memory(mechanism: str, domain: Domain) -> None:
+    """By the levels alone: some mechanisms hold the cells of every pair, the others moments of encoded columns."""
+    sizes, width = domain.sizes, domain.width
+    cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if mechanism in _WHOLE_TABLES else width**2
+    what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {mechanism}"
+    check_release_fits(cells, width, what, "release fewer --columns, --bins or levels")
+
+
+def coded_source(table: Any, domain: Domain) -> Source:
+    """Rows of a file or a table as codes; a Parquet file is read anew in every pass, and never held whole."""
+    if is_table(table):
+        held = to_table(table, domain.names)
+    elif str(table).lower().endswith((".parquet", ".pq")) and Path(table).is_file():
+        reader = read_files(table)
+        Coder(domain).check_types(reader.schema)
+        return CodedParquet(reader, domain)
+    else:
+        held = read(table, domain.names, empty=True)
+    Coder(domain).check_types(held.schema)
+    return CodedSource(held, domain)

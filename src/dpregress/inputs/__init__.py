@@ -1,0 +1,1 @@
+"""What users hand over, as sources and public facts."""

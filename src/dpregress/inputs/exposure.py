@@ -1,0 +1,80 @@
+"""Exposures of private rows: what a mean response is proportional to, ``E y = e exp(x'b)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpregress.coordinates import Exposure, Vector
+from dpregress.errors import InvalidInput
+from dpregress.inputs.response import check_exposed, type_of_array
+from dpregress.inputs.tables import numbers
+from dpregress.public import Categorical, Numeric, PublicMoments, Schema
+from dpregress.rows import ExposedSource, Source
+
+
+def exposed(source: Source, exposure: Any, name: str | None, schema: Schema | None) -> Source:
+    """The source with the exposures of its rows; InvalidInput for a name, text, or another number than rows."""
+    if exposure is None:
+        return source
+    if isinstance(exposure, str):
+        raise InvalidInput(
+            f"exposure={exposure!r} is a name: fit takes an exposure for each row, fit_table the name of a column"
+        )
+    check_exposed(str(name), type_of_array(exposure), schema)
+    return ExposedSource(source, numbers(exposure, "exposure"))
+
+
+def exposure_bounds(
+    name: str | None, link: str, schema: Schema | None, public: PublicMoments | None
+) -> Exposure | None:
+    """Public bounds of the exposures: the schema's, else those of :class:`~dpregress.coordinates.Exposure`.
+
+    Raises
+    ------
+    InvalidInput
+        Where the link is not the logarithm, or public responses do not come with exposures as the private do.
+    """
+    labelled = public is not None and public.labels is not None
+    if name is None:
+        if labelled and public is not None and public.exposure is not None:
+            raise InvalidInput("the labelled public rows have exposures and the private rows none: give exposure=")
+        return None
+    if link != "log":
+        raise InvalidInput(f"exposure goes with the log link, as of poisson; this model's link is {link}")
+    if labelled and public is not None and public.exposure is None:
+        raise InvalidInput(
+            "the labelled public rows need exposures too: PublicMoments.from_rows(V, y, exposure=..), "
+            "or leave their labels out"
+        )
+    column = None if schema is None else schema.column(name)
+    if isinstance(column, Categorical):
+        raise InvalidInput(f"exposure {name!r} is categorical in the schema: exposures are positive numbers")
+    if not isinstance(column, Numeric) or column.bounds is None:
+        return Exposure(name)
+    return Exposure(name, *column.bounds)
+
+
+def offsets(exposure: Any, rows: int) -> Vector | float:
+    """Logarithms of the exposures of rows to predict for, of shape (m,); 0 without any.
+
+    Raises
+    ------
+    InvalidInput
+        For the name of a column, or another number than rows.
+    """
+    if exposure is None:
+        return 0.0
+    if isinstance(exposure, str):
+        raise InvalidInput(f"exposure={exposure!r} is a name: predict takes an exposure for each row")
+    values = numbers(exposure, "exposure")
+    if len(values) != rows:
+        raise InvalidInput(f"X has {rows} rows, exposure has {len(values)}")
+    return log_exposure(values)
+
+
+def log_exposure(exposure: Vector) -> Vector:
+    """``log e``, NaN where e is not positive and finite."""
+    usable = np.isfinite(exposure) & (exposure > 0)
+    return np.where(usable, np.log(np.where(usable, exposure, 1.0)), np.nan)

@@ -1,0 +1,165 @@
+"""What users pass to a model with a formula, as sources and public moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpregress.coordinates import Matrix
+from dpregress.display import shown
+from dpregress.errors import InvalidInput
+from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
+from dpregress.inputs.tables import check_unit, encoded, held, numbers
+from dpregress.public import Categorical, PublicMoments, Schema
+from dpregress.rows import Encoder, FormulaEncoder, Source, TableSource
+from dpregress.rows.design.encoder import is_text, to_numbers
+from dpregress.rows.readers.files import is_table, names_of, read, to_table
+
+
+def formula_source(
+    rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None, schema: Schema | None = None
+) -> Source:
+    """Rows of files, a query or a table as a source; with ``y`` a table in which the response is not.
+
+    Raises
+    ------
+    InvalidInput
+        For what is no table, a missing column, or responses of another number.
+    """
+    (target,) = encoder.response.columns
+    if y is None:
+        _not_array(rows)
+        check_unit(unit, encoder.sources, encoder.response.columns)
+        source = encoded(rows, encoder, unit)
+        check_response(source.schema, target, encoder.table.classes, schema)
+        check_exposure_column(source.schema, encoder.table.exposed, schema)
+        return source
+    check_number(target, type_of_array(y), schema)
+    response = numbers(y)
+    table = read_columns(held(rows), encoder.sources)
+    encoder.right.check_types(table.schema)
+    if table.num_rows != len(response):
+        raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")
+    return TableSource(table.append_column(target, [response]), encoder.plain)
+
+
+def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
+    """These columns of a file, or of a table in memory; an array has none."""
+    if is_table(rows):
+        return to_table(rows, columns)
+    _not_array(rows)
+    return read(rows, columns)
+
+
+def _not_array(rows: Any) -> None:
+    if isinstance(rows, np.ndarray) or (isinstance(rows, list | tuple) and not all(_is_path(part) for part in rows)):
+        raise InvalidInput(f"a formula names columns, and a {type(rows).__name__} has none: give a data frame or file")
+
+
+def _is_path(part: Any) -> bool:
+    return isinstance(part, str | Path)
+
+
+def open_public(public: Any) -> Any:
+    """A file of moments (JSON) as moments; everything else as it is."""
+    file = isinstance(public, str | Path) and str(public).lower().endswith(".json")
+    return PublicMoments.load(public) if file else public
+
+
+def formula_moments(
+    public: Any, encoder: FormulaEncoder, schema: Schema | None, labelled: bool = True
+) -> tuple[PublicMoments, int]:
+    """Moments of the design columns, of public rows or as they are, and how many rows were left out.
+
+    Left out are rows with a missing cell, or one outside a function's domain. Rows with the response's column are
+    labelled, unless its labels are not wanted.
+
+    Raises
+    ------
+    InvalidInput
+        For moments of other columns, or public rows without a usable one.
+    """
+    public = open_public(public)
+    if isinstance(public, PublicMoments):
+        absent = [name for name in encoder.features if name not in public.names]
+        if absent:
+            raise InvalidInput(
+                f"the public moments have no column {absent[0]!r} of the formula: give the public rows themselves"
+            )
+        moments = public.select(encoder.features)
+        return (moments if labelled else moments.unlabelled()), 0
+    names = to_table(public).schema.names if is_table(public) else names_of(public)
+    (target,) = encoder.response.columns
+    # labels are of no use without the exposures beside them: those rows are refused with the reason later
+    whole = replace(encoder, table=replace(encoder.table, exposed=_found(encoder.table.exposed, names)))
+    design = whole if labelled and target in names else encoder.right
+    table = read_columns(public, design.needed)
+    design.check_types(table.schema)
+    where = shown(public) if isinstance(public, str | Path) else "the public rows"
+    check_numeric(table.drop_columns([target] if design.table.classes else []), schema, where)
+    return public_moments(table, design, where)
+
+
+def public_moments(table: pa.Table, design: Encoder | FormulaEncoder, where: object) -> tuple[PublicMoments, int]:
+    """Moments of public rows without missing cells that nothing provides for, and how many others were left out."""
+    x, y, exposure = design.x(table), design.y(table), design.exposure(table)
+    if isinstance(design, Encoder):
+        x = _mended(x, design)
+    whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
+    if exposure is not None:
+        whole &= np.isfinite(exposure) & (exposure > 0)
+    if not whole.any():
+        classes = (design if isinstance(design, Encoder) else design.table).classes
+        if y is not None and classes and not np.isfinite(y).any():
+            raise InvalidInput(
+                f"no row of {where} holds one of the classes {', '.join(classes[:12])} in the response: name the ones "
+                "that it holds (classes=, on the command line --classes)"
+            )
+        raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
+    moments = PublicMoments.from_rows(
+        x[whole],
+        None if y is None else y[whole],
+        names=design.features,
+        exposure=None if exposure is None else exposure[whole],
+    )
+    return moments, int((~whole).sum())
+
+
+def _found(name: str | None, names: Sequence[str]) -> str | None:
+    """The name, where it is among the columns."""
+    return name if name in names else None
+
+
+def _mended(x: Matrix, encoder: Encoder) -> Matrix:
+    """Public rows whose gaps the schema provides for: filled with what it declares, or beside an indicator the mean."""
+    x = x.copy()
+    for name, column in encoder.columns:
+        if isinstance(column, Categorical) or (column.fill is None and column.missing == "mean"):
+            continue
+        cells = x[:, encoder.features.index(name)]
+        gaps = ~np.isfinite(cells)
+        if gaps.any() and not (gaps.all() and column.fill is None):
+            cells[gaps] = cells[~gaps].mean() if column.fill is None else column.fill
+    return x
+
+
+def check_numeric(table: pa.Table, schema: Schema | None, where: object) -> None:
+    """Refuse a public column with text in it whose levels are not declared."""
+    for name in table.schema.names:
+        if schema is not None and isinstance(schema.column(name), Categorical):
+            continue
+        column = table[name]
+        if not is_text(column.type):
+            continue
+        text = np.asarray(pc.is_valid(column)) & ~np.isfinite(to_numbers(column))
+        if text.any():
+            raise InvalidInput(
+                f"column {name!r} of {where} holds text: declare its levels in a schema, name its classes if it is the "
+                "response (--classes), or leave it out of the model"
+            )

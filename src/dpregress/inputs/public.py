@@ -1,0 +1,104 @@
+"""Public rows given to a model or a command, as moments of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpregress.display import shown
+from dpregress.errors import InvalidInput
+from dpregress.inputs.formula import check_numeric, open_public, public_moments, read_columns
+from dpregress.public import Numeric, PublicMoments, Schema
+from dpregress.rows import Encoder
+from dpregress.rows.readers.files import is_table, names_of, to_table
+from dpregress.rows.readers.locations import FileState, Location, paths_of
+
+
+def is_public(given: Any) -> bool:
+    """Whether this is something that tells of public rows: moments, a table, or files of rows or of moments."""
+    if isinstance(given, list | tuple):
+        return all(isinstance(part, str | Path) for part in given)
+    return isinstance(given, PublicMoments | str | Path) or is_table(given)
+
+
+def check_apart(source: Any, public: Any) -> None:
+    """Refuse private rows in the place of public ones: the same object, or one of the same files.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if public is None or isinstance(public, PublicMoments):
+        return
+    private = {FileState.of(path).file for path in _files(source)}
+    shared = [str(path) for path in _files(public) if FileState.of(path).file in private]
+    if shared or public is source:
+        what = shared[0] if shared else "public="
+        raise InvalidInput(f"{what} is the private table itself: give rows that are public already")
+
+
+def _files(given: Any) -> tuple[Location, ...]:
+    """The files that these are; none for what is no file."""
+    parts = given if isinstance(given, list | tuple) else [given]
+    return paths_of(given) if all(isinstance(part, str | Location) for part in parts) else ()
+
+
+def public_columns(public: Any, *others: str | None) -> tuple[str, ...]:
+    """Names of the columns of public rows without the target and others, or of moments, which hold features only."""
+    public = open_public(public)
+    if isinstance(public, PublicMoments):
+        return public.names
+    names = to_table(public).schema.names if is_table(public) else names_of(public)
+    return tuple(name for name in names if name not in others)
+
+
+def moments_of(
+    public: Any,
+    columns: Sequence[str],
+    target: str | None,
+    schema: Schema | None,
+    classes: tuple[str, ...] = (),
+    exposure: str | None = None,
+) -> tuple[PublicMoments, int]:
+    """Moments of the design columns that the schema makes of these, and how many public rows were left out.
+
+    Rows that hold the target are labelled, and need its exposure where there is one; those with a missing cell that
+    the schema does not provide for are left out.
+
+    Raises
+    ------
+    InvalidInput
+        For public rows without one of the columns, with text that is no level, or without a usable row.
+    """
+    public = open_public(public)
+    if isinstance(public, PublicMoments):
+        return public.select(Encoder.of(columns, None, schema).features), 0
+    labels = [target] if target is not None and target not in columns and target in public_columns(public) else []
+    if labels:
+        check_public_exposure(public, exposure)
+    beside = exposure if labels else None
+    table = read_columns(public, (*columns, *labels, *([beside] if beside is not None else [])))
+    where = shown(public) if isinstance(public, str | Path) else "the public rows"
+    check_numeric(table.drop_columns(labels if classes else []), schema, where)
+    encoder = Encoder.of(columns, target if labels else None, schema, classes if labels else (), beside)
+    encoder.check_types(table.schema)
+    return public_moments(table, encoder, where)
+
+
+def check_public_exposure(public: Any, exposure: str | None) -> None:
+    """Refuse public rows that hold the target without its exposure."""
+    if exposure is not None and exposure not in public_columns(public):
+        where = shown(public) if isinstance(public, str | Path) else "the public table"
+        raise InvalidInput(
+            f"{where} holds the target without its exposure {exposure!r}: "
+            "add the column, or leave the target out (--ignore-public-labels)"
+        )
+
+
+def columns_behind(features: Sequence[str], public: Any, schema: Schema | None) -> tuple[str, ...]:
+    """The columns of public rows that these design columns are made of; of moments the design columns."""
+    if isinstance(open_public(public), PublicMoments):
+        return tuple(features)
+    declared = {name: (schema.column(name) if schema else None) or Numeric() for name in public_columns(public)}
+    return tuple(name for name, column in declared.items() if {*column.design(name)} & {*features})

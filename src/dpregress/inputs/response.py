@@ -1,0 +1,115 @@
+"""What the response is: a number or one of some classes, by its type, the schema and the call; no cell decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpregress.errors import InvalidInput
+from dpregress.public import Categorical, Schema
+from dpregress.rows.design.encoder import is_text, is_untyped, to_numbers, value_type
+from dpregress.rows.readers.files import in_memory, to_table
+from dpregress.rows.sources import reader_of
+
+#: Classes where neither the call, the schema nor a boolean type names any.
+USUAL = (0, 1)
+_TEXT = pa.large_string()
+#: How pandas and Polars call types of text.
+_TEXTS = ("str", "categorical", "enum", "binary")
+
+
+def type_of_column(source: Any, target: str) -> pa.DataType | None:
+    """The type of a table's or file's column; None where it has none (CSV, SQLite, columns of objects)."""
+    schema = (to_table(source, [target]) if in_memory(source) else reader_of(source)).schema
+    if schema.names.count(target) != 1:
+        return None  # which is refused elsewhere
+    return _known_type(schema, target)
+
+
+def type_of_array(y: Any) -> pa.DataType | None:
+    """The same of an array: text, booleans, integers or floats; None for lists and objects."""
+    if isinstance(y, pa.Array | pa.ChunkedArray):
+        return value_type(y.type)
+    dtype = getattr(y, "dtype", None)
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of a pandas categorical
+    if isinstance(arrow := getattr(dtype, "pyarrow_dtype", None), pa.DataType):  # pandas' columns of Arrow
+        return value_type(arrow)
+    if getattr(dtype, "kind", None) in ("U", "S") or str(dtype).lower().startswith(_TEXTS):
+        return _TEXT
+    kinds = {"b": pa.bool_(), "i": pa.int64(), "u": pa.uint64(), "f": pa.float64()}
+    return kinds.get(getattr(dtype, "kind", ""))
+
+
+def check_number(target: str, kind: pa.DataType | None, schema: Schema | None) -> None:
+    """Refuse text where a number is needed, unless the schema declares it one: no cell may be read before the charge.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if kind is not None and is_text(kind) and (schema is None or schema.column(target) is None):
+        raise InvalidInput(
+            f"column {target!r} is text ({kind}) and this model needs a number: fit its classes (--family binomial or "
+            "multinomial with --classes; DPLogisticRegression), declare it a number in the schema, or choose another"
+        )
+
+
+def check_exposed(name: str, kind: pa.DataType | None, schema: Schema | None) -> None:
+    """Refuse exposures of a text type, unless the schema declares them: where none is a number, no row would count.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if kind is not None and is_text(kind) and (schema is None or schema.column(name) is None):
+        raise InvalidInput(
+            f"exposure {name!r} is text ({kind}) and exposures are positive numbers: declare it a number in the schema "
+            "if its text is one, or choose another"
+        )
+
+
+def check_response(schema: pa.Schema, target: str, classes: Sequence[str], declared: Schema | None) -> None:
+    """The same of a table's column, where the response is no class."""
+    if not classes:
+        check_number(target, _known_type(schema, target), declared)
+
+
+def check_exposure_column(schema: pa.Schema, exposure: str | None, declared: Schema | None) -> None:
+    """Refuse a table's column of exposures that is text."""
+    if exposure is not None:
+        check_exposed(exposure, _known_type(schema, exposure), declared)
+
+
+def _known_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    field = schema.field(name)
+    return None if is_untyped(field) else value_type(field.type)
+
+
+def default_classes(target: str, kind: pa.DataType | None, schema: Schema | None) -> Sequence[Any]:
+    """The classes of a response: its levels in the schema, else False and True of booleans, else 0 and 1.
+
+    Levels that are numbers have the type of the column, so that predictions compare with what it holds.
+
+    Raises
+    ------
+    InvalidInput
+        For text without declared levels.
+    """
+    column = None if schema is None else schema.column(target)
+    boolean = kind is not None and pa.types.is_boolean(kind)
+    if not isinstance(column, Categorical):
+        if kind is not None and is_text(kind) and column is None:
+            raise InvalidInput(
+                f"column {target!r} is text ({kind}), not 0 and 1: name its classes (classes=, on the command line "
+                "--classes), declare its levels in a schema, or choose another column"
+            )
+        return (False, True) if boolean else USUAL
+    values = to_numbers(pa.array(column.levels, _TEXT))
+    if kind is None or is_text(kind) or not np.isfinite(values).all():
+        return column.levels
+    if boolean:
+        return tuple(bool(value) for value in values)
+    return tuple(float(value) if pa.types.is_floating(kind) else int(value) for value in values)

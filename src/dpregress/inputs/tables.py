@@ -1,0 +1,316 @@
+"""What users pass to ``fit`` and ``predict``, as sources; private cells are mapped, never judged."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import validate_data
+
+from dpregress.accounting import RECORD, UNNAMED, Unit
+from dpregress.coordinates import Matrix, Vector
+from dpregress.errors import InvalidInput, SelectedRowsWarning
+from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
+from dpregress.public import Categorical, Schema
+from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
+from dpregress.rows.design.encoder import text_of, to_codes, to_numbers
+from dpregress.rows.readers.files import in_memory, is_table, present, to_table
+from dpregress.rows.sources import reader_of
+from dpregress.rows.units import check_ids, ids_of
+
+
+class Inputs(NamedTuple):
+    """What scikit-learn keeps of X: how many columns it has and, where it has any, their names."""
+
+    width: int
+    names: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any) -> Self:
+        """Those of X, by scikit-learn's own check; the estimator stays as it is."""
+        probe = copy(estimator)
+        validate_data(probe, X, skip_check_array=True)
+        return cls(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
+
+    @classmethod
+    def named(cls, names: Sequence[str]) -> Self:
+        """Those of a table."""
+        return cls(len(names), np.array(names, dtype=object))
+
+    def keep(self, estimator: Any) -> None:
+        """Set the attributes of a fitted estimator."""
+        estimator.n_features_in_ = self.width
+        if self.names is not None:
+            estimator.feature_names_in_ = self.names
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+
+
+def training_source(
+    X: Any, y: Any, *, target: str, schema: Schema | None, public: Sequence[str] | None
+) -> tuple[Source, tuple[str, ...]]:
+    """Rows with their responses, and the names of their columns; of an array these are the ``public`` ones.
+
+    Raises
+    ------
+    InvalidInput
+        For another shape than (n, d) and (n,), missing columns, or no response.
+    """
+    if y is None:
+        raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+    check_number(target, type_of_array(y), schema)
+    response = numbers(y)
+    if is_table(X):
+        table = to_table(held(X))
+        encoder = Encoder.of(table.schema.names, None, schema)
+        encoder.check_types(table.schema)
+        if table.num_rows != len(response):
+            raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")
+        name = _unused(target, table.schema.names)
+        source: Source = TableSource(table.append_column(name, [response]), Encoder(encoder.columns, name))
+        features = tuple(table.schema.names)
+    else:
+        x = matrix(X)
+        if len(x) != len(response):
+            raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
+        source, features = ArraySource(x, response), array_names(x.shape[1], public)
+        for name, declared in () if schema is None else schema.columns.items():
+            if name in features and declared.design(name) != (name,):
+                raise InvalidInput(f"the schema makes indicators of column {name!r}: give a data frame, not an array")
+    return source, features
+
+
+def held(X: Any) -> Any:
+    """The same, if it is no query that is run when it is read: responses and ids go by the order of the rows."""
+    if is_table(X) and not in_memory(X):
+        raise InvalidInput(
+            f"{type(X).__name__} may give its rows in any order, and y goes by it: use fit_table, or a table in memory"
+        )
+    return X
+
+
+def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
+    """The source with bounded contributions, and whom that protects: records where there are no ids.
+
+    ``ids`` are ids, or of a table the name of their column.
+
+    Raises
+    ------
+    InvalidInput
+        For ids without a bound or a bound without ids, another number of ids than rows, or rows in no fixed order.
+    """
+    if ids is None and most is None:
+        return source, RECORD
+    if ids is None:
+        raise InvalidInput("max_rows_per_unit goes with unit: say whose rows are counted")
+    if most is None:
+        raise InvalidInput("unit goes with max_rows_per_unit: say how many rows of one may count")
+    most = int(most) if isinstance(most, np.integer) else most
+    if isinstance(ids, str) and isinstance(source, TableSource | StreamSource):
+        unit = Unit(ids, most)
+        return CappedSource(source, source.column(ids), unit.most), unit
+    unit, column = Unit(str(getattr(ids, "name", None) or UNNAMED), most), ids_of(ids)
+    if len(column) != source.n:
+        raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")
+    return CappedSource(source, [column], unit.most), unit
+
+
+def training_table(
+    source: Any,
+    target: str,
+    features: Sequence[str] | None,
+    schema: Schema | None,
+    classes: tuple[str, ...],
+    unit: str | None = None,
+    exposure: str | None = None,
+) -> tuple[Source, Encoder]:
+    """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
+    names = (to_table(source) if in_memory(source) else reader_of(source)).schema.names
+    if isinstance(features, str):
+        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
+    if features is None:
+        features = [name for name in names if name not in (target, unit, exposure)]
+    check_unit(unit, features, (target,))
+    if target in features:
+        raise InvalidInput(f"target {target!r} is among the features: leave it out")
+    check_exposure(exposure, features, (target,), unit)
+    encoder = Encoder.of(features, target, schema, classes, exposure)
+    check_classes(target, classes, schema)
+    rows = encoded(source, encoder, unit)
+    check_response(rows.schema, target, classes, schema)
+    check_exposure_column(rows.schema, exposure, schema)
+    return rows, encoder
+
+
+def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
+    """Refuse classes that the schema's levels of the response do not hold: no row would have them."""
+    column = None if schema is None else schema.column(target)
+    if not isinstance(column, Categorical):
+        return
+    found = to_codes(pa.array(column.levels, pa.large_string()), classes)
+    absent = [name for position, name in enumerate(classes) if position not in found]
+    if absent:
+        raise InvalidInput(
+            f"{absent[0]!r} is a class of {target!r} but no level of it in the schema, which has "
+            f"{', '.join(column.levels[:12])}: give the classes as they are spelt there"
+        )
+
+
+def encoded(source: Any, design: Design, unit: str | None) -> TableSource | StreamSource:
+    """Rows of files, a query or a table as this design has them, with the column of the units beside it."""
+    needed = design.needed if unit is None else (*design.needed, unit)
+    found: TableSource | StreamSource
+    if in_memory(source):
+        found = TableSource(to_table(source, needed), design)
+    else:
+        reader = reader_of(source)
+        warn_of_selection(source)
+        present(needed, reader.schema.names)
+        found = StreamSource(reader, design)
+    design.check_types(found.schema)
+    if unit is not None:
+        check_ids(found.schema.field(unit).type, unit)
+    if isinstance(found, StreamSource):
+        found.reader.check(needed)
+    return found
+
+
+def warn_of_selection(source: Any) -> None:
+    """Warn of a query that selects rows: n is taken as public, and so would be how many rows it selects."""
+    found = source.selects if isinstance(source, SQLQuery) else None
+    if found is not None:
+        warnings.warn(
+            f"the query selects rows ({found}) and their exact number is published: if that depends on private cells, "
+            "keep every row and leave the response of the others empty, as in CASE WHEN age >= 30 THEN cost END",
+            SelectedRowsWarning,
+            stacklevel=2,
+        )
+
+
+def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:
+    """Refuse ids that the model reads as a column."""
+    if unit is not None and (not isinstance(unit, str) or unit in target or unit in features):
+        role = "the target" if unit in target else "among the features"
+        raise InvalidInput(f"unit {unit!r} is {role}: it takes the name of another column, that of the ids")
+
+
+def check_exposure(exposure: Any, features: Collection[str], target: Collection[str], unit: Any = None) -> None:
+    """Refuse an exposure that the model reads as another column."""
+    if exposure is None:
+        return
+    if not isinstance(exposure, str):
+        raise InvalidInput("fit_table takes the name of the exposures' column, fit takes an array of them")
+    for role, taken in (("the target", target), ("among the features", features), ("the unit", (unit,))):
+        if exposure in taken:
+            raise InvalidInput(f"exposure {exposure!r} is {role}: it takes the name of another column")
+
+
+def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
+    """Rows to predict for, of shape (m, d), in the order of the fitted design columns."""
+    if is_table(X):
+        table = to_table(X)
+        encoder = Encoder.of(table.schema.names, None, schema)
+        encoder.check_types(table.schema)
+        names = encoder.features
+        absent = [name for name in features if name not in names]
+        if absent:
+            raise InvalidInput(f"no column {absent[0]!r} in the rows to predict for")
+        return encoder.x(table)[:, [names.index(name) for name in features]]
+    return matrix(X)
+
+
+def array_names(width: int, public: Sequence[str] | None) -> tuple[str, ...]:
+    """Names for the columns of an array: the public table's, or x0, x1, ..
+
+    Raises
+    ------
+    InvalidInput
+        When the public table has another number of columns.
+    """
+    if public is None:
+        return tuple(f"x{i}" for i in range(width))
+    if len(public) != width:
+        raise InvalidInput(f"X has {width} columns, the public rows have {len(public)}: give the same ones")
+    return tuple(public)
+
+
+def matrix(X: Any) -> Matrix:
+    """A float64 matrix; a cell that is not a number becomes NaN. Its shape and type are judged, its cells are not.
+
+    Messages name shapes and types only: those of scikit-learn's own check print the array.
+
+    Raises
+    ------
+    InvalidInput
+        For another shape than (n, d) with n, d >= 1, complex or sparse data.
+    """
+    values = _numeric(X)
+    if values.ndim != 2:
+        raise InvalidInput(
+            f"Expected 2D array, got {values.ndim}D array instead. Reshape your data: array.reshape(-1, 1) "
+            "if it has a single feature, array.reshape(1, -1) if it is a single sample"
+        )
+    if values.shape[0] < 1:
+        raise InvalidInput(f"Found array with 0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
+    if values.shape[1] < 1:
+        raise InvalidInput(f"Found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
+    return values
+
+
+def numbers(y: Any, name: str = "y") -> Vector:
+    """A float64 vector; a cell that is not a number becomes NaN. A column of shape (n, 1) is taken, with a warning."""
+    return _one_column(_numeric(y), name)
+
+
+def _one_column(values: NDArray[Any], name: str = "y") -> NDArray[Any]:
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected: use ravel()",
+            DataConversionWarning,
+            stacklevel=5,
+        )
+        values = values.ravel()
+    if values.ndim != 1:
+        raise InvalidInput(f"{name} should be a 1d array, got an array of shape {values.shape} instead.")
+    return values
+
+
+def _numeric(values: Any) -> NDArray[np.float64]:
+    """Any array as float64. Lists become arrays of objects, so that no cell decides how another is read."""
+    if issparse(values):
+        raise InvalidInput("Sparse data was passed, but dense data is required: use toarray()")
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return to_numbers(values)
+    array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    if array.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):  # a cell beyond float64 becomes infinite, which is no number; no word of it
+            return np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype.kind == "c":
+        raise InvalidInput("Complex data not supported")
+    if array.dtype.kind in "OUST":
+        text = pa.array([text_of(cell) for cell in array.ravel().tolist()], pa.large_string())
+        return to_numbers(text).reshape(array.shape)
+    raise InvalidInput(f"an array of type {array.dtype} holds no numbers")
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def coded(y: Any, classes: tuple[str, ...]) -> Vector:
+    """Positions of labels among the classes, of shape (n,); NaN for a label that is none of them."""
+    array = _one_column(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None))
+    if array.dtype.kind == "c":
+        raise InvalidInput("Complex data not supported")
+    if array.dtype.kind not in "biufOUST":
+        raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
+    return to_codes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)

@@ -1,0 +1,54 @@
+"""The exponential mechanism: a private choice among public candidates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import ZCDP, Relation
+from dpregress.errors import NotAnswered
+from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
+from dpregress.mechanisms.randomness import Sampler, check_sigma
+from dpregress.queries.base import Query, R
+from dpregress.releases import Isotropic
+from dpregress.rows import PrivateRows
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    r"""Chooses candidate r with probability proportional to ``exp(eps q_r / (2 Delta))``.
+
+    Delta is the most that a neighbour can move any one quality. The choice is the largest quality plus Gumbel
+    noise of scale ``2 Delta / eps``. Its privacy loss lies in an interval of length eps, which makes it
+    ``eps^2 / 8``-zCDP: eps is ``sqrt(8 rho)``.
+
+    Parameters
+    ----------
+    spend : ZCDP
+        What one choice costs.
+
+    References
+    ----------
+    McSherry, Talwar (2007); Cesar, Rogers (2021), Lemma 3.2, for zCDP.
+    """
+
+    spend: ZCDP
+
+    def event(self) -> ZCDP:
+        return self.spend
+
+    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
+        if not query.chooses:
+            raise NotAnswered(f"{type(query).__name__} has no candidates to choose from: spend a GDP event on it")
+        check_sigma(self._scale(query, rows, relation))
+
+    def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
+        return 2 * float_sensitivity(query, rows, relation) / math.sqrt(8 * self.spend.rho)
+
+    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+        scale = self._scale(query, rows, relation)
+        chosen = source.choose(exact_answer(query, rows), scale)
+        count = public_count(rows, relation)
+        return query.read(np.array([float(chosen)]), n=count, noise=Isotropic(scale), events=(self.spend,))

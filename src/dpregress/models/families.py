@@ -1,0 +1,195 @@
+"""Generalised linear models: a distribution and a link, as queries and solvers need them.
+
+With mean ``m(eta)``, slope ``m'(eta)`` and variance function V, the score of a row is
+``x (y - m) f`` with ``f = m' / V(m)`` (1 for canonical links), and its Fisher information ``x x' m'^2 / V(m)``.
+Linear predictors are kept where all of these are finite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from dpregress.coordinates import Vector
+from dpregress.errors import InvalidInput
+from dpregress.models.links import IdentityLink, InverseLink, Link, LogitLink, LogLink, PositiveIdentityLink, ProbitLink
+
+_SMALLEST = 1e-10
+
+
+class Distribution(ABC):
+    """The variance function and deviance of an exponential dispersion model."""
+
+    name: ClassVar[str]
+    #: Which responses it can have, in words.
+    support: ClassVar[str]
+    #: Whether the dispersion is 1 by assumption (Binomial, Poisson) or estimated.
+    fixed_dispersion: ClassVar[bool]
+
+    @abstractmethod
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        """Which finite responses it can have, elementwise."""
+
+    @abstractmethod
+    def variance(self, mean: Vector) -> Vector:
+        """``V(mean)``, elementwise."""
+
+    @abstractmethod
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        """Twice the log-likelihood lost by ``mean`` against a perfect fit, elementwise."""
+
+
+@dataclass(frozen=True)
+class GaussianDistribution(Distribution):
+    """V = 1."""
+
+    name: ClassVar[str] = "gaussian"
+    support: ClassVar[str] = "any number"
+    fixed_dispersion: ClassVar[bool] = False
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(y))
+
+    def variance(self, mean: Vector) -> Vector:
+        return np.ones_like(mean)
+
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        return np.asarray((y - mean) ** 2)
+
+
+@dataclass(frozen=True)
+class BinomialDistribution(Distribution):
+    """V = m (1 - m), y in {0, 1}."""
+
+    name: ClassVar[str] = "binomial"
+    support: ClassVar[str] = "0 <= y <= 1"
+    fixed_dispersion: ClassVar[bool] = True
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray((y >= 0) & (y <= 1))
+
+    def variance(self, mean: Vector) -> Vector:
+        return np.asarray(mean * (1 - mean))
+
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        mean = np.clip(mean, _SMALLEST, 1 - _SMALLEST)
+        return np.asarray(2 * (xlogy(y, y / mean) + xlogy(1 - y, (1 - y) / (1 - mean))))
+
+
+@dataclass(frozen=True)
+class PoissonDistribution(Distribution):
+    """V = m, y >= 0."""
+
+    name: ClassVar[str] = "poisson"
+    support: ClassVar[str] = "y >= 0"
+    fixed_dispersion: ClassVar[bool] = True
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(y >= 0)
+
+    def variance(self, mean: Vector) -> Vector:
+        return mean
+
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        mean = np.maximum(mean, _SMALLEST)
+        return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
+
+
+@dataclass(frozen=True)
+class GammaDistribution(Distribution):
+    """V = m^2, y > 0."""
+
+    name: ClassVar[str] = "gamma"
+    support: ClassVar[str] = "y > 0"
+    fixed_dispersion: ClassVar[bool] = False
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(y > 0)
+
+    def variance(self, mean: Vector) -> Vector:
+        return np.asarray(mean**2)
+
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        ratio = np.maximum(y, _SMALLEST) / np.maximum(mean, _SMALLEST)
+        return np.asarray(2 * (ratio - 1 - np.log(ratio)))
+
+
+@dataclass(frozen=True)
+class Family:
+    """A distribution with a link.
+
+    Parameters
+    ----------
+    distribution : Distribution
+    link : Link
+    """
+
+    distribution: Distribution
+    link: Link
+
+    def within(self, eta: Vector) -> Vector:
+        """Linear predictors kept where the link makes sense."""
+        return np.clip(eta, self.link.lower, self.link.upper)
+
+    def inside(self, eta: Vector) -> NDArray[np.bool_]:
+        """Which linear predictors lie where the link makes sense."""
+        return np.asarray((eta > self.link.lower) & (eta < self.link.upper))
+
+    def mean(self, eta: Vector) -> Vector:
+        """``m(eta)``, elementwise."""
+        return self.link.mean(self.within(eta))
+
+    def slope(self, eta: Vector) -> Vector:
+        """``m'(eta)``, elementwise."""
+        return self.link.slope(self.within(eta))
+
+    def factor(self, eta: Vector) -> Vector:
+        """``m' / V(m)``: what a residual counts in the score."""
+        eta = self.within(eta)
+        return np.asarray(self.link.slope(eta) / self.distribution.variance(self.link.mean(eta)))
+
+    def information(self, eta: Vector) -> Vector:
+        """``m'^2 / V(m)``: what a row counts in the Fisher information; ``b''`` for canonical links."""
+        eta = self.within(eta)
+        return np.asarray(self.link.slope(eta) ** 2 / self.distribution.variance(self.link.mean(eta)))
+
+
+GaussianFamily = Family(GaussianDistribution(), IdentityLink())
+BinomialFamily = Family(BinomialDistribution(), LogitLink())
+PoissonFamily = Family(PoissonDistribution(), LogLink())
+GammaFamily = Family(GammaDistribution(), LogLink())
+
+#: The families by name; the first link is the default.
+_OFFERED: Mapping[str, tuple[Family, ...]] = {
+    offered[0].distribution.name: offered
+    for offered in (
+        (GaussianFamily, Family(GaussianDistribution(), LogLink())),
+        (BinomialFamily, Family(BinomialDistribution(), ProbitLink())),
+        (PoissonFamily, Family(PoissonDistribution(), PositiveIdentityLink())),
+        (GammaFamily, Family(GammaDistribution(), InverseLink())),
+    )
+}
+
+
+def family_of(name: str, link: str | None = None) -> Family:
+    """The family of a name, with a link or its default.
+
+    Raises
+    ------
+    InvalidInput
+        For a name or a combination that is not offered.
+    """
+    if not isinstance(name, str) or name not in _OFFERED:
+        raise InvalidInput(f"family must be one of {', '.join(_OFFERED)}, not {name!r}")
+    links = {family.link.name: family for family in _OFFERED[name]}
+    if link is None:
+        return _OFFERED[name][0]
+    if not isinstance(link, str) or link not in links:
+        raise InvalidInput(f"link of {name} must be one of {', '.join(links)}, not {link!r}")
+    return links[link]

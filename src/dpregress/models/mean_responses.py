@@ -1,0 +1,95 @@
+"""Mean responses of the published local protocols: a mean m and its slope, which is all that they take of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from scipy.special import expit
+
+from dpregress.coordinates import Vector
+from dpregress.errors import InvalidInput
+
+#: Predictors are kept inside it where a function would overflow.
+_REACH = 30.0
+
+
+@dataclass(frozen=True)
+class MeanResponse:
+    """``E[y | x] = m(x'w)``: of a generalised linear model with cumulant Phi, ``m = Phi'``; of a link f, ``m = f``.
+
+    Parameters
+    ----------
+    name : str
+    mean : callable
+        m, elementwise.
+    slope : callable
+        Its derivative.
+    bounds : tuple of float or None
+        Where y lies if the model says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cloglog = MeanResponse("cloglog", lambda z: -np.expm1(-np.exp(z)), lambda z: np.exp(z - np.exp(z)), (0.0, 1.0))
+    """
+
+    name: str
+    mean: Callable[[Vector], Vector]
+    slope: Callable[[Vector], Vector]
+    bounds: tuple[float, float] | None = None
+
+    def steepest(self, reach: float) -> float:
+        """The largest ``|m'(z)|`` over 2,001 points of ``|z| <= reach``."""
+        slopes = np.abs(self.slope(np.linspace(-reach, reach, 2001)))
+        if not np.isfinite(slopes).all():
+            raise InvalidInput(f"the slope of {self.name!r} is not finite up to {reach:g}: take a smaller radius")
+        return float(slopes.max())
+
+
+def _within(z: Vector) -> Vector:
+    return np.clip(z, -_REACH, _REACH)
+
+
+#: Losses of generalised linear models, by name: ``Phi' `` and ``Phi''``.
+LOSSES: Mapping[str, MeanResponse] = MappingProxyType(
+    {
+        response.name: response
+        for response in (
+            MeanResponse("logistic", expit, lambda z: expit(z) * expit(-z), (0.0, 1.0)),
+            MeanResponse(  # Phi = z/2 + sqrt(1 + z^2/4)
+                "boosting", lambda z: 0.5 + z / (4 * np.sqrt(1 + z**2 / 4)), lambda z: 2 / (4 + z**2) ** 1.5, (0.0, 1.0)
+            ),
+            MeanResponse("exponential", lambda z: np.exp(_within(z)), lambda z: np.exp(_within(z))),
+            MeanResponse("squared", lambda z: z, lambda z: np.ones_like(z)),
+        )
+    }
+)
+
+#: Links of non-linear regressions ``y = f(x'w) + noise``, by name: f and f'.
+LINKS: Mapping[str, MeanResponse] = MappingProxyType(
+    {
+        response.name: response
+        for response in (
+            MeanResponse("sigmoid", expit, lambda z: expit(z) * expit(-z)),
+            MeanResponse("cubic", lambda z: z**3, lambda z: 3 * z**2),
+            MeanResponse("log1pexp", lambda z: np.logaddexp(0.0, -z), lambda z: -expit(-z)),
+        )
+    }
+)
+
+
+def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:
+    """A mean response by name, or one's own.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if isinstance(given, MeanResponse):
+        return given
+    if given not in offered:
+        raise InvalidInput(f"{given!r} is none of {', '.join(offered)}: choose one, or give a MeanResponse of your own")
+    return offered[given]

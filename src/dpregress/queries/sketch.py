@@ -1,0 +1,103 @@
+r"""Random mixtures of rows: what a party releases so that its columns can meet those of others."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.errors import InvalidInput
+from dpregress.queries.base import Query
+from dpregress.releases import NoiseLaw, Sketch
+from dpregress.rows.bounded import BoundedRows
+
+#: Cells are cut to this many bits of the radius: it takes 1e-5 of them, and a cell hardly ever lies so near a step
+#: that the rounding of other chunks moves it across.
+_CELL_BITS = 16
+#: Sums of integers are exact in float64 below this power of two, in any order.
+_EXACT_BITS = 52
+
+
+class SketchMatrix(ABC):
+    r"""A public k x n matrix B whose columns have entries 0 and +-1 and equal norms; never stored.
+
+    Its entries are functions of a shared seed and the row number, so that every party has the same B,
+    whatever the sizes of its chunks.
+
+    Attributes
+    ----------
+    n : int
+        Columns: the number of people.
+    k : int
+        Rows: the length of the mixture.
+    """
+
+    def __init__(self, n: int, k: int) -> None:
+        if not 1 <= k <= 2**31 or not 1 <= n <= 2**40:
+            raise InvalidInput(f"a mixture of {n} rows into {k} cannot be made: give 1 <= k <= 2^31, n at least 1")
+        self.n = n
+        self.k = k
+
+    @property
+    @abstractmethod
+    def column_norm(self) -> float:
+        """The norm of each column, the same for all."""
+
+    @abstractmethod
+    def apply(self, x: Matrix, first_row: int) -> Matrix:
+        """``sum_i B[:, first_row + i] x[i]'``, of shape (k, p); exact for integer x within 2^52 / n."""
+
+
+class RowSketch(Query[Sketch]):
+    r"""``B Z`` of bounded rows z (without the constant of an intercept), in whole units of ``R 2^-16``.
+
+    Cells are cut toward zero onto the grid, so that ``||z|| <= R`` stays true; every sum is then a sum of
+    integers below 2^52: exact, and the same for all threads and orders. With b the norm of B's columns,
+
+    * adding or removing a row changes the answer by ``B e_i z_i'``, of Frobenius norm ``b ||z_i|| <= b R``;
+    * replacing it, by ``B e_i (z_i - z_i')'``: at most ``2 b R``, reached by opposite rows on the sphere.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        With a finite radius R.
+    mixing : Mixing
+
+    Source: Wu et al. (2022), section 4.2, where ``R = sqrt(d_max)``; docs/queries.md.
+    """
+
+    tight: ClassVar[bool] = True
+
+    def __init__(self, space: WhitenedSpace, mixing: SketchMatrix) -> None:
+        super().__init__(space.with_response(None))
+        if not math.isfinite(space.radius):
+            raise InvalidInput("rows are mixed inside a ball: give the frame a finite radius")
+        bits = min(_CELL_BITS, _EXACT_BITS - mixing.n.bit_length())
+        self.unit = space.radius * 2.0**-bits
+        self.mixing = mixing
+
+    @property
+    def width(self) -> int:
+        """Columns of the mixture."""
+        return len(self.space.features)
+
+    @property
+    def size(self) -> int:
+        return self.mixing.k * self.width
+
+    def value(self, rows: BoundedRows) -> Vector:
+        whole = np.trunc(rows.x[:, self.space.order - self.width :] / self.unit)
+        return self.mixing.apply(whole, rows.first_row).reshape(-1)
+
+    def contribution(self) -> float:
+        return self.mixing.column_norm * self.space.radius / self.unit
+
+    def replacement(self) -> float:
+        return 2 * self.contribution()
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Sketch:
+        return Sketch(total, n, noise, events, self.space, self.mixing.k, self.unit / self.mixing.column_norm)

@@ -1,0 +1,264 @@
+"""Released values as versioned JSON. Files decode into a fixed table of types; nothing is executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpregress.accounting import PrivacyStatement, decode
+from dpregress.coordinates.svec import Vector
+from dpregress.coordinates.whitened import WhitenedSpace
+from dpregress.display import shown
+from dpregress.errors import InvalidInput, reason
+from dpregress.json_files import MALFORMED, parsed
+from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
+from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
+
+T = TypeVar("T")
+_FORMAT = "dpregress.model/1"
+_PRIVACY_FORMAT = "dpregress.privacy/1"
+#: What a model of several classes holds once for each.
+_NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
+
+
+@dataclass(frozen=True)
+class ResponseModel:
+    """How a linear predictor becomes a prediction: family, link, and the classes of a response that is one.
+
+    Where ``exposure`` names a column, its logarithm is added to the predictor.
+    """
+
+    family: str = "gaussian"
+    link: str = "identity"
+    classes: tuple[str, ...] = ()
+    exposure: str | None = None
+
+
+@dataclass(frozen=True)
+class WrittenFormula:
+    """The formula of a model, and the levels of its categorical columns, the first of them the reference.
+
+    ``missing`` says what a missing cell counts as, where that is not the reference.
+    """
+
+    text: str
+    levels: Mapping[str, tuple[str, ...]]
+    missing: Mapping[str, str]
+
+
+_LINEAR = ResponseModel()
+
+
+def model_text(
+    coefficients: Coefficients | ClassCoefficients,
+    privacy: PrivacyStatement,
+    moments: Moments | None,
+    *,
+    software: str,
+    response: ResponseModel = _LINEAR,
+    formula: WrittenFormula | None = None,
+    schema: str | None = None,
+) -> str:
+    """A fitted model as JSON text: coefficients, guarantee, and the noisy moments they came from.
+
+    Parameters
+    ----------
+    coefficients : Coefficients or ClassCoefficients
+        Of several classes the file holds lists, in the order of the classes.
+    privacy : PrivacyStatement
+    moments : Moments or None
+    software : str
+        Name and version of what wrote it.
+    response : ResponseModel
+    formula : WrittenFormula, optional
+    schema : str, optional
+        What is declared of the columns that predictions are made from, in TOML.
+    """
+    record = {
+        "format": _FORMAT,
+        "software": software,
+        "target": coefficients.target,
+        "n": coefficients.n,
+        "features": list(coefficients.features),
+        **_numbers(coefficients),
+        "fill": coefficients.fill.tolist(),
+        "response": dict(vars(response)),
+        "formula": None if formula is None else dict(vars(formula)),
+        "schema": schema,
+        "privacy": privacy.encode(),
+        "moments": None if moments is None else _moments(moments),
+    }
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def load_model(path: str | Path) -> Coefficients | ClassCoefficients:
+    """Read the coefficients of a model file; of more than two classes those of each.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not one, or of another version.
+    """
+    return _load(path, _predictors)
+
+
+def load_response(path: str | Path) -> ResponseModel:
+    """Read how predictions are made from a model file."""
+    return _load(path, _response)
+
+
+def _response(record: Mapping[str, Any]) -> ResponseModel:
+    found, several = record["response"], isinstance(record["intercept"], list)
+    classes = tuple(str(name) for name in found["classes"])
+    if len(set(classes)) != len(classes) or not (several or len(classes) in (0, 2)):
+        raise InvalidInput("its classes are not those of its coefficients")
+    exposure = None if found.get("exposure") is None else str(found["exposure"])
+    return ResponseModel(str(found["family"]), str(found["link"]), classes, exposure)
+
+
+def load_formula(path: str | Path) -> WrittenFormula | None:
+    """Read the formula of a model file; None for a model without one."""
+
+    def read(record: Mapping[str, Any]) -> WrittenFormula | None:
+        written = record.get("formula")
+        if written is None:
+            return None
+        levels = {str(name): tuple(str(level) for level in levels) for name, levels in written["levels"].items()}
+        missing = {str(name): str(level) for name, level in written["missing"].items()}
+        return WrittenFormula(str(written["text"]), levels, missing)
+
+    return _load(path, read)
+
+
+def load_schema_text(path: str | Path) -> str | None:
+    """Read what a model file holds of its columns' schema, in TOML; None where it holds nothing."""
+
+    def read(record: Mapping[str, Any]) -> str | None:
+        text = record.get("schema")
+        if text is not None and not isinstance(text, str):
+            raise InvalidInput("its schema is not a text in TOML")
+        return text
+
+    return _load(path, read)
+
+
+def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
+    """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6.
+
+    The total of seeded noise is null, with the nominal one beside it.
+    """
+    delta = privacy.budget.parameters().get("delta", 1e-6)
+    promise = privacy.promise
+    total = {"mu": promise.mu, "epsilon": _finite(np.array([promise.epsilon(delta)]))[0], "delta": delta}
+    if privacy.seeded:
+        total = {"mu": None, "epsilon": None, "delta": delta, "nominal": total}
+    record = {"format": _PRIVACY_FORMAT, "software": software, "total": total, **privacy.encode()}
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def load_moments(path: str | Path) -> Moments:
+    """Read the noisy moments of a model file: other penalties, subsets or tests on them are free.
+
+    Raises
+    ------
+    InvalidInput
+        For a file that is not one, or whose recipe released no joint moments.
+    """
+    return _load(path, _decoded_moments)
+
+
+def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
+    """Read a model file, or the one in a folder that a fit wrote."""
+    path = Path(path) / "model.json" if Path(path).is_dir() else Path(path)
+    try:
+        record = parsed(path.read_text(encoding="utf-8"))
+        if record["format"] != _FORMAT:
+            raise InvalidInput(f"{shown(path)} is of format {record['format']!r}, not {_FORMAT!r}")
+        return read(record)
+    except InvalidInput as error:
+        raise InvalidInput(f"{shown(path)}: {error}") from error
+    except OSError as error:
+        raise InvalidInput(f"{shown(path)} cannot be read: {reason(error)}; give the model.json of a fit") from error
+    except MALFORMED as error:
+        raise InvalidInput(f"{shown(path)} is not a model file: {reason(error)}") from error
+
+
+def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
+    """The numbers of one predictor, or lists of those of each class."""
+    if isinstance(coefficients, ClassCoefficients):
+        each = [_numbers(one) for one in coefficients.each]
+        return {key: [one[key] for one in each] for key in _NUMBERS}
+    return {
+        "intercept": coefficients.intercept,
+        "coef": coefficients.coef.tolist(),
+        "standard_error": _finite(coefficients.standard_error),
+        "privacy_error": _finite(coefficients.privacy_error),
+    }
+
+
+def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
+    if not isinstance(record["intercept"], list):
+        return _coefficients(record)
+    classes = tuple(str(name) for name in record["response"]["classes"])
+    each = [dict(zip(_NUMBERS, one, strict=True)) for one in zip(*(record[key] for key in _NUMBERS), strict=True)]
+    return ClassCoefficients(classes, tuple(_coefficients({**record, **numbers}) for numbers in each))
+
+
+def _coefficients(record: Mapping[str, Any]) -> Coefficients:
+    features = tuple(str(name) for name in record["features"])
+    vectors = {
+        key: np.array([np.nan if value is None else value for value in record[key]], dtype=np.float64)
+        for key in ("coef", "standard_error", "privacy_error", "fill")
+    }
+    if any(vector.shape != (len(features),) for vector in vectors.values()):
+        raise InvalidInput(f"{len(features)} features but another number of coefficients")
+    return Coefficients(
+        features=features,
+        intercept=float(record["intercept"]),
+        target=str(record["target"]),
+        n=int(record["n"]),
+        **vectors,
+    )
+
+
+def _decoded_moments(record: Mapping[str, Any]) -> Moments:
+    moments = record["moments"]
+    if moments is None:
+        raise InvalidInput("this recipe released no joint moments")
+    space = WhitenedSpace.decode(moments["frame"])
+    total = np.array(moments["total"], dtype=np.float64)
+    order = space.order + (space.response is not None)
+    if total.shape != (order, order):
+        raise InvalidInput(f"moments of {order} columns need a matrix of shape {(order, order)}")
+    events = tuple(decode(event) for event in moments["events"])
+    sigma = moments["sigma"]
+    noise = (
+        Entrywise.of_scales(np.array(sigma, dtype=np.float64)) if isinstance(sigma, list) else Isotropic(float(sigma))
+    )
+    return Moments(total, int(moments["n"]), noise, events, space)
+
+
+def _finite(values: Vector) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _moments(moments: Moments) -> dict[str, Any]:
+    return {
+        "frame": moments.space.encode(),
+        "n": moments.n,
+        "total": moments.total.tolist(),
+        "events": [event.encode() for event in moments.events],
+        "sigma": _sigma(moments.noise),
+    }
+
+
+def _sigma(noise: NoiseLaw) -> float | list[Any] | None:
+    """One scale for all entries, or one for each."""
+    if isinstance(noise, Entrywise):
+        return [[float(value) for value in row] for row in noise.sigma]
+    return noise.sigma if isinstance(noise, Isotropic) else None

@@ -1,0 +1,1 @@
+"""Readers of tables: files, databases, locations."""

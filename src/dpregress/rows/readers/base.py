@@ -1,0 +1,264 @@
+"""Readers: tables that are read again and again in batches and never held as a whole.
+
+Types and the number of rows are public and are known before a pass; what a pass meets in the cells is not, and
+an error on the way never shows it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from dpregress.errors import InvalidInput, SourceError
+from dpregress.rows.readers.failures import planning, raise_alone, reading
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Anything with the Arrow PyCapsule stream interface: pandas, Polars, Arrow, DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class Reader(ABC):
+    """A table that can be walked through again and again."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is called in messages."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Names and types of its columns, which are public."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows, public under replace-one neighbours; found once, by a pass where it is not written down."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether rows have an order of their own, whatever they hold and whichever columns are asked for.
+
+        A query has none: it is planned anew for other columns, by what an engine knows of the cells.
+        """
+        return False
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """These columns of every row, about so many rows at a time."""
+
+    def check(self, columns: Sequence[str]) -> None:  # noqa: B027  # most tables are of one piece
+        """Refuse parts of the table that give these columns another type than the first part does."""
+
+
+def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
+    """These columns in chunks of exactly ``rows`` rows, but for the last, however the batches fall.
+
+    Raises
+    ------
+    SourceError
+        When rows cannot be read, there are not ``reader.n`` of them, or types have changed.
+    """
+    try:
+        yield from _chunks(reader, columns, rows)
+    except SourceError as error:
+        raise_alone(SourceError(f"{error}; a budget that was charged stays charged"))
+
+
+def _chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
+    wanted = reader.schema
+    types = [wanted.field(name).type for name in columns]
+    held: list[pa.RecordBatch] = []
+    have = seen = 0
+    for batch in _guarded(reader.batches(columns, rows), reader.name):
+        seen += batch.num_rows
+        if seen > reader.n or batch.schema.types != types:
+            raise _changed(reader)
+        rest = batch
+        while rest.num_rows >= rows - have:
+            held.append(rest.slice(0, rows - have))
+            rest = rest.slice(rows - have)
+            yield _joined(held)
+            held, have = [], 0
+        if rest.num_rows:
+            held.append(rest)
+            have += rest.num_rows
+    if seen != reader.n:
+        raise _changed(reader)
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.Table | pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches)
+
+
+def _guarded(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    while True:
+        with reading(name):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _changed(reader: Reader) -> SourceError:
+    return SourceError(f"{reader.name} has changed since the fit began: it no longer has the rows or types it had")
+
+
+def has_columns(names: Sequence[str]) -> str:
+    """How many columns a table has, for messages: without a header its first record would be their names."""
+    return "which has 1 column" if len(names) == 1 else f"which has {len(names)} columns"
+
+
+def count_rows(batches: Iterable[pa.RecordBatch], name: str) -> int:
+    """Number of rows, by one pass."""
+    with reading(name):
+        return sum(batch.num_rows for batch in batches)
+
+
+class CapsuleReader(Reader):
+    """Any object that gives a new Arrow stream each time it is asked.
+
+    Parameters
+    ----------
+    data : ArrowStream
+
+    Raises
+    ------
+    InvalidInput
+        For a stream that can be read only once.
+    """
+
+    def __init__(self, data: ArrowStream) -> None:
+        self._data = data
+        if isinstance(data, pa.RecordBatchReader):
+            raise self._once()
+        with self._stream() as stream:
+            self._schema = stream.schema
+
+    @property
+    def name(self) -> str:
+        return type(self._data).__name__
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @cached_property
+    def n(self) -> int:
+        with self._stream() as stream:
+            rows = count_rows(stream, self.name)
+        with self._stream() as stream, reading(self.name):
+            again = any(batch.num_rows for batch in stream)  # stops at the first row
+        if again != (rows > 0):
+            raise self._once()
+        return rows
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come
+        with self._stream() as stream:
+            for batch in stream:
+                yield batch.select(list(columns))
+
+    def _stream(self) -> pa.RecordBatchReader:
+        try:
+            return pa.RecordBatchReader.from_stream(self._data)
+        except Exception:
+            raise_alone(self._once())
+
+    def _once(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.name} can be read only once, and a fit reads its rows several times: give the file, the query or "
+            "the table that it comes from"
+        )
+
+
+class DatasetReader(Reader):
+    """A ``pyarrow.dataset.Dataset``: many files, local or remote, by one schema."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    @property
+    def name(self) -> str:
+        return "the dataset"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._dataset.schema
+
+    @cached_property
+    def n(self) -> int:
+        with reading(self.name):
+            return int(self._dataset.count_rows())
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        # the defaults of Arrow read whole files ahead
+        yield from self._dataset.to_batches(
+            columns=list(columns), batch_size=rows, batch_readahead=2, fragment_readahead=1
+        )
+
+
+class LazyFrameReader(Reader):
+    """A Polars LazyFrame, run by its streaming engine in every pass."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    @property
+    def name(self) -> str:
+        return "the LazyFrame"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        import polars as pl
+
+        with planning(f"{self.name} cannot be planned"):
+            return pa.RecordBatchReader.from_stream(pl.DataFrame(schema=self._frame.collect_schema())).schema
+
+    @cached_property
+    def n(self) -> int:
+        import polars as pl
+
+        with reading(self.name):
+            return int(self._frame.select(pl.len()).collect(engine="streaming").item())
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        for frame in self._frame.select(list(columns)).collect_batches(chunk_size=rows, engine="streaming"):
+            yield from pa.RecordBatchReader.from_stream(frame)
+
+
+class DuckDBReader(Reader):
+    """A DuckDB relation, run in every pass."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+
+    @property
+    def name(self) -> str:
+        return "the query"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        with planning(f"{self.name} cannot be planned"):
+            return pa.RecordBatchReader.from_stream(self._relation.limit(0)).schema
+
+    @cached_property
+    def n(self) -> int:
+        with reading(self.name):
+            return int(pa.table(self._relation.aggregate("count(*) AS n"))["n"][0].as_py())
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come
+        yield from pa.RecordBatchReader.from_stream(self._relation.project(quoted(columns)))
+
+
+def quoted(columns: Sequence[str]) -> str:
+    """Names of columns as SQL reads them."""
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in columns)

@@ -1,0 +1,78 @@
+"""A generalised linear model on public rows: the prior of a private fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.models import Family
+from dpregress.public import PublicMoments
+from dpregress.solvers.glm.scoring import fisher_scoring
+
+#: Dispersion of a perfect fit, as a share of that of no fit: a few rows may be fitted perfectly by chance.
+_SMALLEST_DISPERSION = 1e-4
+#: Penalty on whitened slopes, in rows: public rows are few.
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFit:
+    """Whitened coefficients, their covariance, the dispersion, and the scores' sizes of the public rows."""
+
+    coef: Vector
+    covariance: Matrix
+    dispersion: float
+    residuals: Vector
+    weight: Vector
+
+
+def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> PublicFit:
+    """Penalised scoring on labelled public rows.
+
+    Parameters
+    ----------
+    public : PublicMoments
+        Labelled, with rows; with exposures where the frame has one.
+    space : WhitenedSpace
+    family : Family
+    """
+    assert public.rows is not None
+    assert public.labels is not None
+    x = space.whiten(public.rows)
+    y = public.labels
+    offset = np.zeros(len(x))
+    if space.exposure is not None and public.exposure is not None:
+        offset, _ = space.exposure.offsets(public.exposure)
+    start = np.zeros(space.order)
+    if space.intercept:
+        # where there are exposures the link is the logarithm
+        level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
+        level -= float(np.log(np.mean(np.exp(offset))))
+        start = level * space.constant
+    ridge = min(RIDGES, key=lambda r: _left_out(x, y, family, start, r, offset))
+    coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
+    eta = x @ coef + offset
+    residuals = (y - family.mean(eta)) * family.factor(eta)
+    freedom = max(len(y) - space.order, 1)
+    pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
+    information = (x * family.information(eta)[:, None]).T @ x + ridge * np.eye(space.order)
+    unexplained = family.mean(x @ start + offset)
+    alike = (y - unexplained) ** 2 / family.distribution.variance(unexplained)
+    pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
+    dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
+    covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))
+    return PublicFit(coef, covariance, dispersion, residuals, space.weights(x))
+
+
+def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, ridge: float, offset: Vector) -> float:
+    """Mean deviance of public rows that were left out, by one scoring step each."""
+    coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
+    eta = x @ coef + offset
+    weight = family.information(eta)
+    information = (x * weight[:, None]).T @ x + ridge * np.eye(len(coef))
+    leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ np.linalg.inv(information), x), 0.99)
+    residual = (y - family.mean(eta)) * family.factor(eta)
+    without = eta - leverage / (1 - leverage) * residual / np.maximum(weight, 1e-12)
+    return float(np.mean(family.distribution.unit_deviance(y, family.mean(without))))

@@ -1,0 +1,293 @@
+r"""Score steps: generalised linear models from one private Gram matrix and a few private scores.
+
+Every choice is a function of public facts or of what was released before (docs/methods/score-steps.md):
+
+1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
+2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
+   coefficients of 0, the intercept from a private histogram of the response (5%);
+   with an exposure first its distribution from a histogram (5%) and its slopes on the features (5%), for stand-ins;
+3. one private Gram matrix of the weighted rows (20%), to which stand-in rows are recoloured;
+4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the stand-ins. With a
+   prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
+5. the weights and the clip bias the mean prediction; one more number (40%, 25% without a prior, 5%
+   for a response in [0, 1]), the mean residual between wide lopsided bounds, moves the intercept back.
+
+The clip is chosen on the sizes of residuals (of the public rows, or a private histogram, 5%) to minimise
+predicted noise plus what it cuts off.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import sandwich
+from dpregress.models import BinomialFamily, Family, GaussianFamily
+from dpregress.public.facts import PublicFacts
+from dpregress.queries import (
+    Ask,
+    ClippedScore,
+    Counted,
+    ExposureHistogram,
+    ExposureScore,
+    MeanResidual,
+    ResidualHistogram,
+    ResponseHistogram,
+    SecondMoment,
+    among,
+)
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.glm.public_fit import PublicFit, fit_public
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.merging import (
+    allocate_budget,
+    curvature_slack,
+    floor_information,
+    has_prior,
+    inflate_prior,
+    merged,
+    solvable,
+)
+from dpregress.solvers.shared.repair import floored, gram_floor
+from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
+from dpregress.solvers.shared.whitening import refined
+
+REFINE, _EXPOSURE, _START, GRAM, _LEVELS = 0.10, 0.05, 0.05, 0.20, 0.05
+#: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
+_EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
+#: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
+MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
+#: Private steps: few from a prior near the answer, more from nothing.
+STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0)
+#: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
+_SMALLEST_INFORMATION = 0.02
+#: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
+SMALLEST_SATURATED = 0.1
+#: No coefficient goes beyond it.
+_LARGEST = 1e90
+#: How many public rows' worth may lie above the largest public residual.
+_HIDDEN = 0.3
+
+
+class ScoreSteps(FactSolver):
+    """Noisy scoring on one recoloured Gram matrix.
+
+    Parameters
+    ----------
+    facts : PublicFacts
+    family : Family
+    budget : GDP
+        All of it is drawn.
+    alpha : float
+        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes in original units, beside the summed log-likelihood.
+    steps : tuple of float, optional
+        Relative budgets of the private steps.
+    """
+
+    def __init__(
+        self, facts: PublicFacts, family: Family, budget: GDP, alpha: float, steps: tuple[float, ...] | None = None
+    ) -> None:
+        self.facts = facts
+        self.family = family
+        self.alpha = alpha
+        labelled = has_prior(facts)
+        self._labelled = labelled
+        natural = family == BinomialFamily  # the logistic residual lies in [-1, 1] by itself
+        weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
+        mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
+        shares = {
+            "refine": REFINE if facts.start.refine else 0.0,
+            "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
+            "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
+            "start": 0.0 if labelled or not facts.start.space.intercept else _START,
+            "gram": GRAM,
+            "levels": 0.0 if labelled or natural else _LEVELS,
+            "mean": 0.0 if not facts.start.space.intercept else mean,
+        }
+        self._spend, self._steps = allocate_budget(budget, shares, weights)
+
+    @property
+    def rounds(self) -> int:
+        return len(self._spend) + len(self._steps)
+
+    def solve(self, ask: Ask) -> Solution:
+        space = self.facts.start.space
+        if "refine" in self._spend:
+            space = refined(ask, space, self._spend["refine"])
+        second = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
+        return self.among(second.n)._scored(among(ask, second.n), space, floored(second.gram, gram_floor(second)))
+
+    def _scored(self, ask: Ask, space: WhitenedSpace, gram: Matrix) -> Solution:
+        """From the Gram matrix of the usable rows."""
+        rows = surrogate_rows(space, self.facts.public, gram)
+        space = replace(space, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
+        exposures = None
+        if space.exposure is not None:
+            exposures = self._exposures(ask, space, space.exposure)
+            rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
+
+        prior = self._prior(space)
+        coef = prior.coef if prior is not None else self._start(ask, space, exposures)
+        levels = self._levels(ask, space, coef, prior)
+        coef, system, uncertainty = self._walk(ask, space, rows, gram, coef, levels, prior)
+        if "mean" in self._spend:
+            if prior is not None and levels is not None:
+                levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals))
+            coef = self._adjust_intercept(ask, space, rows, coef, levels)
+        return Solution(coef, system, space, None, uncertainty)
+
+    def _prior(self, space: WhitenedSpace) -> PublicFit | None:
+        return fit_public(self.facts.public, space, self.family) if self._labelled and self.facts.public else None
+
+    def _exposures(self, ask: Ask, space: WhitenedSpace, exposure: Exposure) -> Magnitudes:
+        """How large the private rows' exposures are, within their bounds; public ones may be of another scale."""
+        seen = Magnitudes.of_histogram(ask(ExposureHistogram(space, EDGES), self._spend["exposures"]))
+        return Magnitudes(np.clip(seen.size, exposure.lower, exposure.upper), seen.share)
+
+    def _exposed(self, ask: Ask, space: WhitenedSpace, gram: Matrix, exposures: Magnitudes) -> Vector:
+        """Slopes of the logarithm of exposures on the whitened features."""
+        centre, spread = exposures.logarithm
+        clip = _EXPOSURE_CLIP * max(spread, _EXPOSURE_SPREAD)
+        found = ask(ExposureScore(space, centre, clip), self._spend["exposed"])
+        return np.asarray(np.linalg.solve(gram, found.mean))
+
+    def _start(self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None) -> Vector:
+        """No slopes; the intercept of the mean: of two classes their rate, else the mean size from a histogram."""
+        if "start" not in self._spend:
+            return np.zeros(space.order)
+        if self.family == BinomialFamily:
+            spend = self._spend["start"]
+            found = ask(MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5), spend)
+            rarest = min(max(2 / (spend.mu * self.facts.n), 1 / self.facts.n), 0.5)
+            rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
+            return self.family.link.predictor(rate) * space.constant
+        mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
+        level = self.family.link.predictor(mean)
+        if exposures is not None:  # the link is the logarithm: the rate of them all
+            level -= math.log(exposures.mean)
+        return level * space.constant
+
+    def _levels(self, ask: Ask, space: WhitenedSpace, coef: Vector, prior: PublicFit | None) -> Magnitudes | None:
+        """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""
+        if self.family == BinomialFamily:
+            return None
+        if prior is not None:
+            return Magnitudes.of_sample(prior.residuals * prior.weight)
+        seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
+        return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n)
+
+    def _walk(
+        self,
+        ask: Ask,
+        space: WhitenedSpace,
+        rows: SurrogateRows,
+        gram: Matrix,
+        coef: Vector,
+        levels: Magnitudes | None,
+        prior: PublicFit | None,
+    ) -> tuple[Vector, Matrix, Uncertainty]:
+        """Steps merged by the Kalman gain; ``known`` is the coefficients' covariance about the private optimum."""
+        n, identity = self.facts.n, np.eye(space.order)
+        dispersion = self._dispersion(rows, coef, levels) if prior is None else prior.dispersion
+        penalty = self.alpha / n * space.slopes @ space.slopes.T
+        known = self._open_mind(space, levels) if prior is None else prior.covariance
+        system, privacy, sampling = identity, np.zeros_like(identity), np.zeros_like(identity)
+        bent = np.zeros_like(identity)
+        for turn, spend in enumerate(self._steps):
+            clip = self._clip(space, rows, coef, levels, spend)
+            score = ask(ClippedScore(space, self.family, coef, clip), spend)
+            system = solvable(self._believed(rows.information(self.family, coef), gram) + penalty)
+            step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
+            noise = (2 * space.radius * clip / (spend.mu * n)) ** 2
+            sampling = dispersion / n * sandwich(system, system)
+            if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
+                known = inflate_prior(known + sampling, system, noise, step)
+            found = merged(known + bent, privacy, system, noise)
+            known, privacy = found.known, found.privacy
+            wanted = rows.along_curve(self.family, coef, system, np.asarray(found.gain @ step))
+            moved = _shortened(wanted, rows, self.family.link.longest)
+            if (np.abs(coef + moved) > _LARGEST).any():  # diverged, in public sight: the last usable step stands
+                break
+            coef = coef + moved
+            bent = self._bent(moved, wanted - moved, rows, gram)
+        return coef, system, Uncertainty(privacy, np.asarray(sampling + known + bent))
+
+    def _believed(self, information: Matrix, gram: Matrix) -> Matrix:
+        """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
+        return floor_information(
+            information, gram, SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
+        )
+
+    def _open_mind(self, space: WhitenedSpace, levels: Magnitudes | None) -> Matrix:
+        """Covariance of coefficients of which nothing is known but how far predictors go."""
+        longest = self.family.link.longest
+        reach = longest if math.isfinite(longest) or levels is None else levels.root_mean_square
+        covariance = np.eye(space.order) * reach**2 / space.order
+        if space.intercept:
+            covariance += reach**2 * np.outer(space.constant, space.constant)
+        return covariance
+
+    def _bent(self, moved: Vector, left: Vector, rows: SurrogateRows, gram: Matrix) -> Matrix:
+        """What a step may have missed: by the change of information along it, and by being shortened."""
+        if self.family == GaussianFamily:  # least squares: one step is exact
+            return np.zeros_like(gram)
+        return curvature_slack(float(np.mean((rows.x @ moved) ** 2)), left, gram)
+
+    def _dispersion(self, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None) -> float:
+        """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
+        if levels is None:
+            return 1.0
+        information = rows.weight**2 * self.family.information(rows.predictor(coef))
+        found = levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
+        return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
+
+    def _clip(
+        self, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None, spend: GDP
+    ) -> float:
+        """The bound on a row's residual: the level that loses least."""
+        if levels is None:
+            levels = _binary_residuals(rows, self.family.mean(rows.predictor(coef)))
+        per_unit = 2 * space.radius * math.sqrt(space.order) / (spend.mu * self.facts.n)
+        return levels.best_clip(per_unit)
+
+    def _adjust_intercept(
+        self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None
+    ) -> Vector:
+        """Move the intercept by the released mean residual, along the stand-ins' mean prediction."""
+        spend = self._spend["mean"]
+        eta = rows.predictor(coef)
+        eta = eta[self.family.inside(eta)] if self.family.inside(eta).any() else eta
+        lower, upper = -1.0, 1.0
+        if levels is not None:
+            factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
+            upper = levels.best_clip(1 / (spend.mu * self.facts.n)) / factor
+            lower = -min(upper, 3 * float(np.max(np.abs(self.family.mean(eta)))))
+        found = ask(MeanResidual(space, self.family, coef, lower, upper), spend)
+        wanted = float(np.mean(self.family.mean(eta))) + float(found.mean[0])
+
+        def excess(shift: float) -> float:
+            return float(np.mean(self.family.mean(eta + shift))) - wanted
+
+        # where any step may be made, the mean moves as far as the predictor
+        longest = self.family.link.longest
+        reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
+        if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
+            return coef
+        return np.asarray(coef + float(brentq(excess, -reach, reach)) * space.constant)
+
+
+def _binary_residuals(rows: SurrogateRows, mean: Vector) -> Magnitudes:
+    """Sizes of residuals that the model itself expects of a response in {0, 1}."""
+    sizes = np.concatenate([rows.weight * (1 - mean), rows.weight * mean])
+    return Magnitudes(sizes, np.concatenate([mean, 1 - mean]) / len(mean))
+
+
+def _shortened(step: Vector, rows: SurrogateRows, longest: float) -> Vector:
+    """The step, shortened so that no weighted stand-in moves by more than the longest one."""
+    moved = float(np.abs(rows.x @ step).max())
+    return np.asarray(step * min(1.0, longest / max(moved, 1e-300)))

@@ -1,0 +1,110 @@
+r"""The one-shot recipe: one joint release of whitened, row-weighted, bounded moments.
+
+Every choice is a function of public facts (docs/methods/one-shot.md):
+
+1. coordinates and radius from the public moment; with fewer than 5 public rows a column, or none,
+   10% of mu^2 buys a private second moment by which they are whitened again;
+2. the response's scale from public labels, else from the schema's bounds, else from a private
+   histogram of log2|y| for 1.4% of mu^2, more where n mu is small;
+3. everything else: the joint second moment of ``(s x~, u clip(s y~, +-C))``, solved with an eigenvalue floor.
+
+Row weights and the clip change what is estimated when the linear model is wrong: a weighted projection,
+in which far rows and large responses count less.
+"""
+
+from __future__ import annotations
+
+from dpregress.accounting import GDP, split
+from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.errors import UnboundedData
+from dpregress.public import response
+from dpregress.public.facts import PublicFacts
+from dpregress.queries import Ask, Counted, ResponseHistogram, SecondMoment
+from dpregress.solvers.base import FactSolver, Solution
+from dpregress.solvers.linear.least_squares import solve_moments
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
+from dpregress.solvers.shared.whitening import refined
+
+_REFINE_SHARE = 0.10
+_SCALE_SHARE = 0.014
+_LARGEST_SCALE_SHARE = 0.20
+#: A histogram of scales is reliable from about this n mu.
+_RELIABLE = 200.0
+
+
+class OneShot(FactSolver):
+    """One joint release, after at most two small ones that find the scales.
+
+    Parameters
+    ----------
+    facts : PublicFacts
+    budget : GDP
+        All of it is drawn.
+    alpha : float
+        Ridge penalty, as in scikit-learn.
+
+    Raises
+    ------
+    UnboundedData
+        When nothing public bounds the response and n mu is too small to find its scale privately.
+    """
+
+    def __init__(self, facts: PublicFacts, budget: GDP, alpha: float) -> None:
+        self.facts = facts
+        self.alpha = alpha
+        seeks_scale = (
+            facts.trusted_labels is None and response.from_bounds(facts.target, facts.schema, facts.start.space) is None
+        )
+        shares = [
+            _REFINE_SHARE if facts.start.refine else 0.0,
+            scale_share(facts, budget) if seeks_scale else 0.0,
+        ]
+        shares.append(1 - sum(shares))
+        parts = iter(split(budget, [share for share in shares if share > 0]))
+        self.refine, self.scale, self.joint = (next(parts) if share > 0 else None for share in shares)
+        if facts.trusted_labels is not None and self.joint is not None:
+            # labels that no response scale can hold are refused here, before anything is charged
+            response.from_labels(facts.target, facts.trusted_labels, facts.start.space, n=facts.n, mu=self.joint.mu)
+
+    @property
+    def rounds(self) -> int:
+        return sum(part is not None for part in (self.refine, self.scale, self.joint))
+
+    def solve(self, ask: Ask) -> Solution:
+        space = self.facts.start.space
+        if self.refine is not None:
+            space = refined(ask, space, self.refine)
+        assert self.joint is not None
+        space = space.with_response(self._response(ask, space, self.joint))
+        moments = ask(Counted(SecondMoment(space)), self.joint)
+        coef, system = solve_moments(moments, alpha=self.alpha)
+        return Solution(coef, system, space, moments)
+
+    def _response(self, ask: Ask, space: WhitenedSpace, joint: GDP) -> ResponseScale:
+        facts = self.facts
+        if facts.trusted_labels is not None:
+            return response.from_labels(facts.target, facts.trusted_labels, space, n=facts.n, mu=joint.mu)
+        if self.scale is None:
+            declared = response.from_bounds(facts.target, facts.schema, space)
+            assert declared is not None
+            return declared
+        unscaled = space.with_response(ResponseScale(facts.target))
+        found = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self.scale)).root_mean_square
+        return response.scaled(ResponseScale(facts.target, 0.0, found), space, response.DEFAULT_CLIP)
+
+
+def scale_share(facts: PublicFacts, budget: GDP) -> float:
+    """The share of mu^2 that a histogram of the response's scale needs.
+
+    Raises
+    ------
+    UnboundedData
+        When it would need more than a fifth.
+    """
+    share = max(_SCALE_SHARE, (_RELIABLE / (facts.n * budget.mu)) ** 2)
+    if share > _LARGEST_SCALE_SHARE:
+        raise UnboundedData(
+            f"n mu = {facts.n * budget.mu:.3g} is too small to find the scale of {facts.target!r} "
+            "privately: declare its bounds in the schema, give public labels, or spend more"
+        )
+    return share

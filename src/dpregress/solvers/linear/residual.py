@@ -1,0 +1,380 @@
+r"""Residual steps: least squares from one private Gram matrix and a few private correlations with residuals.
+
+Every choice is a function of public facts or of what was released before (docs/methods/residual.md):
+
+1. coordinates from the public moment, refined for 10% of mu^2 where public rows are few; the radius weighed
+   against the budget;
+2. a start: with labelled public rows their ridge fit, with its covariance as a prior; without, the mean of the response
+   between its bounds, which come from the schema or from a private histogram of its sizes;
+3. one private Gram matrix of the weighted rows, mixed with that of the public rows;
+4. steps ``b += K H^{-1} [mean(s x clip(s (y - x'b), +-C)) + noise]``, K the Kalman gain of what is known before;
+5. the mean residual between wide bounds, which moves the intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpregress.accounting import GDP, split
+from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.models import GaussianFamily
+from dpregress.public import response
+from dpregress.public.facts import PublicFacts
+from dpregress.queries import (
+    Ask,
+    ClippedScore,
+    Counted,
+    MeanResidual,
+    ResidualHistogram,
+    ResponseHistogram,
+    SecondMoment,
+    among,
+)
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.linear.one_shot import scale_share
+from dpregress.solvers.linear.residual_plan import (
+    MixedGram,
+    Prior,
+    Sizes,
+    TruncationPlan,
+    far_apart,
+    mixed_gram,
+    plan_labelled,
+    plan_unlabelled,
+    public_norms,
+    ridge_prior,
+    shrunk_precision,
+)
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
+from dpregress.solvers.shared.merging import has_prior, solvable
+from dpregress.solvers.shared.posterior import Posterior, Step, most_left
+from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty
+from dpregress.solvers.shared.whitening import refined, rewhitened
+
+_REFINE = 0.10
+#: Private second moments where there are no public rows.
+_FROM_BOUNDS = 3
+#: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
+_GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
+#: Without: shares of what is left beside the mean response.
+_GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
+STEPS = (1.0, 1.0, 2.0, 3.0)
+#: Where the noise of a step is beyond 1/8 of the reach of y: two steps, one histogram, and more for the mean.
+_FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
+#: A histogram of residuals is useful from about this n mu.
+_USEFUL = 50.0
+#: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
+_VARIANCE = 0.04
+#: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
+_DOWN, _ABOVE = 20, 40
+#: Share of the first step for another Gram matrix, where private rows are far from the public ones.
+_AGAIN = 0.5
+#: n mu of a histogram of residuals that tells their size, and its share of a step: of the last, where that is enough,
+#: and of all where public labels do not tell.
+_CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
+#: Times by which the median size of private residuals may differ from that of public ones.
+_UNLIKE = 2.0
+
+
+class _Found(NamedTuple):
+    """The Gram matrix and its frame, the steps that are left, and how many rows are usable."""
+
+    space: WhitenedSpace
+    mixed: MixedGram
+    steps: tuple[GDP, ...]
+    n: int
+
+
+class Residual(FactSolver):
+    """Noisy least squares by residuals, from a public prior or from nothing.
+
+    Parameters
+    ----------
+    facts : PublicFacts
+    budget : GDP
+        All of it is drawn.
+    alpha : float
+        Ridge penalty, as in scikit-learn.
+
+    Raises
+    ------
+    UnboundedData
+        When nothing public bounds the response and n mu is too small to find its scale privately.
+    """
+
+    def __init__(self, facts: PublicFacts, budget: GDP, alpha: float) -> None:
+        self.facts = facts
+        self.alpha = alpha
+        self.labelled = has_prior(facts)
+        space = facts.start.space
+        self.norms = public_norms(facts.public, space, refined=facts.start.refine)
+        self.declared = response.from_bounds(facts.target, facts.schema, space)
+        shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
+        asked = [name for name, share in shares.items() if share > 0]
+        rest = (1 - sum(shares.values())) / sum(steps)
+        parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in steps)])
+        self._spend = dict(zip(asked, parts, strict=False))
+        self._steps = parts[len(asked) :]
+
+    @property
+    def rounds(self) -> int:
+        """At most: with another Gram matrix, and labels that are not trusted."""
+        return len(self._spend) + len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether a Gram matrix far from the public rows' may be followed by another."""
+        public = self.facts.public
+        seen = public is not None and public.rows is not None and not self.facts.start.refine
+        return seen and len(self._steps) > len(STEPS_FEW)
+
+    def solve(self, ask: Ask) -> Solution:
+        space = self.facts.start.space
+        for turn in self._refinements():
+            space = refined(ask, space, self._spend[turn])
+        return self._from_prior(ask, space) if self.labelled else self._from_nothing(ask, space)
+
+    # ------------------------------------------------------------------ shares of the budget
+
+    def _refinements(self) -> tuple[str, ...]:
+        """Private second moments to whiten by; bounds alone say so little of scales that each sees only so far."""
+        rounds = 0 if not self.facts.start.refine else 1 if self.facts.public is not None else _FROM_BOUNDS
+        return tuple(f"refine {turn}" for turn in range(rounds))
+
+    def _labelled_shares(self) -> tuple[dict[str, float], tuple[float, ...]]:
+        start = self.facts.start
+        shares = {
+            **dict.fromkeys(self._refinements(), _REFINE),
+            "gram": _GRAM_LABELLED,
+            "mean": _MEAN_LABELLED if start.space.intercept else 0.0,
+        }
+        return shares, STEPS_LABELLED
+
+    def _shares(self, budget: GDP) -> tuple[dict[str, float], tuple[float, ...]]:
+        start, n_mu = self.facts.start, self.facts.n * budget.mu
+        reached = n_mu / (2 * float(np.median(self.norms)) * math.sqrt(start.space.order))
+        few = reached < _FEW
+        levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
+        scale = scale_share(self.facts, budget) if self.declared is None else 0.0
+        first = self._start_share(n_mu, reached) * (1 - scale) if start.space.intercept else 0.0
+        shares = {
+            **dict.fromkeys(self._refinements(), _REFINE),
+            "gram": _GRAM,
+            "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
+            **{f"levels {turn}": levels for turn in range(1 if few else 3)},
+        }
+        left = {name: share * (1 - scale - first) for name, share in shares.items()}
+        return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
+
+    @staticmethod
+    def _start_share(n_mu: float, reached: float) -> float:
+        """For the mean response: all but nothing where slopes would drown, little where noise is small."""
+        share = np.linspace(0.03, 0.95, 93)
+        slopes = (0.6 / reached) ** 2 / (0.7 * (1 - share)) / _VARIANCE
+        loss = (2 / n_mu) ** 2 / share + _VARIANCE * slopes / (1 + slopes)
+        return float(share[np.argmin(loss)])
+
+    # ------------------------------------------------------------------ with labelled public rows
+
+    def _from_prior(self, ask: Ask, space: WhitenedSpace) -> Solution:
+        public, labels = self.facts.public, self.facts.trusted_labels
+        assert public is not None
+        assert public.rows is not None
+        assert labels is not None
+        centre = float(np.mean(labels)) if space.intercept else 0.0
+        prior = self._prior(space, public.rows, labels - centre)
+        mu = math.hypot(*(spend.mu for spend in self._steps))
+        plan = plan_labelled(
+            space.whiten(public.rows), prior, space.radius,
+            n=self.facts.n, mu=mu, gram_mu=self._spend["gram"].mu, steps=len(self._steps),
+        )  # fmt: skip
+        found = self._gram(ask, self._truncated_space(space, plan.radius, centre))
+        return self.among(found.n)._sharpened(among(ask, found.n), found, plan, public.rows, labels - centre)
+
+    def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, rows: Matrix, labels: Vector) -> Solution:
+        """The public rows' fit, merged with steps over the usable rows."""
+        space, mixed, steps, _ = found
+        gram = mixed.matrix
+        prior = self._prior(space, rows, labels)
+        clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(0.3 / len(rows))
+        dispersion, trusted = prior.dispersion, not prior.unseen
+        sampling = dispersion / self.facts.n * np.linalg.inv(gram)
+        posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
+        system = self._system(space, gram)
+        reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
+        for turn, spend in enumerate(steps):
+            slack, clipped = mixed.variance, 1.0
+            share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
+            if not trusted or (turn == len(steps) - 1 and share <= _LOOK):
+                share = min(max(share, _LEAST_LOOK), _LOOK)
+                look, spend = split(spend, (share, 1 - share))
+                sizes = self._sizes(ask, space, posterior.coef, reach, look)
+                clipped = sizes.above(clip)
+                trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
+                if not sizes.blind:
+                    dispersion = self._dispersion(sizes.levels, space)
+            if not trusted:
+                levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
+                clip = sizes.clip(math.sqrt(space.order) * self._noise(space, 1.0, spend), space.order / self.facts.n)
+                clipped = sizes.above(clip)
+                slack += clipped**2 / space.order
+            step = self._measured(ask, space, system, posterior.coef, clip, spend)
+            wider = posterior.inflated(step, bias=plan.bias)
+            trusted = trusted and wider is posterior
+            left = most_left(system, mixed.off, clipped)
+            posterior = wider.after(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
+        return self._finished(ask, space, system, gram, posterior, levels, clip, dispersion)
+
+    def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> Prior:
+        constant = space.constant if space.intercept else None
+        return ridge_prior(space.whiten(rows), labels, constant, self._penalty(space))
+
+    # ------------------------------------------------------------------ without
+
+    def _from_nothing(self, ask: Ask, space: WhitenedSpace) -> Solution:
+        n = self.facts.n
+        centre, reach = self._reach(ask, space)
+        mu = math.hypot(*(spend.mu for spend in self._steps))
+        plan = plan_unlabelled(
+            self.norms, space.radius, space.order, n=n, mu=mu, gram_mu=self._spend["gram"].mu
+        )  # fmt: skip
+        space = self._truncated_space(space, plan.radius, centre)
+        mean, doubt = self._mean_response(ask, space, reach)
+        found = self._gram(ask, space)
+        return self.among(found.n)._found_out(among(ask, found.n), found, reach, mean, doubt)
+
+    def _found_out(self, ask: Ask, found: _Found, reach: float, mean: float, doubt: float) -> Solution:
+        """Steps over the usable rows from the mean response, whose variance is ``doubt``."""
+        space, mixed, steps, n = found
+        gram = mixed.matrix
+        coef = mean * space.constant if space.intercept else np.zeros(space.order)
+        system = self._system(space, gram)
+        posterior: Posterior | None = None
+        for turn, spend in enumerate(steps):
+            if f"levels {turn}" in self._spend:
+                sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
+            clip = sizes.clip(math.sqrt(space.order) * self._noise(space, 1.0, spend), space.order / n)
+            step = self._measured(ask, space, system, coef, clip, spend)
+            if posterior is None:
+                variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
+                posterior = Posterior(coef, np.zeros_like(gram), self._shrunk(space, gram, step, variance, doubt))
+            # the Gram matrix is noisy and the clipped correlation is less steep than the system says
+            clipped = sizes.above(clip)
+            slack, left = mixed.variance + clipped**2 / space.order, most_left(system, mixed.off, clipped)
+            posterior = posterior.inflated(step).after(step, slack=slack, most_left=left)
+            coef = posterior.coef
+        assert posterior is not None
+        dispersion = self._dispersion(sizes.levels, space)
+        return self._finished(ask, space, system, gram, posterior, sizes.levels, clip, dispersion)
+
+    def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
+        """Centre of the response and a bound on its distance from there: declared, or twice the largest size seen."""
+        if self.declared is not None:
+            return self.declared.centre, self.declared.scale * self.declared.bound
+        unscaled = space.with_response(ResponseScale(self.facts.target))
+        seen = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self._spend["scale"]))
+        return 0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max())
+
+    def _mean_response(self, ask: Ask, space: WhitenedSpace, reach: float) -> tuple[float, float]:
+        """The mean response, shrunk to the centre, and its variance."""
+        if "start" not in self._spend:
+            return 0.0, 0.0
+        spend = self._spend["start"]
+        found = ask(Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -reach, reach)), spend)
+        noise = (2 * reach / (spend.mu * found.n)) ** 2
+        gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
+        return gain * float(found.mean[0]), gain * noise
+
+    @staticmethod
+    def _shrunk(space: WhitenedSpace, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:
+        """What is known before the first step: how large slopes may be, and the prediction at the mean row.
+
+        The mean row is the private rows' (from the Gram matrix): public rows may have another.
+        """
+        slopes = np.eye(space.order)
+        if not space.intercept:
+            return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
+        unit = space.constant / np.linalg.norm(space.constant)
+        slopes -= np.outer(unit, unit)
+        row = gram @ space.constant / float(space.constant @ gram @ space.constant)
+        known = max(doubt, 1e-12 * variance)
+        return np.asarray(
+            shrunk_precision(step.value, step.covariance, variance, slopes) * slopes + np.outer(row, row) / known
+        )
+
+    # ------------------------------------------------------------------ what both share
+
+    def _truncated_space(self, space: WhitenedSpace, radius: float, centre: float) -> WhitenedSpace:
+        better = space.rewhitened(np.eye(space.order), radius)
+        return better.with_response(ResponseScale(self.facts.target, centre))
+
+    def _penalty(self, space: WhitenedSpace) -> Matrix:
+        return ridge_penalty(space, self.alpha, self.facts.n)
+
+    def _system(self, space: WhitenedSpace, gram: Matrix) -> Matrix:
+        return solvable(gram + self._penalty(space))
+
+    def _gram(self, ask: Ask, space: WhitenedSpace) -> _Found:
+        """The Gram matrix of the usable rows; where public rows mislead, a second one.
+
+        That is paid from the first step, in coordinates whitened by the first matrix.
+        """
+        moments = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
+        public = self.facts.public
+        known = None if public is None or self.facts.start.refine else public.rows
+        rows = None if known is None else space.whiten(known)
+        if rows is None or not self._may_repeat or not far_apart(moments, rows):
+            return _Found(space, mixed_gram(moments, rows), self._steps, moments.n)
+        again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
+        better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))
+        space = better.rewhitened(np.eye(space.order), better.radius * space.radius / self.facts.start.space.radius)
+        moments = ask(Counted(SecondMoment(space.with_response(None))), again)
+        return _Found(space, mixed_gram(moments, None), (first, *self._steps[1:]), moments.n)
+
+    def _noise(self, space: WhitenedSpace, clip: float, spend: GDP) -> float:
+        """Of each entry of a score."""
+        return 2 * space.radius * clip / (spend.mu * self.facts.n)
+
+    def _sizes(self, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
+        """Released sizes of residuals, which should not exceed twice the reach."""
+        edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
+        return Sizes.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
+
+    def _measured(self, ask: Ask, space: WhitenedSpace, system: Matrix, coef: Vector, clip: float, spend: GDP) -> Step:
+        """A released Newton step."""
+        score = ask(ClippedScore(space, GaussianFamily, coef, clip), spend)
+        step = np.linalg.solve(system, score.mean - self._penalty(space) @ coef)
+        return Step(np.asarray(step), system, self._noise(space, clip, spend) ** 2)
+
+    def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
+        """Of residuals, from the sizes of weighted ones."""
+        weight = np.minimum(1.0, space.radius / self.norms)
+        return levels.root_mean_square**2 / float(np.mean(weight**2))
+
+    def _finished(
+        self,
+        ask: Ask,
+        space: WhitenedSpace,
+        system: Matrix,
+        gram: Matrix,
+        posterior: Posterior,
+        levels: Magnitudes,
+        clip: float,
+        dispersion: float,
+    ) -> Solution:
+        """Move the intercept by the mean residual, as far as it is known better than before."""
+        coef, covariance = posterior.coef, posterior.known
+        sampling = dispersion / self.facts.n * np.linalg.inv(gram)
+        if "mean" in self._spend:
+            spend = self._spend["mean"]
+            per_unit = 2 / (spend.mu * self.facts.n)
+            upper = levels.best_clip(per_unit)
+            found = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)
+            mean = gram @ space.constant
+            doubt = float(mean @ covariance @ mean) + levels.cut(clip) ** 2
+            gain = doubt / (doubt + (per_unit * upper) ** 2)
+            coef = coef + gain * float(found.mean[0]) * space.constant
+        return Solution(coef, system, space, None, Uncertainty(posterior.privacy, sampling + covariance))

@@ -1,0 +1,372 @@
+r"""Radius, clips and prior of a residual fit, from public rows and released sizes of residuals.
+
+Everything is weighed in one currency, the expected excess of the mean squared error over least squares on the
+private rows. With whitened rows that is ``||b - b_ols||^2``: what the noise costs, what weights and clips move the
+target (their bias), and what they lose in efficiency. Radius and clip grow with the budget, since noise is all that
+speaks against them; as ``n mu`` grows they end far beyond the largest public row and residual.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import symmetric_power
+from dpregress.public import PublicMoments
+from dpregress.public.radius import leave_one_out_norms
+from dpregress.releases import Histogram, Isotropic, Moments
+from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
+from dpregress.solvers.shared.repair import STEPS_FOLLOW, floored, gram_floor, noise_norm
+
+_NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
+_CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
+#: Beyond the largest public size: half octaves up to four times it.
+_BEYOND = 2.0 ** np.arange(0.5, 2.1, 0.5)
+#: How many public rows' worth may lie above the largest public one.
+_HIDDEN = 0.3
+#: Half of the squared share of second moment that is cut off, times this, stands for a squared bias.
+_PROXY = 0.15
+#: Weight of the bias that is seen on the public rows themselves: a noisy estimate.
+_SEEN = 0.5
+#: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
+_FALSE_BIN = 0.01
+#: Noises of a bin that may hide above the largest size seen.
+_HIDDEN_NOISES = 2.0
+#: Explained and residual variance assumed where nothing is known of the response, in units of the latter.
+_SIGNAL, _CLIP = 2.0, 2.0
+#: Eigenvalues of private rows below this share of the public rows' are not a matter of sampling.
+_FAR = 0.2
+#: Times their variance by which entries of both matrices may differ before the rows are no samples of one population.
+_ALIKE = 3.0
+#: Share of the largest eigenvalue below which public rows do not vary in a direction.
+_UNSEEN = 1e-9
+#: Least relative size of residuals: a perfect public fit does not make the private residuals 0.
+_SMALLEST = 1e-4
+
+
+#: A squared bias of this share of the dispersion is rounding.
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A public ridge fit in whitened coordinates.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (p,)
+    covariance : ndarray of shape (p, p)
+        Of what the same fit to all of the population would give.
+    dispersion : float
+        Residual variance.
+    residuals : ndarray of shape (m,)
+        Leave-one-out residuals.
+    unseen : bool
+        Whether there are directions in which the rows do not vary.
+    """
+
+    coef: Vector
+    covariance: Matrix
+    dispersion: float
+    residuals: Vector
+    unseen: bool = False
+
+
+def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) -> Prior:
+    r"""Ridge regression of public labels, its penalty the empirical Bayes one, ``lambda = d s^2 / signal``.
+
+    In directions in which the rows do not vary a slope may be large enough to explain all of the response's variance.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m, p)
+        Whitened public rows.
+    y : ndarray of shape (m,)
+    constant : ndarray of shape (p,) or None
+        The direction that is not penalised.
+    penalty : ndarray of shape (p, p)
+        The penalty that was asked for, a row.
+    """
+    m, p = x.shape
+    slopes = np.eye(p)
+    centred = y
+    if constant is not None:
+        unit = constant / np.linalg.norm(constant)
+        slopes -= np.outer(unit, unit)
+        centred = y - y.mean()
+    d = p - (constant is not None)
+    plain = np.linalg.lstsq(x, y, rcond=None)[0]
+    least = (_SMALLEST * (float(np.std(y)) or abs(float(np.mean(y))) or 1.0)) ** 2
+    variance = max(float(np.sum((y - x @ plain) ** 2)) / max(m - p, 1), least)
+    signal = max(float(np.mean(centred**2)) - variance, max(d, 1) * variance / m)
+    second = x.T @ x
+    values, vectors = np.linalg.eigh(second)
+    unseen = vectors[:, values <= _UNSEEN * values[-1]]
+    system = second + d * variance / signal * slopes + m * penalty
+    inverse = symmetric_power(system, -1.0, smallest=1e-15 * float(np.trace(system)))
+    coef = np.linalg.lstsq(system, x.T @ y, rcond=None)[0]
+    leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
+    residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
+    dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
+    covariance = m / max(m - p, 1) * dispersion * inverse + (signal + variance) * unseen @ unseen.T
+    small = np.abs(residuals) < math.sqrt(least)
+    residuals = np.where(small, math.sqrt(least), residuals)
+    return Prior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
+
+
+def public_norms(public: PublicMoments | None, space: WhitenedSpace, *, refined: bool) -> Vector:
+    """Norms of whitened rows that a new row may have: leave-one-out public ones, else those of normal rows."""
+    if public is None or public.rows is None or refined:
+        levels = (np.arange(400) + 0.5) / 400
+        return np.asarray(np.sqrt(chi2.ppf(levels, len(space.features)) + space.intercept))
+    return leave_one_out_norms(public.rows, space)
+
+
+@dataclass(frozen=True)
+class TruncationPlan:
+    """Radius and clip, the squared bias expected of them a coordinate, and the expected excess squared error.
+
+    Without labels the clip and the error are in units of the residual standard deviation and variance.
+    """
+
+    radius: float
+    clip: float
+    bias: float
+    expected: float
+
+
+def plan_labelled(
+    x: Matrix, prior: Prior, base: float, *, n: int, mu: float, gram_mu: float, steps: int
+) -> TruncationPlan:
+    """The radius and clip with the least expected error on labelled public rows.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m, p)
+        Whitened public rows.
+    prior : Prior
+    base : float
+        The radius that belongs to the median norm.
+    n : int
+        Private rows.
+    mu, gram_mu : float
+        Budgets of all scores together, and of the Gram matrix.
+    steps : int
+    """
+    m, p = x.shape
+    norms = np.linalg.norm(x, axis=1)
+    unit = float(np.median(norms)) / base
+    eigenvalues = np.linalg.eigvalsh(prior.covariance + prior.dispersion / n * np.eye(p))
+    plain = prior.residuals[:, None] * (x @ _inverse(x))
+    largest = float(norms.max())
+    plans = []
+    for radius, hidden in _candidates(norms, _NORM_LEVELS):
+        weight = np.minimum(1.0, radius / np.maximum(norms, 1e-300))
+        direction = weight[:, None] * x @ _inverse(x * weight[:, None])
+        cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
+        kept = 1 - cut_rows
+        cut_rows += hidden / m * largest**2 / p
+        private = (math.sqrt(2) * (radius / unit) ** 2 / (gram_mu * n)) ** 2 / 2
+        entry = private / (1 + private * m * p**2 / max(float(np.mean((weight * norms) ** 4)), 1e-300))
+        unsolved = min(1.0, 2 * p * entry / kept**2) ** steps * float(eigenvalues.sum())
+        sizes = weight * np.abs(prior.residuals)
+        second = float(np.mean(sizes**2))
+        for clip, hidden_size in _candidates(sizes, _CLIP_LEVELS):
+            influence = np.clip(weight * prior.residuals, -clip, clip)[:, None] * direction
+            moved = influence.mean(axis=0) - plain.mean(axis=0)
+            seen = float(moved @ moved) - float(np.sum((influence - plain).var(axis=0))) / m
+            cut = float(np.mean(np.maximum(sizes - clip, 0) ** 2)) / second
+            cut += hidden_size / m * float(sizes.max()) ** 2 / second
+            seen = seen if seen > _ROUNDING * prior.dispersion else 0.0
+            bias = _SEEN * seen + _PROXY * (cut_rows**2 + cut**2) * prior.dispersion
+            noise = (2 * radius / unit * clip / (mu * n * kept)) ** 2
+            gain = eigenvalues / (eigenvalues + noise + bias / p)
+            inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
+            expected = float(np.sum((1 - gain) ** 2 * eigenvalues + gain**2 * (noise + bias / p)))
+            plans.append(TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved))
+    return min(plans, key=lambda plan: plan.expected)
+
+
+def _inverse(rows: Matrix) -> Matrix:
+    """Of the Gram matrix, which may be singular where the schema scales what public rows do not vary in."""
+    return np.asarray(np.linalg.inv(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1])))
+
+
+def plan_unlabelled(norms: Vector, base: float, order: int, *, n: int, mu: float, gram_mu: float) -> TruncationPlan:
+    """The radius with the least expected error where residuals are not known: normal ones are assumed."""
+    unit = float(np.median(norms)) / base
+    whole = float(np.mean(norms**2))
+    plans = []
+    for radius, hidden in _candidates(norms, _NORM_LEVELS):
+        weight = np.minimum(1.0, radius / norms)
+        kept = float(np.mean((weight * norms) ** 2)) / whole
+        noise = (2 * radius / unit * _CLIP / (mu * n * kept)) ** 2
+        shrunk = order * noise / (1 + order * noise / _SIGNAL)
+        cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
+        inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
+        gram_noise = order * (math.sqrt(2) * (radius / unit) ** 2 / (gram_mu * n * kept)) ** 2
+        unsolved = _PROXY * 2 * min(1.0, gram_noise) * _SIGNAL
+        expected = shrunk + _PROXY * cut_rows**2 + max(0.0, inefficiency) * order / n + unsolved
+        plans.append(TruncationPlan(radius / unit, _CLIP, _PROXY * cut_rows**2 / order, expected))
+    return min(plans, key=lambda plan: plan.expected)
+
+
+def _candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
+    """Levels of public sizes and beyond, with how many rows' worth may still lie above."""
+    seen = np.quantile(sizes, levels)
+    beyond = seen[-1] * _BEYOND
+    hidden = [_HIDDEN] * len(seen) + [_HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
+    return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]
+
+
+class MixedGram(NamedTuple):
+    """A Gram matrix that steps are solved with.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (p, p)
+        Positive definite.
+    variance : float
+        Of an entry, as an estimate of the private rows' exact matrix.
+    off : float
+        How far that may be in spectral norm: three noises, or the floor of the eigenvalues where that is more.
+    """
+
+    matrix: Matrix
+    variance: float
+    off: float
+
+    @classmethod
+    def of(cls, matrix: Matrix, floor: float, variance: float) -> MixedGram:
+        """The matrix with its eigenvalues floored."""
+        noise = 2 * math.sqrt(len(matrix) * variance)
+        return cls(floored(matrix, floor), variance, max(STEPS_FOLLOW * noise, floor))
+
+
+def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
+    """The released Gram matrix and that of public rows, weighted by the variances of their entries.
+
+    Parameters
+    ----------
+    moments : Moments
+        Without a response.
+    public : ndarray of shape (m, p) or None
+        Whitened public rows.
+    """
+    assert isinstance(moments.noise, Isotropic)
+    private = (moments.noise.sigma / moments.n) ** 2 / 2
+    if public is None:
+        return MixedGram.of(moments.gram, gram_floor(moments, STEPS_FOLLOW), private)
+    rows = public * moments.space.weights(public)[:, None]
+    gram = rows.T @ rows / len(rows)
+    fourth = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** 2))
+    sampled = max((fourth - float(np.sum(gram**2))) / len(rows[0]) ** 2, 1e-300) / len(rows)
+    apart = float(np.mean((moments.gram - gram) ** 2))
+    if apart > _ALIKE * (private + sampled):
+        sampled = apart - private
+    share = private / (private + sampled)
+    mixture = (1 - share) * moments.gram + share * gram
+    return MixedGram.of(mixture, min(gram_floor(moments), 0.2), sampled * share)
+
+
+def far_apart(moments: Moments, public: Matrix) -> bool:
+    """Whether private rows vary next to nothing, whatever the noise, in a direction in which public ones do.
+
+    Their coordinates are then no good: eigenvalues are floored and the noise is not spread as the rows are.
+
+    Parameters
+    ----------
+    moments : Moments
+        Without a response.
+    public : ndarray of shape (m, p)
+        Whitened public rows.
+    """
+    rows = public * moments.space.weights(public)[:, None]
+    gram = rows.T @ rows / len(rows)
+    values, vectors = np.linalg.eigh(gram)
+    root = vectors / np.sqrt(np.where(values > _UNSEEN * values[-1], values, 1.0))  # a schema scales what is unseen
+    private = moments.gram + noise_norm(moments) * np.eye(len(gram))
+    return bool(np.linalg.eigvalsh(root.T @ private @ root)[0] < _FAR)
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Released sizes of residuals between known bounds; ``blind`` when none stood out of the noise."""
+
+    levels: Magnitudes
+    blind: bool
+
+    @classmethod
+    def of_histogram(cls, histogram: Histogram, reach: float) -> Sizes:
+        """Bins that stand out, and above them what may hide in the noise; the reach itself when none does.
+
+        Sizes beyond twice the reach should not be: there a bin counts only when no noise makes it.
+        """
+        assert isinstance(histogram.noise, Isotropic)
+        noise, edges = histogram.noise.sigma, histogram.edges
+        expected = edges[1:] <= 2 * reach * (1 + 1e-9)
+        threshold = -noise * float(ndtri(_FALSE_BIN / max(int(expected.sum()), 1)))
+        seen = histogram.total > np.where(expected, threshold, visible_count(histogram))
+        size = np.sqrt(edges[:-1] * edges[1:])
+        if not seen.any():
+            return cls(Magnitudes(np.array([reach]), np.ones(1)), blind=True)
+        counts = np.where(seen, histogram.total, 0.0)
+        levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
+            _HIDDEN_NOISES * noise / histogram.n
+        )
+        most = max(2 * reach, float(edges[1:][seen].max()))
+        return cls(Magnitudes(np.minimum(levels.size, most), levels.share, HALF_BIN), blind=False)
+
+    def clip(self, per_unit: float, inefficiency: float) -> float:
+        """The bound with the least squared noise, bias proxy and loss of efficiency.
+
+        Parameters
+        ----------
+        per_unit : float
+            Root mean squared noise of the step for a clip of 1.
+        inefficiency : float
+            ``p / n``.
+        """
+        second = self.levels.root_mean_square**2
+        bounds = self.levels.size[self.levels.size >= 0.7 * math.sqrt(second)] * self.levels.most
+        return float(min(bounds, key=lambda bound: self._loss(float(bound), second, per_unit, inefficiency)))
+
+    def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
+        cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
+        return (per_unit * bound) ** 2 + _PROXY * cut * (cut / second) + inefficiency * cut
+
+    def above(self, bound: float) -> float:
+        """The share of sizes above a bound."""
+        return float(self.levels.share @ (self.levels.size > bound))
+
+
+def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:
+    r"""How precisely a first step's slopes are known before it: empirical Bayes on a share of explained variance.
+
+    Slopes are ``N(0, rho v / d)`` with rho uniform on (0, 1), v the response's variance and d the number of slopes;
+    the answer is the precision whose Kalman gain is the posterior mean of ``tau / (tau + noise)``.
+
+    Parameters
+    ----------
+    step : ndarray of shape (p,)
+        The first step.
+    noise : ndarray of shape (p, p)
+        Its covariance.
+    variance : float
+    directions : ndarray of shape (p, p)
+        The projection on slopes.
+    """
+    d = float(np.trace(directions))
+    error = float(np.sum(directions * noise)) / d
+    tau = (np.arange(200) + 0.5) / 200 * variance / d
+    size = float(step @ directions @ step)
+    log_weight = -d / 2 * np.log(tau + error) - size / 2 / (tau + error)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    return float(weight @ (error / (tau + error))) / max(float(weight @ (tau / (tau + error))), 1e-300) / error

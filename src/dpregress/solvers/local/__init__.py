@@ -1,0 +1,1 @@
+"""Messages of users: what they send, and coefficients from their sum."""

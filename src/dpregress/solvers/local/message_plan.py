@@ -1,0 +1,177 @@
+r"""What every user of a campaign is asked, chosen from public facts alone before anybody answers.
+
+A message is the centred cross moment ``s x~ (y - c) / h`` of one user's row, y in ``[c - h, c + h]``. Three ways of
+asking compete, each at several levels of the radius R, and the one with the least predicted variance of the
+coefficients is taken (docs/methods/local.md):
+
+* a unit vector at pure epsilon;
+* the cross moment with Gaussian noise for the whole budget;
+* the joint second moment of ``(x~, u y~)`` at ``u = R``: its cross moment has the very noise of the one before,
+  so the private Gram matrix beside it costs nothing but a longer message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpregress.accounting import ApproxDP, Event, PureDP, integer_gaussian_promise
+from dpregress.accounting.caps import LARGEST_EPSILON, LARGEST_ORDER, best_cap
+from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
+from dpregress.errors import InvalidInput
+from dpregress.models import GaussianFamily
+from dpregress.public.facts import PublicFacts
+from dpregress.queries import ClippedScore, Query, SecondMoment
+from dpregress.solvers.shared.surrogate import surrogate_rows
+
+Message = Literal["auto", "unit-vector", "gaussian", "joint"]
+#: Levels of the public rows' norms at which rows may be cut.
+_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+#: What is assumed of the mean response's variance, in squares of h.
+_SIGNAL = 0.25
+#: Squared bias for weights that halve the effective second moment, in squares of h (measured on real tables).
+_BIAS = 0.15
+#: Below this epsilon a unit vector's rounding slack would count.
+_SMALLEST_EPSILON = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class MessagePlan:
+    """One question to every user, its price, and the predicted squared error of the whitened coefficients.
+
+    Parameters
+    ----------
+    query : Query
+        A :class:`~dpregress.queries.ClippedScore` or :class:`~dpregress.queries.SecondMoment`.
+    spend : PureDP or GDP
+        What an answer costs its user.
+    predicted : float
+        In squares of the response's half-range.
+    """
+
+    query: Query[Any]
+    spend: Event
+    predicted: float
+
+    @property
+    def space(self) -> WhitenedSpace:
+        """The coordinates of the messages."""
+        return self.query.space
+
+
+def plan_messages(
+    facts: PublicFacts, budget: ApproxDP, bounds: tuple[float, float], message: Message = "auto"
+) -> MessagePlan:
+    """The campaign of least predicted variance.
+
+    Parameters
+    ----------
+    facts : PublicFacts
+    budget : ApproxDP
+        Of one user.
+    bounds : tuple of float
+        Public bounds of the response.
+    message : {"auto", "unit-vector", "gaussian", "joint"}
+
+    Raises
+    ------
+    InvalidInput
+        For bounds that are none, or a message that these facts do not allow.
+    """
+    lower, upper = bounds
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
+    response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
+    offered = [campaign for campaign in _offered(facts, budget, response) if message in ("auto", _name(campaign))]
+    if not offered:
+        raise InvalidInput(_refusal(facts, budget, message))
+    return min(offered, key=lambda campaign: campaign.predicted)
+
+
+def public_rows(facts: PublicFacts, space: WhitenedSpace) -> Matrix:
+    """Whitened public rows, or normal rows with the public moment where only that is known; unweighted."""
+    if facts.public is not None and facts.public.rows is not None:
+        return space.whiten(facts.public.rows)
+    rows = surrogate_rows(replace(space, response=None), None, np.eye(space.order))
+    return np.asarray(rows.x / rows.weight[:, None])
+
+
+def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
+    """What a row counts in the released equations: s where y is left as it is, s^2 where it is weighted too."""
+    weight = space.weights(rows)
+    return weight if space.weighting is Weighting.FEATURES else np.asarray(weight**2)
+
+
+def _offered(facts: PublicFacts, budget: ApproxDP, response: ResponseScale) -> Iterator[MessagePlan]:
+    plain = replace(facts.start.space, response=response)
+    rows = public_rows(facts, plain)
+    norms = np.linalg.norm(rows, axis=1)
+    radii = [plain.radius] if facts.public is None else sorted({float(np.quantile(norms, level)) for level in _LEVELS})
+    for radius in radii:
+        space = plain.rewhitened(np.eye(plain.order), radius)
+        if facts.public is not None:
+            features = replace(space, weighting=Weighting.FEATURES)
+            cross = ClippedScore(features, GaussianFamily, np.zeros(space.order), 1.0)
+            if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and space.order <= LARGEST_ORDER:
+                unit = radius / best_cap(budget.epsilon0, space.order).gain
+                yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / space.order)
+            gaussian = integer_gaussian_promise(budget, cross.size)
+            if gaussian is not None:
+                yield _rated(facts, cross, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
+        joint = SecondMoment(space.with_response(replace(response, cross=radius)))
+        gaussian = integer_gaussian_promise(budget, joint.size)
+        if gaussian is not None:
+            yield _rated(facts, joint, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
+
+
+def _rated(facts: PublicFacts, query: Query[Any], spend: Event, rows: Matrix, noise: float) -> MessagePlan:
+    """``noise`` is the variance of one user's cross moment on each coordinate."""
+    weights = equation_weights(query.space, rows)
+    gram = (rows * weights[:, None]).T @ rows / len(rows)
+    inverse = np.linalg.inv(gram)
+    plain, squared = (float(np.mean(power * np.einsum("ij,ij->i", rows, rows))) for power in (1.0, weights**2))
+    lost = 1 - float(np.trace(gram)) ** 2 / (plain * squared)
+    known = 1 / gram_error(facts, query, spend, float(np.trace(gram)) / len(gram))
+    variance = noise / facts.n * float(np.sum(inverse**2)) + _SIGNAL * len(gram) / known
+    return MessagePlan(query, spend, variance + _BIAS * lost**2)
+
+
+def gram_error(facts: PublicFacts, query: Query[Any], spend: Event, scale: float) -> float:
+    """Variance of a relative entry of the Gram matrix: ``1/m`` of public rows, less where users send one as well.
+
+    Parameters
+    ----------
+    scale : float
+        Mean eigenvalue of the weighted Gram matrix.
+    """
+    rows = 0.0 if facts.public is None else float(facts.public.n)
+    if isinstance(query, SecondMoment):
+        sigma = query.replacement() / spend.mu / math.sqrt(facts.n)
+        rows += 1 / (1 / facts.n + sigma**2 / (2 * scale**2))
+    return 1 / rows
+
+
+def _name(campaign: MessagePlan) -> str:
+    if isinstance(campaign.spend, PureDP):
+        return "unit-vector"
+    return "joint" if isinstance(campaign.query, SecondMoment) else "gaussian"
+
+
+def _refusal(facts: PublicFacts, budget: ApproxDP, message: str) -> str:
+    if message not in ("auto", "unit-vector", "gaussian", "joint"):
+        return f'message must be "auto", "unit-vector", "gaussian" or "joint", not {message!r}'
+    if facts.public is None and message in ("unit-vector", "gaussian"):
+        return f'message="{message}" takes the Gram matrix from public rows: give public=, or message="joint"'
+    if message != "unit-vector":
+        return (
+            f"delta = {budget.delta0:g} does not cover what integer messages add to it at epsilon = "
+            f"{budget.epsilon0:g}: spend a smaller epsilon, or a larger delta"
+        )
+    return (
+        f"unit vectors take an epsilon from {_SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g} and up to {LARGEST_ORDER} "
+        f'columns, not {budget.epsilon0:g} and {facts.start.space.order}: use message="gaussian"'
+    )

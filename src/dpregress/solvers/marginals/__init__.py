@@ -1,0 +1,1 @@
+"""Marginals of coded tables, and what is fitted to them."""

@@ -1,0 +1,157 @@
+r"""The one-shot release of pair tables: margins, which pairs matter, then those pairs, in three questions.
+
+1. A tenth of mu^2: all one-way histograms, projected on the simplex at the released count.
+2. A twentieth: of every pair the noisy L1 distance of its block from independence, independence built from the
+   *released* histograms alone. A pair of numeric attributes has a block of one entry, its cross moment.
+3. The rest: blocks chosen, and given their shares, in closed form. With q entries, weight w and budget b a
+   measured block has the expected L1 error ``q sqrt(2/pi) / sqrt b``; the least weighted sum over a set of blocks
+   gives each ``b ~ y = (w q sqrt(2/pi))^{2/3}``, and blocks join in the order of ``w e / y`` while
+   ``sum w e - (sum y)^{3/2} / sqrt B`` grows.
+
+A mixture of products is fitted to everything; what the measured blocks say beyond it is added back, shrunk after
+James and Stein. The sum may be indefinite: the regressions that follow know the size of its noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP, split
+from dpregress.coordinates import Domain, Matrix, Vector
+from dpregress.queries import Ask, Blocks, PairDistances
+from dpregress.releases import Clique, Entrywise, Marginals, Mixture, PairScores
+from dpregress.solvers.marginals.mixture import MixtureFit
+from dpregress.solvers.marginals.tables import OneWays, TableSolver, independent
+
+_SHARES = (0.1, 0.05, 0.85)
+#: Pairs with the target, and all others.
+_TARGET_WEIGHT = 10.0
+#: Noises by which a pair must be away from independence to count as dependent.
+_FAR = 2.0
+_MEAN_ABS = math.sqrt(2 / math.pi)
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """The blocks to measure and the share of the budget of each."""
+
+    cliques: tuple[Clique, ...]
+    shares: tuple[float, ...]
+
+
+class OneShotTables(TableSolver):
+    """Three questions, and a mixture.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : GDP
+        All of it is drawn.
+    target : int, optional
+        An attribute whose pairs count for more; None for all alike.
+    """
+
+    def __init__(self, domain: Domain, budget: GDP, target: int | None = None) -> None:
+        self.domain = domain
+        self.target = target
+        self.margins, self.distances, self.measured = split(budget, _SHARES)
+
+    @property
+    def rounds(self) -> int:
+        return 3
+
+    def estimate(self, ask: Ask) -> Marginals:
+        domain = self.domain
+        margins = OneWays.asked(ask, domain, self.margins)
+        references = independent(margins.chances, domain, margins.count)
+        scores = ask(PairDistances(domain, references), self.distances)
+        plan = self._plan(scores)
+        blocks = ask(Blocks(domain, plan.cliques, [math.sqrt(share) for share in plan.shares]), self.measured)
+        tables, sigmas = margins.proportions()
+        left = self._left_out(scores)
+        # a pair that shows no distance from independence is taken for independent: the mixture must not make up any
+        near = [pair for pair, far in zip(scores.pairs, scores.total > _FAR * scores.sigmas, strict=True) if not far]
+        known = {pair: references[pair] for pair in near} | blocks.blocks
+        known_sigmas = {pair: left[pair] for pair in near} | blocks.sigmas
+        tables |= {clique: block / margins.count for clique, block in known.items()}
+        sigmas |= {clique: sigma / margins.count for clique, sigma in known_sigmas.items()}
+        mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
+        gram = margins.count * (mixture.design_moment + self._residual(mixture, margins, known, known_sigmas))
+        noise = Entrywise(self._variance(margins, left | blocks.sigmas))
+        events = (*margins.tables.events, *scores.events, *blocks.events)
+        return Marginals(domain, margins.count, gram, noise, mixture, events, margins.level_error(domain))
+
+    def _plan(self, scores: PairScores) -> BlockPlan:
+        domain = self.domain
+        entries = np.array([math.prod(len(domain.attributes[j].columns) for j in pair) for pair in scores.pairs])
+        weights = np.array([_TARGET_WEIGHT if self.target in pair else 1.0 for pair in scores.pairs])
+        return plan_blocks(scores.pairs, np.maximum(scores.total, 0), entries, weights, self.measured)
+
+    def _residual(
+        self, mixture: Mixture, margins: OneWays, blocks: Mapping[Clique, Matrix], sigmas: Mapping[Clique, float]
+    ) -> Matrix:
+        """What the released tables say beyond the mixture, each shrunk towards it, as proportions."""
+        domain, moment, count = self.domain, mixture.design_moment, margins.count
+        residual = np.zeros_like(moment)
+        for j, attribute in enumerate(domain.attributes):
+            own, encoding = domain.columns_of(j), attribute.encoding
+            released, sigma = margins.tables.blocks[(j,)], margins.tables.sigmas[(j,)]
+            beyond = shrunk(released / count - mixture.one_way(j), sigma / count)
+            residual[0, own] = residual[own, 0] = encoding.T @ beyond
+            residual[own, own] = encoding.T @ (beyond[:, None] * encoding)
+        for clique, block in blocks.items():
+            first, second = (domain.columns_of(attribute) for attribute in clique)
+            beyond = shrunk(block / count - moment[first, second], sigmas[clique] / count)
+            residual[first, second], residual[second, first] = beyond, beyond.T
+        return residual
+
+    def _left_out(self, scores: PairScores) -> dict[Clique, float]:
+        """Typical distance of an entry from independence, by the noisy distance of its block or that one's noise."""
+        found = {}
+        for pair, distance, noise in zip(scores.pairs, scores.total, scores.sigmas, strict=True):
+            entries = math.prod(len(self.domain.attributes[j].columns) for j in pair)
+            found[pair] = max(float(distance), float(noise)) / entries / _MEAN_ABS
+        return found
+
+    def _variance(self, margins: OneWays, sigmas: Mapping[Clique, float]) -> Matrix:
+        """Working variances of the matrix's entries: of measured blocks their noise, of others their distance."""
+        domain = self.domain
+        variance = np.zeros((domain.width, domain.width))
+        variance[0, 0] = margins.sigma**2
+        for j, attribute in enumerate(domain.attributes):
+            own, sigma = domain.columns_of(j), margins.tables.sigmas[(j,)]
+            spread = sigma**2 * np.sum(attribute.encoding**2, axis=0) / 2  # the mixture halves it, about
+            variance[0, own] = variance[own, 0] = spread
+            variance[np.arange(own.start, own.stop), np.arange(own.start, own.stop)] = spread
+        for pair, sigma in sigmas.items():
+            first, second = (domain.columns_of(attribute) for attribute in pair)
+            variance[first, second] = variance[second, first] = sigma**2
+        return variance
+
+
+def shrunk(residual: Matrix, sigma: float) -> Matrix:
+    """The residual after James and Stein: towards 0 by as much of it as its noise explains."""
+    noise = max(residual.size - 2, 1) * sigma**2
+    return np.asarray(max(0.0, 1 - noise / max(float(np.sum(residual**2)), 1e-300)) * residual)
+
+
+def plan_blocks(pairs: tuple[Clique, ...], errors: Vector, entries: Vector, weights: Vector, budget: GDP) -> BlockPlan:
+    """The set of blocks, and their shares, with the least expected weighted L1 error.
+
+    Parameters
+    ----------
+    pairs : tuple of pairs
+    errors : ndarray
+        What leaving a block out costs: its distance from independence, in counts.
+    entries, weights : ndarray
+    budget : GDP
+    """
+    price = (weights * entries * _MEAN_ABS) ** (2 / 3)
+    order = np.argsort(-weights * errors / price, kind="stable")
+    gain = np.cumsum((weights * errors)[order]) - np.cumsum(price[order]) ** 1.5 / budget.mu
+    chosen = order[: int(np.argmax(gain)) + 1]
+    return BlockPlan(tuple(pairs[i] for i in chosen), tuple(price[chosen] / price[chosen].sum()))

@@ -1,0 +1,85 @@
+"""Methods that release pair tables and estimate a table's marginals from them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Domain, Matrix, Vector
+from dpregress.queries import Ask, Blocks
+from dpregress.releases import Clique, Marginals, Tables
+
+#: A released count below it is taken as it: proportions stay finite.
+_SMALLEST_COUNT = 1.0
+
+
+class TableSolver(ABC):
+    """A method that asks for tables at most ``rounds`` times, and estimates marginals from the answers."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """How often it asks at most: known before the data."""
+
+    @abstractmethod
+    def estimate(self, ask: Ask) -> Marginals:
+        """Ask within the budget given at construction, and estimate."""
+
+
+class OneWays:
+    """Released one-way tables, made distributions that agree on the number of rows.
+
+    Attributes
+    ----------
+    count : float
+    chances : list of ndarray
+        Each attribute's noisy counts projected on the simplex, over the count.
+    tables : Tables
+    """
+
+    def __init__(self, tables: Tables, domain: Domain) -> None:
+        self.tables = tables
+        totals = np.array([tables.blocks[(j,)].sum() for j in range(len(domain.attributes))])
+        precision = np.array([1 / (k * tables.sigmas[(j,)] ** 2) for j, k in enumerate(domain.sizes)])
+        self.count = max(float(totals @ precision / precision.sum()), _SMALLEST_COUNT)
+        self.sigma = float(precision.sum() ** -0.5)
+        self.chances = [project(tables.blocks[(j,)] / self.count) for j in range(len(domain.attributes))]
+
+    @classmethod
+    def asked(cls, ask: Ask, domain: Domain, spend: GDP) -> OneWays:
+        """All one-way tables at one price."""
+        cliques: list[Clique] = [(j,) for j in range(len(domain.attributes))]
+        return cls(ask(Blocks(domain, cliques), spend), domain)
+
+    def level_error(self, domain: Domain) -> Vector:
+        """Standard deviation of each level's noisy count."""
+        return np.repeat([self.tables.sigmas[(j,)] for j in range(len(domain.sizes))], domain.sizes)
+
+    def proportions(self) -> tuple[dict[Clique, Vector], dict[Clique, float]]:
+        """The noisy tables and their noise as proportions, as a mixture is fitted to them."""
+        tables = self.tables
+        return (
+            {clique: block / self.count for clique, block in tables.blocks.items()},
+            {clique: sigma / self.count for clique, sigma in tables.sigmas.items()},
+        )
+
+
+def project(values: Vector) -> Vector:
+    """The nearest point of the probability simplex.
+
+    Examples
+    --------
+    >>> project(np.array([0.9, 0.3, -0.4])).round(3).tolist()
+    [0.8, 0.2, 0.0]
+    """
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    return np.asarray(np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], 0))
+
+
+def independent(chances: list[Vector], domain: Domain, count: float) -> dict[Clique, Matrix]:
+    """Blocks of all pairs as if attributes were independent, in the encoding of [-1, 1]."""
+    means = [attribute.encoding.T @ chance for attribute, chance in zip(domain.attributes, chances, strict=True)]
+    return {(j, k): count * np.outer(means[j], means[k]) for j, k in domain.pairs}

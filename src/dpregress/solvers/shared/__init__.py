@@ -1,0 +1,1 @@
+"""What rooms of solvers share."""

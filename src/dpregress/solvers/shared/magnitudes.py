@@ -1,0 +1,119 @@
+"""Sizes of values, public or from a released histogram, and the clip that loses least on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpregress.coordinates import Vector
+from dpregress.releases import Histogram, Isotropic
+
+#: Half-octave bins from 2^-100 to 2^100, for scales of any unit.
+EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
+#: From the geometric middle of a half-octave bin to its ends.
+HALF_BIN = 2**0.25
+#: Chance that an empty bin is taken for a full one, in all bins together.
+_FALSE_BIN = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Magnitudes:
+    """Sizes ``|r|`` and how often each occurs, summing to 1; each stands for sizes of up to ``most`` times it."""
+
+    size: Vector
+    share: Vector
+    most: float = 1.0
+
+    @classmethod
+    def of_sample(cls, values: Vector) -> Magnitudes:
+        """From a public sample."""
+        return cls(np.abs(values), np.full(len(values), 1 / len(values)))
+
+    @classmethod
+    def of_histogram(cls, histogram: Histogram) -> Magnitudes:
+        """From released counts, at the geometric middle of the bins that stand out of the noise.
+
+        A bin counts when no empty bin reaches as far but once in 10^8 fits: one empty bin at the far end would
+        ruin a mean.
+        """
+        threshold = visible_count(histogram)
+        counts = np.where(histogram.total > threshold, histogram.total, 0.0)
+        if not counts.any():
+            counts[int(np.argmax(histogram.total))] = 1.0
+        return cls(np.sqrt(histogram.edges[:-1] * histogram.edges[1:]), counts / counts.sum(), HALF_BIN)
+
+    def with_hidden_tail(self, hidden: float) -> Magnitudes:
+        """With what may lie above the largest size seen: half of ``hidden`` (a share) half an octave up, and so on.
+
+        Parameters
+        ----------
+        hidden : float
+            The share of rows that could lie there without being seen: 1/m for a sample of m, the threshold
+            over n for a histogram.
+        """
+        top = float(self.size[self.share > 0].max())
+        steps = np.arange(1, 5)
+        size = np.concatenate([self.size, top * 2 ** (steps / 2)])
+        share = np.concatenate([self.share, hidden * 0.5**steps])
+        return Magnitudes(size, share / share.sum(), self.most)
+
+    @property
+    def mean(self) -> float:
+        """``E |r|``."""
+        return float(self.share @ self.size)
+
+    @property
+    def median(self) -> float:
+        """The size that half of the values do not exceed."""
+        return float(self.quantiles(np.array([0.5]))[0])
+
+    @property
+    def root_mean_square(self) -> float:
+        """``sqrt(E r^2)``."""
+        return float(np.sqrt(self.share @ self.size**2))
+
+    @property
+    def logarithm(self) -> tuple[float, float]:
+        """Mean and standard deviation of ``log |r|``."""
+        logs = np.log(self.size)
+        mean = float(self.share @ logs)
+        return mean, float(np.sqrt(self.share @ (logs - mean) ** 2))
+
+    def quantiles(self, at: NDArray[np.floating[Any]]) -> Vector:
+        """The sizes below which these shares lie, of the same shape."""
+        order = np.argsort(self.size)
+        place = np.searchsorted(np.cumsum(self.share[order]), at)
+        return np.asarray(self.size[order][np.minimum(place, len(order) - 1)])
+
+    def cut(self, bound: float) -> float:
+        """``E (|r| - bound)+``: what a clip takes away."""
+        return float(self.share @ np.maximum(self.size - bound, 0))
+
+    def best_clip(self, per_unit: float) -> float:
+        """The level, from the median up, with the least squared noise plus square of what is cut off.
+
+        Parameters
+        ----------
+        per_unit : float
+            Root mean squared noise for a clip of 1.
+        """
+        order = np.argsort(self.size)
+        size, share = self.size[order], self.share[order]
+        bound = size * self.most
+        rows, total = (np.append(np.cumsum(of[::-1])[::-1], 0)[1:] for of in (share, share * size))  # that lie above
+        cut = np.maximum(total - rows * bound, 0)
+        usable = (np.cumsum(share) >= 0.5) & (share > 0) & (size > 0)
+        if not usable.any():
+            return 1.0
+        loss = np.where(usable, (per_unit * bound) ** 2 + cut**2, np.inf)
+        return float(bound[np.argmin(loss)])
+
+
+def visible_count(histogram: Histogram) -> float:
+    """The noisy count that an empty bin of the histogram reaches with probability 1e-8."""
+    assert isinstance(histogram.noise, Isotropic)
+    return -histogram.noise.sigma * float(ndtri(_FALSE_BIN / len(histogram.total)))

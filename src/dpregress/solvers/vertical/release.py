@@ -1,0 +1,257 @@
+r"""The vertical recipe: what one party releases, and how releases are joined (docs/methods/vertical.md).
+
+A party of d columns asks twice. First the second moment of ``(1, x)`` in its public frame, which gives its
+means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` cut to the ball of
+``R = min(reach of its rows, sqrt(d) + g)``, the mixture ``M = B Z``, with g growing with the budget. Joined,
+
+* blocks of one party are its own moments, the identity in its coordinates;
+* blocks of two parties are ``M_j' M_k / n``: unbiased, since their noises are independent, with variance
+  ``1/k + (s_j^2 + s_k^2)/n + k s_j^2 s_k^2 / n^2`` an entry for noises of scale s and correlations near 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP, Event, split
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import symmetric_power
+from dpregress.errors import InvalidInput
+from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix
+from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw, Sketch
+from dpregress.solvers.shared.repair import noise_norm
+
+#: Spread of a column that budgets are planned for: a tenth of its range.
+_SPREAD = 0.2
+_FEWEST_SHARE, _LARGEST_SHARE = 0.05, 0.4
+#: Correlations that are measured worse than this are hardly used.
+_HOPELESS, _SHARE_WITHOUT_HOPE = 0.5, 0.9
+#: How far the radius lies beyond the root mean square norm: a standard normal column is cut at 2.
+_BEYOND = 1.0
+#: From this n mu^2 on the radius grows, so that what it cuts vanishes with the noise.
+_PLENTY = 2e4
+_FEWEST_MIXED = 64
+#: The constant's scale in a frame that centres rows for mixing: it takes nothing of the ball.
+_FAINT = 2.0**-40
+
+
+@dataclass(frozen=True, eq=False)
+class PartyRelease:
+    """Everything that leaves one party.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of ``(1, x)`` in the party's public frame.
+    mixture : Sketch
+        In the frame of :func:`mixing_frame`.
+    """
+
+    moments: Moments
+    mixture: Sketch
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What it cost this party."""
+        return self.moments.events + self.mixture.events
+
+
+def plan_radius(columns: int, n: int, mu: float) -> float:
+    """``sqrt(d) + g`` with ``g = max(1, (n mu^2 / 2e4)^(1/4))``: where whitened rows are cut."""
+    growth = math.sqrt(mu * math.sqrt(n / _PLENTY))
+    return math.sqrt(columns) + _BEYOND * max(1.0, growth)
+
+
+def plan_shares(columns: int, n: int, mu: float) -> tuple[float, float]:
+    r"""Shares of mu^2 for the moments and for the mixture, by predicted variance.
+
+    With share a the moments cost ``A / a`` and the mixture ``C / (1 - a)``, least at
+    ``a = sqrt A / (sqrt A + sqrt C)``: ``sqrt A = sqrt2 (1 + d) / (mu n v)`` for columns of variance v (a spread of
+    a tenth of the range) and ``sqrt C = 4 R / (mu sqrt n)``, kept within [0.05, 0.4]. Correlations measured
+    worse than to a standard deviation of 1/2 will be shrunk to nothing: the moments then get 0.9.
+    """
+    moments = math.sqrt(2) * (1 + columns) / (mu * n * _SPREAD**2)
+    mixture = 4 * plan_radius(columns, n, mu) / (mu * math.sqrt(n))
+    share = min(max(moments / (moments + mixture), _FEWEST_SHARE), _LARGEST_SHARE)
+    share = share if mixture < _HOPELESS else _SHARE_WITHOUT_HOPE
+    return share, 1 - share
+
+
+def plan_rows(columns: Sequence[int], mus: Sequence[float], n: int) -> int:
+    r"""The length k of the mixture: ``n / (mean of s_j s_k over pairs of parties)``, at least 64, at most n.
+
+    It balances sketching, 1/k, against the product of two noises, ``k s_j^2 s_k^2 / n^2``, with
+    ``s = 2 R / mu`` predicted from d, n and mu alone.
+
+    Parameters
+    ----------
+    columns : sequence of int
+        d of each party, at least two parties.
+    mus : sequence of float
+        Each party's whole mu.
+    n : int
+    """
+    scales = _planned_scales(columns, mus, n)
+    pairs = [a * b for i, a in enumerate(scales) for b in scales[:i]]
+    best = n / (math.fsum(pairs) / len(pairs))
+    return int(min(max(best, _FEWEST_MIXED), max(n, 8)))
+
+
+def plan_deviation(columns: Sequence[int], mus: Sequence[float], n: int, k: int) -> float:
+    """The predicted standard deviation of a correlation between the two parties with the most noise.
+
+    Parameters
+    ----------
+    columns, mus, n
+        As in :func:`plan_rows`.
+    k : int
+    """
+    one, other = sorted(_planned_scales(columns, mus, n))[-2:]
+    return math.sqrt(1 / k + (one**2 + other**2) / n + k * (one * other / n) ** 2)
+
+
+def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> list[float]:
+    """Each party's noise in a mixture of whitened rows, ``2 R / mu_2``."""
+    return [
+        2 * plan_radius(d, n, mu) / (mu * math.sqrt(plan_shares(d, n, mu)[1]))
+        for d, mu in zip(columns, mus, strict=True)
+    ]
+
+
+def party_spends(columns: int, n: int, budget: GDP) -> tuple[GDP, GDP]:
+    """What a party spends on its moments and on its mixture: all of its budget, by :func:`plan_shares`."""
+    first, second = split(budget, plan_shares(columns, n, budget.mu))
+    return first, second
+
+
+def release_party(ask: Ask, space: WhitenedSpace, budget: GDP, mixing: SketchMatrix) -> PartyRelease:
+    """Ask for one party's moments and its mixture, within its budget.
+
+    Parameters
+    ----------
+    ask : Ask
+        The door to the party's rows.
+    space : WhitenedSpace
+        Its public frame, with an intercept.
+    budget : GDP
+        All of it is drawn.
+    mixing : Mixing
+        The same B for all parties.
+    """
+    first, second = party_spends(len(space.features), mixing.n, budget)
+    moments = ask(SecondMoment(space.with_response(None)), first)
+    return PartyRelease(moments, ask(RowSketch(mixing_space(moments, second.mu), mixing), second))
+
+
+def mixing_space(moments: Moments, mu: float) -> WhitenedSpace:
+    """Coordinates ``S^{-1/2}(x - m)`` by a party's released moments, and the radius its rows are cut to."""
+    space = moments.space
+    mean, covariance = _mean_and_covariance(moments)
+    root = symmetric_power(covariance, -0.5)
+    columns = len(mean)
+    matrix = np.zeros((columns + 1, columns + 1))
+    matrix[0, 0] = _FAINT
+    matrix[1:, 0] = -root @ mean
+    matrix[1:, 1:] = root
+    within = math.sqrt(max(space.radius**2 - 1, 0.0))  # beside the constant's 1
+    reach = float(np.linalg.norm(root, 2)) * (within + float(np.linalg.norm(mean)))
+    return space.rewhitened(matrix, min(reach, plan_radius(columns, moments.n, mu)))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Moments of all columns of all parties.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of ``(1, z)``, z every party's whitened columns: the identity within a party.
+    owners : tuple of int
+        Which party each column belongs to.
+    """
+
+    moments: Moments
+    owners: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.owners) != len(self.moments.space.features):
+            raise InvalidInput("every column needs one owner")
+
+
+def join_parties(releases: Sequence[PartyRelease]) -> Joint:
+    """One second moment of all columns of all parties, with the variance of every entry. Free.
+
+    Raises
+    ------
+    InvalidInput
+        For mixtures of different lengths or numbers of people, or a column of two parties.
+    """
+    shapes = {(release.mixture.k, release.mixture.n) for release in releases}
+    names = tuple(name for release in releases for name in release.mixture.space.features)
+    if len(shapes) != 1 or len(set(names)) != len(names):
+        raise InvalidInput("parties must mix the same people into as many rows, and share no column: check the plan")
+    k, n = shapes.pop()
+    mixed = np.hstack([release.mixture.matrix for release in releases])
+    owner = np.repeat(np.arange(len(releases)), [len(release.mixture.space.features) for release in releases])
+    same = owner[:, None] == owner
+    gram = np.eye(len(names) + 1)
+    gram[1:, 1:] = np.where(same, np.eye(len(names)), mixed.T @ mixed / n)
+    sigma = np.zeros_like(gram)
+    sigma[1:, 1:] = np.sqrt(_variances(releases, n, k))[np.ix_(owner, owner)]
+    sigma[0, 1:] = sigma[1:, 0] = np.diag(sigma)[1:]  # a mean is known at least as well as its party's own moments
+    events = tuple(event for release in releases for event in release.events)
+    space = _stacked([release.mixture.space for release in releases])
+    return Joint(
+        Moments(n * gram, n, Entrywise.of_scales(n * sigma), events, space), tuple(int(party) for party in owner)
+    )
+
+
+def _variances(releases: Sequence[PartyRelease], n: int, k: int) -> Matrix:
+    """Variance of an entry of the joint Gram matrix, by pairs of parties."""
+    scales = np.array([_scale(release.mixture.noise) * release.mixture.unit for release in releases])
+    noise = scales[:, None] ** 2
+    between = 1 / k + (noise + noise.T) / n + k * (noise * noise.T) / n**2
+    within = [_own_variance(release.moments) for release in releases]
+    return np.where(np.eye(len(releases), dtype=bool), np.diag(within), between)
+
+
+def _own_variance(moments: Moments) -> float:
+    """Mean variance of an entry of a party's own moments in its whitened coordinates: ``(s tr(S^-1) / (n d))^2``."""
+    covariance = _mean_and_covariance(moments)[1]
+    return float((_scale(moments.noise) / moments.n * np.trace(np.linalg.inv(covariance)) / len(covariance)) ** 2)
+
+
+def _scale(noise: NoiseLaw) -> float:
+    if not isinstance(noise, Isotropic):
+        raise InvalidInput("a party's release has noise of one scale: this is another kind of release")
+    return noise.sigma
+
+
+def _mean_and_covariance(moments: Moments) -> tuple[Vector, Matrix]:
+    """Of ``x~`` by the moments of ``(1, x~)``; eigenvalues are raised to the noise.
+
+    Without a row far outside its bounds the constant's own second moment is 1 up to noise.
+    """
+    share = max(float(moments.gram[0, 0]), 0.5)
+    mean = moments.gram[1:, 0] / share
+    covariance = moments.gram[1:, 1:] / share - np.outer(mean, mean)
+    return mean, symmetric_power(covariance, 1.0, smallest=noise_norm(moments))
+
+
+def _stacked(spaces: Sequence[WhitenedSpace]) -> WhitenedSpace:
+    """All parties' whitened columns after one constant."""
+    order = 1 + sum(len(space.features) for space in spaces)
+    whitening = np.zeros((order, order))
+    whitening[0, 0] = 1.0
+    start = 1
+    for space in spaces:
+        stop = start + len(space.features)
+        whitening[start:stop, 0] = space.whitening[1:, 0]
+        whitening[start:stop, start:stop] = space.whitening[1:, 1:]
+        start = stop
+    names = tuple(name for space in spaces for name in space.features)
+    return WhitenedSpace(names, whitening, math.inf, np.concatenate([space.fill for space in spaces]), intercept=True)
