@@ -2,8 +2,9 @@
 
 from dpregress.accounting.calibrate import gaussian_promise, integer_gaussian_promise, split, zcdp_promise
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
-from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger, SQLiteLedger
+from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger
 from dpregress.accounting.reservation import Reservation
+from dpregress.accounting.sqlite_ledger import SQLiteLedger
 from dpregress.accounting.statement import PrivacyStatement, compose_statements
 from dpregress.accounting.unit import RECORD, UNNAMED, Unit
 

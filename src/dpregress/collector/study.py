@@ -22,7 +22,7 @@ from dpregress.mechanisms import IntegerGaussian, Sampler, UnitVector
 from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
 from dpregress.models import GaussianFamily
-from dpregress.public.schema import is_plain
+from dpregress.public.columns import is_plain
 from dpregress.queries import ClippedScore, Query, SecondMoment
 from dpregress.releases import Isotropic, NoiseLaw, Release
 from dpregress.rows import RawRows

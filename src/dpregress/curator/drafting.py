@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, SchemaError, reason
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.public.schema import is_plain
+from dpregress.public.columns import is_plain
 from dpregress.public.toml import toml_key, toml_value
 from dpregress.rows.design.encoder import is_text, readable, to_numbers
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.public.schema import is_plain
+from dpregress.public.columns import is_plain
 
 #: What reading a document raises that holds other things than it should.
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)

@@ -1,6 +1,7 @@
 """Public facts: moments of public rows, schemas, and the frames that follow from them."""
 
+from dpregress.public.columns import Categorical, Numeric
 from dpregress.public.moments import PublicMoments
-from dpregress.public.schema import Categorical, Numeric, Schema
+from dpregress.public.schema import Schema
 
 __all__ = ["Categorical", "Numeric", "PublicMoments", "Schema"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpregress.coordinates import Attribute, Domain
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.public.schema import Categorical, Numeric, Schema
+from dpregress.public.columns import Categorical, Numeric
+from dpregress.public.schema import Schema
 
 #: More levels than that make tables of noise.
 LARGEST = 1024

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
-from dpregress.public.schema import Numeric, Schema
+from dpregress.public.columns import Numeric
+from dpregress.public.schema import Schema
 
 #: Clip in scales of the response where its distribution is not known (docs/methods/one-shot.md).
 DEFAULT_CLIP = 3.0

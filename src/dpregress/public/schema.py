@@ -3,171 +3,15 @@
 from __future__ import annotations
 
 import math
-import numbers
 import tomllib
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
 
 from dpregress.display import shown
-from dpregress.errors import SchemaError, UnboundedData, reason, type_of
+from dpregress.errors import SchemaError, UnboundedData, reason
+from dpregress.public.columns import Categorical, Column, Numeric, coded_column, is_plain, read_column
 from dpregress.public.toml import toml_key, toml_value
-
-#: Bounds lie within it, and are further apart than its inverse.
-_LARGEST = 1e90
-#: More codes than this are a mistake, or a number.
-_MOST_CODES = 1_000_000
-#: Ends the name of the design column that is 1 where a cell is missing.
-MISSING = "missing"
-#: The rule that makes a missing or undeclared cell a level of its own.
-OWN_LEVEL = "level"
-
-NumericRule = Literal["mean", "indicator"]
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A number, with public bounds where they are known.
-
-    A cell that is missing, not finite or not a number becomes ``fill`` where that is given, else the public
-    mean of the column, else the middle of its bounds. A cell beyond the bounds is kept: its row is shrunk.
-
-    Parameters
-    ----------
-    lower, upper : float or None
-        Both or neither. They come from a dictionary or the law, never from the private rows.
-    unit : str
-        For people: "years", "USD".
-    missing : {"mean", "indicator"}
-        ``"indicator"`` adds the design column ``name=missing``, 1 where the cell is missing and 0 elsewhere.
-    fill : float or None
-        In place of the public mean; within the bounds.
-
-    Raises
-    ------
-    SchemaError
-        For bounds that are no interval, and anything that is not of these types.
-    """
-
-    lower: float | None = None
-    upper: float | None = None
-    unit: str = ""
-    missing: NumericRule = "mean"
-    fill: float | None = None
-
-    def __post_init__(self) -> None:
-        for what, value in (("lower", self.lower), ("upper", self.upper), ("fill", self.fill)):
-            _check_number(what, value)
-        if not isinstance(self.unit, str) or not is_plain(self.unit):
-            raise SchemaError('unit is a text without line breaks, such as "years"')
-        if self.missing not in get_args(NumericRule):
-            raise SchemaError(f'missing is "mean" or "indicator" for a number, not {self.missing!r}')
-        if (self.lower is None) != (self.upper is None):
-            raise SchemaError("give both bounds of a column, or neither")
-        if self.lower is not None and self.upper is not None:
-            finite = math.isfinite(self.lower) and math.isfinite(self.upper)
-            if not (finite and self.lower < self.upper):
-                raise SchemaError(f"bounds {self.lower}, {self.upper} are not an interval: give lower < upper, finite")
-            if max(abs(self.lower), abs(self.upper)) > _LARGEST or self.upper - self.lower < 1 / _LARGEST:
-                raise SchemaError(f"bounds {self.lower}, {self.upper} are beyond what can be computed: change the unit")
-        if self.fill is not None:
-            lower, upper = self.bounds or (-_LARGEST, _LARGEST)
-            if not lower <= self.fill <= upper:
-                raise SchemaError(f"fill {self.fill} is not a number within the bounds: choose one there")
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """``(lower, upper)``, or None."""
-        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
-
-    def design(self, name: str) -> tuple[str, ...]:
-        """Names of the design columns that a column of this name becomes."""
-        return (name, f"{name}={MISSING}") if self.missing == "indicator" else (name,)
-
-    @property
-    def _entries(self) -> dict[str, Any]:
-        rule = None if self.missing == "mean" else self.missing
-        given = {
-            "lower": self.lower,
-            "upper": self.upper,
-            "unit": self.unit or None,
-            "missing": rule,
-            "fill": self.fill,
-        }
-        return {key: value for key, value in given.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Categorical:
-    """One of a declared list of levels; the first is the reference.
-
-    Each level but the first becomes an indicator, the design column ``name=level``.
-
-    Parameters
-    ----------
-    levels : tuple of str
-        At least two, all different.
-    missing : str or None
-        What a cell that is missing or holds an undeclared level counts as: a declared level (None: the first),
-        or ``"level"``: a level of its own after the others, the design column ``name=missing``.
-    ordered : bool
-        Whether the levels are steps of a number: marginals then take their position, scaled to [-1, 1].
-
-    Raises
-    ------
-    SchemaError
-        For levels that are not different texts, and a rule that names no declared level.
-    """
-
-    levels: tuple[str, ...]
-    missing: str | None = None
-    ordered: bool = False
-
-    def __post_init__(self) -> None:
-        levels: Any = self.levels  # users pass what they like
-        if isinstance(levels, str) or not isinstance(levels, Sequence):
-            raise SchemaError('levels are a list of texts, such as ["no", "yes"]')
-        object.__setattr__(self, "levels", tuple(self.levels))
-        if not all(isinstance(level, str) and level and is_plain(level) for level in self.levels):
-            raise SchemaError(
-                "levels must be text that is not empty, without line breaks or control characters: "
-                "write numbers as they stand in the table, such as '1'"
-            )
-        if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
-            raise SchemaError("a categorical column needs at least two different levels")
-        if self.missing is not None and self.missing not in (*self.levels, OWN_LEVEL):
-            raise SchemaError(f'missing is one of the levels, or "{OWN_LEVEL}", not {self.missing!r}')
-        if self.missing == OWN_LEVEL and {OWN_LEVEL, MISSING} & set(self.levels):
-            raise SchemaError(
-                f'missing = "{OWN_LEVEL}" is not clear beside a level "{OWN_LEVEL}" or "{MISSING}": '
-                f'give a declared level, such as missing = "{self.levels[-1]}"'
-            )
-
-    @property
-    def all_levels(self) -> tuple[str, ...]:
-        """The declared levels, and that of missing cells where it is one of its own."""
-        return (*self.levels, MISSING) if self.missing == OWN_LEVEL else self.levels
-
-    @property
-    def stand_in(self) -> int:
-        """Position in :attr:`all_levels` of what a missing or undeclared cell counts as."""
-        if self.missing is None:
-            return 0
-        return len(self.levels) if self.missing == OWN_LEVEL else self.levels.index(self.missing)
-
-    def design(self, name: str) -> tuple[str, ...]:
-        """Names of the design columns that a column of this name becomes."""
-        return tuple(f"{name}={level}" for level in self.all_levels[1:])
-
-    @property
-    def _entries(self) -> dict[str, Any]:
-        rule = {} if self.missing is None else {"missing": self.missing}
-        return {"levels": list(self.levels)} | rule | ({"ordered": True} if self.ordered else {})
-
-
-Column = Numeric | Categorical
 
 
 @dataclass(frozen=True)
@@ -248,7 +92,7 @@ class Schema:
             tables = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # TOML errors are ValueErrors
             raise SchemaError(f"cannot read {where} as a schema: {reason(error)}") from error
-        return cls({name: _column(name, table) for name, table in tables.items()})
+        return cls({name: read_column(name, table) for name, table in tables.items()})
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, int | Sequence[int | str]], numeric: Iterable[str] = ()) -> Schema:
@@ -279,7 +123,7 @@ class Schema:
         absent = sorted(steps - set(levels))
         if absent:
             raise SchemaError(f"numeric column {absent[0]!r} is not among the levels: give its codes there")
-        return cls({name: _coded(name, codes, ordered=name in steps) for name, codes in levels.items()})
+        return cls({name: coded_column(name, codes, ordered=name in steps) for name, codes in levels.items()})
 
     def to_toml(self) -> str:
         """The text that :meth:`from_toml` reads back as this schema."""
@@ -360,72 +204,3 @@ def _indicators(columns: Mapping[str, Column]) -> dict[str, tuple[str, int]]:
         else:
             found |= {design: (design, 2) for design in column.design(name)[1:]}
     return found
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text can stand in one line of a file: no control characters, line breaks or lone surrogates."""
-    return text.isprintable() or not {unicodedata.category(mark) for mark in text} & {"Cc", "Cs", "Zl", "Zp"}
-
-
-def _check_number(what: str, value: Any) -> None:
-    if value is None:
-        return
-    if type(value) is bool or not isinstance(value, numbers.Real):
-        raise SchemaError(f"{what} must be a number, not {type(value).__name__}")
-    try:
-        if math.isnan(value):
-            raise SchemaError(f"{what} must be a number, not nan")
-    except OverflowError as error:  # an integer that no float can hold
-        raise SchemaError(f"{what} must be a number that can be computed with: change the unit") from error
-
-
-def _column(name: str, table: Any) -> Column:
-    if not isinstance(table, dict):
-        raise SchemaError(f"schema entry {name!r} is not a table: write [{toml_key(name)}] with lower, upper or levels")
-    known = ("levels", "missing", "ordered") if "levels" in table else ("lower", "upper", "unit", "missing", "fill")
-    unknown = [key for key in table if key not in known]
-    if unknown:
-        kind = "with levels" if "levels" in table else "of numbers"
-        raise SchemaError(f"schema column {name!r}: a column {kind} takes {', '.join(known)}, not {unknown[0]!r}")
-    try:
-        if "levels" not in table:
-            return Numeric(**table)
-        levels = table["levels"]
-        if not isinstance(levels, list):
-            raise SchemaError('levels are a list, such as ["no", "yes"]')
-        rule = table.get("missing")
-        ordered = table.get("ordered", False)
-        if not isinstance(ordered, bool):
-            raise SchemaError("ordered is true or false")
-        return Categorical(tuple(map(_level, levels)), None if rule is None else _level(rule), ordered)
-    except SchemaError as error:
-        raise SchemaError(f"schema column {name!r}: {error}") from error
-
-
-def _level(value: Any) -> str:
-    """A level as tables write it: truth values in small letters, whole numbers without a point."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, numbers.Integral) and abs(int(value)) < 2**64:
-        return str(int(value))
-    if isinstance(value, float) and math.isfinite(value):
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    raise SchemaError(f"levels are texts or finite numbers, not {type_of(value)} such as this")
-
-
-def _coded(name: str, codes: Any, *, ordered: bool) -> Column:
-    try:
-        if isinstance(codes, numbers.Integral):
-            if not 2 <= int(codes) <= _MOST_CODES:
-                raise SchemaError(f"a column has 2 to {_MOST_CODES:,} levels: give the number of its codes")
-            codes = range(int(codes))
-        if isinstance(codes, str) or not isinstance(codes, Iterable):
-            raise SchemaError("give its codes in a list, or how many there are")
-        values = list(codes)
-        if ordered and all(isinstance(value, numbers.Integral) for value in values):
-            values.sort()  # steps of a number, in whatever order they were listed
-        return Categorical(tuple(_level(value) for value in values), ordered=ordered)
-    except SchemaError as error:
-        raise SchemaError(f"schema column {name!r}: {error}") from error

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpregress.coordinates import Attribute, Domain, Vector
 from dpregress.errors import InvalidInput
-from dpregress.public.schema import MISSING
+from dpregress.public.columns import MISSING
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.design.encoder import check_levels, readable, to_codes, to_numbers, whole_numbers
 from dpregress.rows.readers.base import Reader, chunks, has_columns

@@ -1,0 +1,240 @@
+"""A ledger in an SQLite file, shared by processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpregress.accounting.events import Composed, Event, Relation, decode
+from dpregress.accounting.ledger import Account, Charge, Ledger, now
+from dpregress.accounting.names import check_name
+from dpregress.errors import LedgerError, type_of
+from dpregress.json_files import MALFORMED
+
+_APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
+
+
+_VERSION = 2
+
+
+#: Files of version 1 did not record whether noise was seeded; the next charge makes them version 2.
+_WITHOUT_SEEDED = 1
+
+
+_SCHEMA = """
+CREATE TABLE dataset (
+    name TEXT PRIMARY KEY, budget TEXT NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, opened TEXT NOT NULL);
+CREATE TABLE charge (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset(name), event TEXT NOT NULL,
+    note TEXT NOT NULL, charged TEXT NOT NULL, seeded INTEGER);
+CREATE TRIGGER charge_is_final BEFORE UPDATE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER charge_stays BEFORE DELETE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER charge_is_new BEFORE INSERT ON charge WHEN EXISTS (SELECT 1 FROM charge WHERE id = NEW.id)
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER budget_is_final BEFORE UPDATE ON dataset BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER budget_stays BEFORE DELETE ON dataset BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER budget_is_new BEFORE INSERT ON dataset WHEN EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name)
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+
+
+class SQLiteLedger(Ledger):
+    """A ledger in a file, safe between processes. It pickles as its path.
+
+    A charge is checked, written and synced to disk in one transaction before any noise is drawn: a
+    crash can lose a result, never a charge.
+
+    Parameters
+    ----------
+    path : path-like
+        A file made by :meth:`create`.
+    dataset : str
+        Whose budget to charge.
+
+    Raises
+    ------
+    LedgerError
+        No such file, not a ledger, or no budget of that name in it.
+    """
+
+    def __init__(self, path: str | Path, dataset: str) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise LedgerError(f"a ledger is a file: give its path, not {type_of(path)}")
+        self.path = Path(path)
+        self._place = self.path.absolute()  # where it is, whatever folder the process moves to
+        self.dataset = dataset
+        with self._transaction() as connection:
+            self._account = self._read_account(connection)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        dataset: str,
+        budget: Event,
+        *,
+        relation: Relation = Relation.REPLACE_ONE,
+        unit: str = "record",
+        exist_ok: bool = False,
+    ) -> SQLiteLedger:
+        """Open a budget for ``dataset`` in the file at ``path``, which is made if it is not there.
+
+        Parameters
+        ----------
+        path : path-like
+        dataset : str
+        budget : Event
+        relation : Relation
+        unit : str
+        exist_ok : bool, default=False
+            Take the budget of this data set that is there already, with all that was charged to it, where it is the
+            same: for scripts that are run again.
+
+        Raises
+        ------
+        LedgerError
+            When the data set has a budget already, or with ``exist_ok`` another one: it is opened once and never
+            changed.
+        """
+        path = Path(path)
+        name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
+        account = Account(name, budget, relation, whose)  # what is refused is refused before a file is made
+        if not _holds(path.parent.is_dir):
+            raise LedgerError(f"no folder {path.parent}: make it first")
+        with _transaction(path, write=True, create=True) as connection:
+            if not _is_ledger(connection):
+                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    raise LedgerError(f"{path} is a database of something else: choose another file")
+                for statement in _SCHEMA.split(";\n"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={_VERSION}")
+            _upgrade(connection)
+            known = connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone()
+            if known and not exist_ok:
+                raise LedgerError(f"{path} holds a budget for {dataset!r} already: a budget is opened once")
+            if not known:
+                row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, now())
+                connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
+        ledger = cls(path, dataset)
+        if ledger.account != account:
+            raise LedgerError(f"{path} holds another budget for {dataset!r}: a budget is opened once and never changed")
+        return ledger
+
+    @staticmethod
+    def datasets(path: str | Path) -> tuple[str, ...]:
+        """The names of all data sets with a budget in the file."""
+        with _transaction(Path(path)) as connection:
+            return tuple(row[0] for row in connection.execute("SELECT name FROM dataset ORDER BY rowid"))
+
+    @property
+    def account(self) -> Account:
+        return self._account
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        with self._transaction() as connection:
+            return self._read_charges(connection)
+
+    @property
+    def location(self) -> str | None:
+        return str(self.path)
+
+    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
+        with self._transaction(write=True) as connection:
+            if self._read_account(connection) != self._account:
+                raise LedgerError(f"{self.path} holds another budget for {self.dataset!r} than when it was opened")
+            charges = self._read_charges(connection)
+            if once:
+                self._refuse_if_noted(charges, note)
+            self._refuse_if_over(Composed.of(charge.event for charge in charges), event)
+            _upgrade(connection)
+            connection.execute(
+                "INSERT INTO charge (dataset, event, note, charged, seeded) VALUES (?, ?, ?, ?, ?)",
+                (self.dataset, json.dumps(event.encode()), note, now(), seeded),
+            )
+
+    def _transaction(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        return _transaction(self._place, write=write, shown=self.path)
+
+    def _read_account(self, connection: sqlite3.Connection) -> Account:
+        query = "SELECT name, budget, relation, unit FROM dataset WHERE name = ?"
+        row = connection.execute(query, (self.dataset,)).fetchone()
+        if row is None:
+            raise LedgerError(
+                f"{self.path} holds no budget for {self.dataset!r}: "
+                f"open one with `dpregress ledger new {self.path} --dataset {self.dataset} --epsilon .. --delta ..`"
+            )
+        return Account(row[0], decode(json.loads(row[1])), Relation(row[2]), row[3])
+
+    def _read_charges(self, connection: sqlite3.Connection) -> tuple[Charge, ...]:
+        seeded = "NULL" if _version(connection) == _WITHOUT_SEEDED else "seeded"
+        rows = connection.execute(
+            f"SELECT event, note, charged, {seeded} FROM charge WHERE dataset = ? ORDER BY id",
+            (self.dataset,),
+        )
+        return tuple(
+            Charge(decode(json.loads(event)), note, charged, None if seed is None else bool(seed))
+            for event, note, charged, seed in rows
+        )
+
+    def __reduce__(self) -> Any:
+        return (SQLiteLedger, (self._place, self.dataset))
+
+
+def _is_ledger(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Give a file of version 1 the column that it lacks, within the transaction that needs it."""
+    if _version(connection) == _WITHOUT_SEEDED:
+        connection.execute("ALTER TABLE charge ADD COLUMN seeded INTEGER")
+        connection.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    """The answer about a path; False for one that no system has."""
+    try:
+        return question()
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def _transaction(
+    path: Path, *, write: bool = False, create: bool = False, shown: Path | None = None
+) -> Iterator[sqlite3.Connection]:
+    """A transaction (exclusive to write), synced on commit; every failure becomes one :class:`LedgerError`."""
+    shown = shown or path
+    if not create and not _holds(path.is_file):
+        raise LedgerError(f"no ledger at {shown}: make one with `dpregress ledger new {shown} --dataset NAME ..`")
+    try:
+        connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            if not create and not _is_ledger(connection):
+                raise LedgerError(f"{shown} is not a dpregress ledger")
+            if _is_ledger(connection) and _version(connection) not in (_WITHOUT_SEEDED, _VERSION):
+                raise LedgerError(
+                    f"{shown} is a ledger of version {_version(connection)}, this program reads up to {_VERSION}"
+                )
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            connection.close()  # an open transaction is rolled back
+    except (sqlite3.Error, OSError, UnicodeError) as error:
+        raise LedgerError(f"cannot use {shown} as a ledger: {error}") from error
+    except MALFORMED as error:  # a row that is not what this program writes
+        raise LedgerError(f"{shown} is damaged: {error}") from error
