@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -67,6 +68,7 @@ class Import:
     types_only: bool
 
 
+@cache
 def sources() -> dict[str, str]:
     """The text of every module of the package, by its dotted name."""
     found = {}
@@ -74,6 +76,12 @@ def sources() -> dict[str, str]:
         parts = path.relative_to(SOURCE.parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
     return found
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of a module, parsed once for all laws."""
+    return ast.parse(text)
 
 
 def imports_of(text: str, modules: Mapping[str, str]) -> Iterator[Import]:
@@ -93,7 +101,7 @@ def imports_of(text: str, modules: Mapping[str, str]) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
             yield from walk(child, late, types_only)
 
-    return walk(ast.parse(text), False, False)
+    return walk(parsed(text), False, False)
 
 
 def package_of(module: str) -> str:
@@ -113,6 +121,18 @@ def check_order(modules: Mapping[str, str]) -> None:
                 seen = package_of(imported.target)
                 allowed = seen == package or seen in MAY_IMPORT[package] or (seen == "" and package == "cli")
                 assert allowed, f"{name} imports {imported.target}: {package} may see {MAY_IMPORT[package]} only"
+
+
+def check_rooms(modules: Mapping[str, str]) -> None:
+    """Rooms of solvers see ``base`` and ``shared``, but not each other."""
+    for name, text in modules.items():
+        room = name.removeprefix("dpregress.solvers.").split(".")[0]
+        if not name.startswith("dpregress.solvers.") or room == "base":
+            continue
+        for imported in imports_of(text, modules):
+            if imported.target.startswith("dpregress.solvers."):
+                seen = imported.target.split(".")[2]
+                assert seen in (room, "base", "shared"), f"{name} imports {imported.target}: another room"
 
 
 def check_no_cycles(modules: Mapping[str, str]) -> None:
@@ -148,7 +168,7 @@ def check_generators(modules: Mapping[str, str]) -> None:
             continue
         for imported in imports_of(text, modules):
             assert imported.target not in ("random", "secrets"), f"{name} imports {imported.target}"
-        for call in ast.walk(ast.parse(text)):
+        for call in ast.walk(parsed(text)):
             if isinstance(call, ast.Call):
                 called = ast.unparse(call.func)
                 made = called.split(".")[-1] in _MAKERS and ("random" in called or "." not in called)
@@ -162,12 +182,12 @@ def check_no_unpickling(modules: Mapping[str, str]) -> None:
     for name, text in modules.items():
         for imported in imports_of(text, modules):
             assert imported.target.split(".")[0] not in _UNSAFE, f"{name} imports {imported.target}"
-        for call in ast.walk(ast.parse(text)):
+        for call in ast.walk(parsed(text)):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 assert call.func.id not in ("eval", "exec"), f"{name} calls {call.func.id}"
 
 
-LAWS = (check_order, check_no_cycles, check_late_imports, check_generators, check_no_unpickling)
+LAWS = (check_order, check_rooms, check_no_cycles, check_late_imports, check_generators, check_no_unpickling)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
@@ -177,6 +197,11 @@ def test_source(law: Callable[[Mapping[str, str]], None]) -> None:
 
 PLANTED = {
     "a solver that sees rows": (check_order, "dpregress.solvers.peek", "from dpregress.rows import RawRows"),
+    "a room that sees another": (
+        check_rooms,
+        "dpregress.solvers.glm.odd",
+        "from dpregress.solvers.linear.residual import Residual",
+    ),
     "a query that sees a mechanism": (check_order, "dpregress.queries.odd", "import dpregress.mechanisms.gaussian"),
     "a package nobody placed": (check_order, "dpregress.misc.helpers", "import math"),
     "an upward import, late": (
