@@ -24,7 +24,7 @@ from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
 from dpregress.rows.design.encoder import to_levels, to_numbers
-from dpregress.rows.readers import csv
+from dpregress.rows.readers import csv as csv_reader
 from dpregress.rows.readers.csv import MISSING
 from dpregress.rows.readers.files import is_table, names_of, read, read_files, to_table
 from tests.rows.leaks import everything_said
@@ -365,13 +365,13 @@ def test_a_file_without_names_is_refused_and_its_first_record_not_shown(tmp_path
 def test_no_text_of_python_is_left_to_a_thread_of_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that gives it back while the process ends aborts it: a fit that was charged, or one that was refused."""
     threads: list[bool] = []
-    read_csv = csv.pacsv.read_csv
+    read_csv = csv_reader.pacsv.read_csv
 
     def watched(text: object, **options: Any) -> pa.Table:
-        threads.append(options.get("read_options", csv.pacsv.ReadOptions()).use_threads)
+        threads.append(options.get("read_options", csv_reader.pacsv.ReadOptions()).use_threads)
         return read_csv(text, **options)
 
-    monkeypatch.setattr(csv.pacsv, "read_csv", watched)
+    monkeypatch.setattr(csv_reader.pacsv, "read_csv", watched)
     assert read(csv_file(tmp_path, "a,b\n1,2\n")).num_rows == 1
     assert len(threads) > 1
     assert not any(threads)
