@@ -48,6 +48,7 @@ from dpregress.models import (
 from dpregress.papers.cao2026 import PublishedRidge
 from dpregress.public.coding import domain_of
 from dpregress.public.facts import PublicFacts
+from dpregress.public.radius import RowNorms
 from dpregress.public.response import cross_weight
 from dpregress.public.whitening import Start
 from dpregress.queries import (
@@ -534,8 +535,9 @@ def _one_shot(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, 
 
 
 def _residual(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
-    """With public labels so large that the prior is worth nothing."""
-    return Residual(PublicFacts(n, "y", Start(space, refine=False), public, None), budget, alpha)
+    """With public labels so large that the prior is worth nothing, and rows as long as the space's radius."""
+    norms = replace(RowNorms.of(public, space, refined=False), median=space.radius)
+    return Residual(PublicFacts(n, "y", Start(space, refine=False), public, None), budget, alpha, norms)
 
 
 def _residual_unlabelled(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:

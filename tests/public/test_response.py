@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from dpregress import Categorical, Numeric, Schema
+from dpregress import GDP, Categorical, Numeric, Schema
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.public import response
+from dpregress.queries import SecondMoment
 from dpregress.rows import RawRows, WhitenedRows
 from tests.rows.properties import untimed
 
@@ -20,6 +21,10 @@ from tests.rows.properties import untimed
 def space(radius: float = 3.0, *, intercept: bool = False) -> WhitenedSpace:
     order = 2 + intercept
     return WhitenedSpace(("a", "b"), np.eye(order), radius, np.zeros(2), intercept)
+
+
+def joint_noise(*, n: int, mu: float) -> response.JointNoise:
+    return lambda space: SecondMoment(space).noise(GDP(mu), n)
 
 
 def labels(seed: int, size: int = 500) -> Vector:
@@ -51,17 +56,17 @@ def test_predicted_noise_is_least_at_the_cross_weight(radius: float, bound: floa
         return 2 * (sensitivity / (0.7 * 1e4)) ** 2 * (1 / (2 * cross**2) + 0.5)
 
     weight = response.cross_weight(radius, bound)
-    noise = response.noise_of_clip(space(radius), bound, n=10_000, mu=0.7)
+    noise = response.noise_of_clip(space(radius), bound, joint_noise(n=10_000, mu=0.7))
     assert noise == pytest.approx(predicted(weight))
     assert noise <= predicted(weight * factor) * (1 + 1e-12)
 
 
 def test_labels_give_centre_and_scale(seed: int) -> None:
     y = labels(seed) + 50.0
-    centred = response.from_labels("y", y, space(intercept=True), n=10_000, mu=1.0)
+    centred = response.from_labels("y", y, space(intercept=True), joint_noise(n=10_000, mu=1.0))
     assert centred.centre == pytest.approx(y.mean())
     assert centred.scale == pytest.approx(y.std())
-    plain = response.from_labels("y", y, space(), n=10_000, mu=1.0)
+    plain = response.from_labels("y", y, space(), joint_noise(n=10_000, mu=1.0))
     assert plain.centre == 0.0
     assert plain.scale == pytest.approx(np.sqrt(np.mean(y**2)))
     assert plain.cross == response.cross_weight(3.0, plain.bound)
@@ -69,12 +74,12 @@ def test_labels_give_centre_and_scale(seed: int) -> None:
 
 def test_the_clip_minimises_noise_plus_what_it_loses(seed: int) -> None:
     y = labels(seed)
-    chosen = response.from_labels("y", y, space(), n=2_000, mu=0.5)
+    chosen = response.from_labels("y", y, space(), joint_noise(n=2_000, mu=0.5))
     scaled = y / chosen.scale
 
     def loss(bound: float) -> float:
         lost = scaled - np.clip(scaled, -bound, bound)
-        noise = response.noise_of_clip(space(), bound, n=2_000, mu=0.5)
+        noise = response.noise_of_clip(space(), bound, joint_noise(n=2_000, mu=0.5))
         return noise + np.mean(lost) ** 2 + np.mean(np.abs(lost)) ** 2
 
     grid = np.maximum(np.quantile(np.abs(scaled), np.linspace(0.8, 1.0, 41)), 1.0)
@@ -83,7 +88,9 @@ def test_the_clip_minimises_noise_plus_what_it_loses(seed: int) -> None:
 
 def test_the_clip_grows_with_the_budget(seed: int) -> None:
     y = labels(seed)
-    bounds = [response.from_labels("y", y, space(), n=10_000, mu=mu).bound for mu in (1e-3, 0.1, 1.0, 10.0, 1e5)]
+    bounds = [
+        response.from_labels("y", y, space(), joint_noise(n=10_000, mu=mu)).bound for mu in (1e-3, 0.1, 1.0, 10.0, 1e5)
+    ]
     assert bounds == sorted(bounds)
     sizes = np.abs(y) / np.sqrt(np.mean(y**2))
     assert bounds[0] == pytest.approx(max(1.0, np.quantile(sizes, 0.8)))
@@ -92,15 +99,15 @@ def test_the_clip_grows_with_the_budget(seed: int) -> None:
 
 def test_units_of_the_response_do_not_matter(seed: int) -> None:
     y = labels(seed)
-    one = response.from_labels("y", y, space(), n=10_000, mu=1.0)
-    other = response.from_labels("y", y * 1e6, space(), n=10_000, mu=1.0)
+    one = response.from_labels("y", y, space(), joint_noise(n=10_000, mu=1.0))
+    other = response.from_labels("y", y * 1e6, space(), joint_noise(n=10_000, mu=1.0))
     assert other.scale == pytest.approx(one.scale * 1e6)
     assert other.bound == pytest.approx(one.bound)
 
 
 @pytest.mark.parametrize(("value", "scale"), [(0.0, 1.0), (25.0, 25.0), (-25.0, 25.0)])
 def test_constant_labels_have_a_scale_too(value: float, scale: float) -> None:
-    found = response.from_labels("y", np.full(20, value), space(intercept=True), n=100, mu=1.0)
+    found = response.from_labels("y", np.full(20, value), space(intercept=True), joint_noise(n=100, mu=1.0))
     assert (found.centre, found.scale, found.bound) == (value, scale, response.DEFAULT_CLIP)
 
 

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from dpregress import Categorical, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.public.radius import chi_radius, leave_one_out_norms, public_radius
+from dpregress.public.radius import RowNorms, chi_radius, public_radius
 from dpregress.public.whitening import from_public, start
 
 
@@ -73,8 +73,9 @@ def test_a_row_that_alone_has_a_level_does_not_decide_norms(seed: int) -> None:
     """Its leave-one-out norm is infinite; in these coordinates its own norm, and that of rows like it, is sqrt(m)."""
     rows = np.column_stack([rows_of(seed), np.zeros(60)])
     rows[7, -1] = 1.0
-    space = from_public(PublicMoments.from_rows(rows), intercept=False)
-    found = leave_one_out_norms(rows, space)
+    public = PublicMoments.from_rows(rows)
+    space = from_public(public, intercept=False)
+    found = RowNorms.leave_one_out(public, space).sample
     assert found[7] == found.max() == pytest.approx(math.sqrt(59))
     assert np.linalg.norm(space.whiten(rows[7:8])) == pytest.approx(math.sqrt(60))
 

@@ -8,6 +8,7 @@ plus squared clipping bias. Without labels C is 3 scales, the bound that measure
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -31,14 +32,18 @@ def cross_weight(radius: float, bound: float) -> float:
     return math.sqrt(2 / (ratio * (math.sqrt(1 + 8 / ratio) + 1)))  # the same, without cancellation
 
 
-def noise_of_clip(space: WhitenedSpace, bound: float, *, n: int, mu: float) -> float:
+#: Standard deviation of the noise in the mean joint moments of a space with a response.
+JointNoise = Callable[[WhitenedSpace], float]
+
+
+def noise_of_clip(space: WhitenedSpace, bound: float, joint_noise: JointNoise) -> float:
     """Predicted squared error of whitened coefficients from the noise alone, response of unit scale."""
-    cross = cross_weight(space.radius, bound)
-    sensitivity = math.sqrt(2) * (space.radius**2 + (cross * bound) ** 2)
-    return space.order * (sensitivity / (mu * n)) ** 2 * (1 / (2 * cross**2) + 0.5)
+    response = scaled(ResponseScale("y"), space, bound)
+    noise = joint_noise(space.with_response(response))
+    return space.order * noise**2 * (1 / (2 * response.cross**2) + 0.5)
 
 
-def from_labels(name: str, labels: Vector, space: WhitenedSpace, *, n: int, mu: float) -> ResponseScale:
+def from_labels(name: str, labels: Vector, space: WhitenedSpace, joint_noise: JointNoise) -> ResponseScale:
     """Scale by the public labels; the clip minimises predicted noise plus squared bias on them.
 
     Parameters
@@ -48,10 +53,8 @@ def from_labels(name: str, labels: Vector, space: WhitenedSpace, *, n: int, mu: 
         Public responses.
     space : WhitenedSpace
         Where the moments will be released; with an intercept the response is centred.
-    n : int
-        Private rows.
-    mu : float
-        Budget of the joint release.
+    joint_noise : callable
+        Of the joint release, by its space: its query knows it.
     """
     centre = float(np.mean(labels)) if space.intercept else 0.0
     centred = labels - centre
@@ -64,7 +67,7 @@ def from_labels(name: str, labels: Vector, space: WhitenedSpace, *, n: int, mu: 
     def loss(bound: float) -> float:
         bias = float(np.mean(centred / scale - np.clip(centred / scale, -bound, bound)))
         lost = float(np.mean(np.maximum(sizes - bound, 0)))
-        return noise_of_clip(space, bound, n=n, mu=mu) + bias**2 + lost**2
+        return noise_of_clip(space, bound, joint_noise) + bias**2 + lost**2
 
     best = min(candidates, key=lambda bound: loss(float(bound)))
     return scaled(ResponseScale(name, centre, scale), space, float(best))

@@ -29,8 +29,6 @@ _IN_DIRECTION = 1e-4
 _ROWS_PER_COLUMN = 5
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
-#: Public rows of a larger leverage say too little of the norms of others like them.
-_LARGEST_LEVERAGE = 0.5
 
 
 @dataclass(frozen=True)

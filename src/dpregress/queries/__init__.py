@@ -1,6 +1,6 @@
 """What can be asked of private rows, each with its sensitivity."""
 
-from dpregress.queries.base import Ask, Query
+from dpregress.queries.base import Ask, Query, noise_in_mean
 from dpregress.queries.counted import Counted, among
 from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
@@ -35,4 +35,5 @@ __all__ = [
     "SecondMoment",
     "SketchMatrix",
     "among",
+    "noise_in_mean",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -13,6 +14,23 @@ from dpregress.releases import NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 
 R = TypeVar("R", bound=Release)
+#: One bound, or one for each candidate.
+Bound = TypeVar("Bound", float, Vector)
+
+
+def noise_in_mean(change: Bound, spend: Event, n: int) -> Bound:
+    """``change / (mu n)``: the standard deviation of Gaussian noise in the mean of n rows.
+
+    Parameters
+    ----------
+    change : float or ndarray
+        The largest change of the sum for neighbours: a query's ``largest_change`` where there is no query object yet.
+    spend : Event
+        With a finite mu.
+    n : int
+        Rows; 1 for the noise in the sum itself.
+    """
+    return change / (spend.mu * n)
 
 
 class Query(ABC, Generic[R]):
@@ -92,6 +110,25 @@ class Query(ABC, Generic[R]):
     def sensitivity(self, relation: Relation) -> float:
         """The sensitivity of the exact sum for neighbours of this kind."""
         return self.replacement() if relation is Relation.REPLACE_ONE else self.contribution()
+
+    def noise(self, spend: Event, n: int, relation: Relation = Relation.REPLACE_ONE) -> float:
+        """The standard deviation that noise will have in each entry of the mean, known before asking.
+
+        The release's own noise law exceeds it by what covers rounding, below one part in a million.
+
+        Parameters
+        ----------
+        spend : Event
+            What asking will cost, with a finite mu.
+        n : int
+            Rows whose mean is taken; 1 for the noise in the sum itself, or in one user's message.
+        relation : Relation
+        """
+        return noise_in_mean(self.sensitivity(relation), spend, n)
+
+    def noise_length(self, spend: Event, n: int) -> float:
+        """The root mean squared length of the noise in the mean of n rows, over all entries."""
+        return math.sqrt(self.size) * self.noise(spend, n)
 
 
 class Ask(Protocol):

@@ -199,8 +199,13 @@ class Blocks(CodedQuery[Tables]):
     def statistic(self, total: Vector) -> Vector:
         return np.concatenate([w * b.ravel() for w, b in zip(self.weights, self.blocks(total), strict=True)])
 
+    @staticmethod
+    def largest_addition(*weights: float) -> float:
+        """``sqrt(sum w_b^2)`` for weights relative to the units, for planning where there is no query yet."""
+        return math.hypot(*weights)
+
     def contribution(self) -> float:
-        return math.hypot(*(w * self.unit(c) for w, c in zip(self.weights, self.cliques, strict=True)))
+        return self.largest_addition(*(w * self.unit(c) for w, c in zip(self.weights, self.cliques, strict=True)))
 
     def replacement(self) -> float:
         apart = (w * self.unit(c) * self._apart(c) for w, c in zip(self.weights, self.cliques, strict=True))

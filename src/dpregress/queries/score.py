@@ -11,7 +11,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family, GaussianFamily
-from dpregress.queries.base import Query
+from dpregress.queries.base import Bound, Query
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import ULPS, BoundedRows
 
@@ -82,11 +82,16 @@ class ClippedScore(_Residual):
     def each(self, rows: BoundedRows) -> Matrix:
         return np.asarray(rows.x * np.clip(self.residual(rows), -self.clip, self.clip)[:, None])
 
+    @staticmethod
+    def largest_change(radius: float, clip: float) -> float:
+        """``2 R C``, for planning where there is no query yet."""
+        return 2 * radius * clip
+
     def contribution(self) -> float:
         return self.space.radius * self.clip
 
     def replacement(self) -> float:
-        return 2 * self.space.radius * self.clip
+        return self.largest_change(self.space.radius, self.clip)
 
 
 class ExposureScore(ClippedScore):
@@ -189,8 +194,13 @@ class MeanResidual(_Residual):
         residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
         return np.array([np.clip(residual, self.lower, self.clip).sum()])
 
+    @staticmethod
+    def largest_change(lower: Bound, upper: Bound) -> Bound:
+        """``upper - lower``, for planning where there is no query yet."""
+        return upper - lower
+
     def contribution(self) -> float:
         return max(-self.lower, self.clip)
 
     def replacement(self) -> float:
-        return self.clip - self.lower
+        return self.largest_change(self.lower, self.clip)

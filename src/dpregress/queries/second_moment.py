@@ -67,11 +67,16 @@ class SecondMoment(Query[Moments]):
         joint[-1, -1] = self.space.response.cross**2 * (rows.y @ rows.y)
         return svec.svec(joint)
 
+    @staticmethod
+    def largest_change(radius: float) -> float:
+        """``sqrt 2 Rv^2`` for joint rows within Rv, for planning where there is no query yet."""
+        return math.sqrt(2) * radius**2
+
     def contribution(self) -> float:
         return self.space.joint_radius**2
 
     def replacement(self) -> float:
-        return math.sqrt(2) * self.space.joint_radius**2
+        return self.largest_change(self.space.joint_radius)
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Moments:
         return Moments(svec.unsvec(total, self.order), n, noise, events, self.space)

@@ -93,11 +93,16 @@ class RowSketch(Query[Sketch]):
         whole = np.trunc(rows.x[:, self.space.order - self.width :] / self.unit)
         return self.mixing.apply(whole, rows.first_row).reshape(-1)
 
+    @staticmethod
+    def largest_change(radius: float) -> float:
+        """``2 R`` where columns of B have norm 1, for planning where there is no query yet."""
+        return 2 * radius
+
     def contribution(self) -> float:
         return self.mixing.column_norm * self.space.radius / self.unit
 
     def replacement(self) -> float:
-        return 2 * self.contribution()
+        return self.mixing.column_norm * self.largest_change(self.space.radius) / self.unit
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Sketch:
         return Sketch(total, n, noise, events, self.space, self.mixing.k, self.unit / self.mixing.column_norm)

@@ -70,7 +70,7 @@ def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, source
 def test_without_noise_it_is_statsmodels(family: Family, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """The slopes to 1e-6, for counts the intercept too; for others it makes the mean prediction right."""
     x, y, exposure = data(family, np.random.default_rng(seed))
-    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_: 1e9)
+    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, **__: 1e9)
     solver = ScoreSteps(facts(x, Exposure("e")), family, GDP(1e30), 0.0, steps=(1.0,) * 60)
     found = solve(solver, ArraySource(x, y), exposure, Silent())
     expected, scale = statsmodels_fit(family, x, y, exposure), np.concatenate([[1.0], x.std(axis=0)])
@@ -89,7 +89,7 @@ def test_a_constant_exposure_moves_the_intercept(
 ) -> None:
     """By minus its logarithm, and nothing else."""
     x, y, _ = data(family, np.random.default_rng(seed))
-    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_: 1e9)
+    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, **__: 1e9)
     fits = []
     for exposure, values in ((None, None), (Exposure("e"), np.full(ROWS, constant))):
         solver = ScoreSteps(facts(x, exposure), family, GDP(1e30), 0.0, steps=(1.0,) * 60)

@@ -21,7 +21,7 @@ from dpregress.public.whitening import Start, from_public, start
 from dpregress.queries import MeanClassResidual, MultinomialScore, Query, SecondMoment
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import MultinomialSteps, Solution
-from dpregress.solvers.glm.multinomial import of_classes
+from dpregress.solvers.glm.multinomial import SurrogateClasses, of_classes
 from dpregress.solvers.glm.softmax_fit import softmax_information, softmax_scoring
 from dpregress.solvers.shared.surrogate import followed, surrogate_rows
 from dpregress.trust import Central, Session
@@ -188,7 +188,6 @@ def test_a_step_follows_the_curve_of_the_expected_score(seed: int) -> None:
     rng = np.random.default_rng(seed)
     public = PublicMoments.from_rows(*data(rng, 200)).unlabelled()
     found = start(NAMES, intercept=True, public=public, schema=None, row_bound=60.0)
-    solver = MultinomialSteps(PublicFacts(4_000, "y", found, public, None), CLASSES, GDP(2.0), 0.0)
     rows, basis, coef = surrogate_rows(found.space, public, np.eye(4)), contrasts(CLASSES), np.zeros((4, CLASSES - 1))
     before = probabilities(rows.predictor(coef), basis)
     system = softmax_information(rows.x, before, basis) / len(rows.x)
@@ -196,7 +195,8 @@ def test_a_step_follows_the_curve_of_the_expected_score(seed: int) -> None:
     after = probabilities(rows.predictor(goal), basis)
     change = rows.x.T @ (rows.weight[:, None] * ((after - before) @ basis)) / len(rows.x)
     step = np.linalg.solve(system, change.ravel())
-    moved = solver._along_curve(rows, coef, system, step)
+    model = SurrogateClasses(found.space, rows, np.eye(4 * (CLASSES - 1)), basis, 4_000)
+    moved = model.along_curve(coef.ravel(), system, step)
     np.testing.assert_allclose(moved, goal.ravel(), atol=1e-3)
     assert np.linalg.norm(step - goal.ravel()) > 10 * np.linalg.norm(moved - goal.ravel())
 

@@ -222,7 +222,7 @@ def limit(
     """Slopes with the intercept of a fit without noise, weights or clips, and of statsmodels; its rows."""
     x, y = data(family, rng, ROWS, intercept)
     # a clip is one of the sizes that were seen: the largest of them is below the largest private one
-    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_: 1e9)
+    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, **__: 1e9)
     # without labels: a gain that knows of the noise alone takes later steps for repetitions of the first
     public = PublicMoments.from_rows(x)
     space = replace(from_public(public, intercept=intercept), radius=1e6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import UnboundedData
 from dpregress.mechanisms import SeededSampler
 from dpregress.public.facts import PublicFacts
+from dpregress.public.radius import RowNorms
 from dpregress.public.whitening import start
 from dpregress.queries import ClippedScore, MeanResidual, Query, ResidualHistogram, ResponseHistogram, SecondMoment
 from dpregress.releases import Histogram, Isotropic, Moments
@@ -25,7 +27,6 @@ from dpregress.solvers.linear.residual_plan import (
     mixed_gram,
     plan_labelled,
     plan_unlabelled,
-    public_norms,
     ridge_prior,
     shrunk_precision,
 )
@@ -129,11 +130,13 @@ def test_too_little_budget_to_find_the_scale_is_refused(n_mu: float) -> None:
 def test_radius_and_clip_grow_with_the_budget_beyond_the_public_rows(seed: int) -> None:
     x, y = data(seed, 200)
     y = y + np.abs(x[:, 0]) ** 2  # the model is wrong: weights and clips move the target
-    space = facts(N, PublicMoments.from_rows(x, y), intercept=False).start.space
-    white = space.whiten(x)
+    public = PublicMoments.from_rows(x, y)
+    space = facts(N, public, intercept=False).start.space
+    white, norms = space.whiten(x), RowNorms.of(public, space, refined=False)
     prior = ridge_prior(white, y, None, np.zeros((3, 3)))
     plans = [
-        plan_labelled(white, prior, space.radius, n=N, mu=mu, gram_mu=mu / 3, steps=3) for mu in (1e-2, 0.3, 10.0, 1e9)
+        plan_labelled(white, prior, norms, n=N, scores=GDP(mu), gram=GDP(mu / 3), steps=3)
+        for mu in (1e-2, 0.3, 10.0, 1e9)
     ]
     radii, clips = [plan.radius for plan in plans], [plan.clip for plan in plans]
     assert radii == sorted(radii)
@@ -148,13 +151,28 @@ def test_the_radius_without_labels_grows_with_the_budget(seed: int) -> None:
     x, _ = data(seed, 201)  # an odd number: its median is a row
     public = PublicMoments.from_rows(x)
     space = facts(N, public, intercept=False).start.space
-    norms = public_norms(public, space, refined=False)
-    assert np.median(norms) == pytest.approx(space.radius, rel=1e-4)
-    radii = [
-        plan_unlabelled(norms, space.radius, 3, n=N, mu=mu, gram_mu=mu / 3).radius for mu in (1e-3, 0.1, 10.0, 1e9)
-    ]
+    norms = RowNorms.of(public, space, refined=False)
+    assert np.median(norms.sample) == pytest.approx(space.radius, rel=1e-4)
+    radii = [plan_unlabelled(norms, 3, n=N, scores=GDP(mu), gram=GDP(mu / 3)).radius for mu in (1e-3, 0.1, 10.0, 1e9)]
     assert radii == sorted(radii)
-    assert radii[-1] == pytest.approx(4 * norms.max(), rel=1e-4)
+    assert radii[-1] == pytest.approx(4 * norms.sample.max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("setting", ["labelled public rows", "unlabelled"])
+def test_the_planned_radius_does_not_depend_on_the_radius_to_begin_with(setting: str, seed: int) -> None:
+    """It is planned on the norms of new rows: another rule for the first radius moves nothing."""
+    x, y = data(seed, N + 200)
+    made = SETTINGS[setting][0](x[N:], y[N:])
+    space = made.start.space
+    radii = []
+    for factor in (1.0, 1.5):
+        other = replace(
+            made, start=replace(made.start, space=space.rewhitened(np.eye(space.order), factor * space.radius))
+        )
+        _, questions = run(Residual(other, GDP(1.0), 0.0), x[:N], y[:N], 1.0, seed)
+        radii.append([query.space.radius for query, _ in questions if isinstance(query, ClippedScore)])
+    assert radii[0]
+    np.testing.assert_allclose(radii[1], radii[0], rtol=1e-9)
 
 
 def test_the_prior_of_many_rows_is_least_squares(seed: int) -> None:
@@ -170,7 +188,8 @@ def test_the_prior_of_many_rows_is_least_squares(seed: int) -> None:
 def test_labels_without_any_residual_still_make_a_plan(labels: Vector, seed: int) -> None:
     x, _ = data(seed, 60)
     prior = ridge_prior(x, labels, None, np.zeros((3, 3)))
-    plan = plan_labelled(x, prior, 2.0, n=N, mu=1.0, gram_mu=0.3, steps=3)
+    norms = RowNorms(np.linalg.norm(x, axis=1), 2.0)
+    plan = plan_labelled(x, prior, norms, n=N, scores=GDP(1.0), gram=GDP(0.3), steps=3)
     assert plan.clip > 0
     assert np.isfinite(plan.expected)
 

@@ -13,17 +13,17 @@ Coefficients are kept flat, ``B.ravel()``: column j's contrasts lie side by side
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import sandwich
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, MeanClassResidual, MultinomialScore, SecondMoment, among
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, curvature_slack, take_steps
 from dpregress.solvers.glm.score_steps import (
     GRAM,
     MEAN_BOUNDED,
@@ -32,18 +32,10 @@ from dpregress.solvers.glm.score_steps import (
     STEPS_WITH_PRIOR,
     STEPS_WITHOUT,
 )
-from dpregress.solvers.glm.softmax_fit import LONGEST, PublicClasses, fit_public_classes, softmax_information
+from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
+from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.merging import (
-    allocate_budget,
-    curvature_slack,
-    floor_information,
-    has_prior,
-    inflate_prior,
-    merged,
-    solvable,
-)
-from dpregress.solvers.shared.repair import floored, gram_floor
+from dpregress.solvers.shared.repair import floor_information, floored, gram_floor
 from dpregress.solvers.shared.surrogate import SurrogateRows, followed, surrogate_rows
 from dpregress.solvers.shared.whitening import refined
 
@@ -90,7 +82,7 @@ class MultinomialSteps(FactSolver):
     def solve(self, ask: Ask) -> Solution:
         space = self.facts.start.space
         if "refine" in self._spend:
-            space = refined(ask, space, self._spend["refine"])
+            space = refined(ask, space, self._spend["refine"]).space
         second = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
         return self.among(second.n)._scored(among(ask, second.n), space, floored(second.gram, gram_floor(second)))
 
@@ -98,69 +90,22 @@ class MultinomialSteps(FactSolver):
         """From the Gram matrix of the usable rows."""
         rows = surrogate_rows(space, self.facts.public, gram)
         space = space.with_response(ResponseScale(self.facts.target))
-        prior = None
-        if self._labelled and self.facts.public is not None:
-            prior = fit_public_classes(self.facts.public, space, self.classes)
-        coef, system, uncertainty = self._walk(ask, space, rows, gram, prior)
+        each = np.eye(self.classes - 1)
+        penalty = np.asarray(np.kron(self.alpha / self.facts.n * space.slopes @ space.slopes.T, each), dtype=np.float64)
+        model = SurrogateClasses(space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n)
+        flat, system, uncertainty = take_steps(ask, model, self._begin(space), self._steps, penalty, self.facts.n)
+        coef = flat.reshape(space.order, -1)
         if "mean" in self._spend:
             coef = self._adjust_intercept(ask, space, rows, coef)
         return Solution(coef.ravel(), system, space, None, uncertainty)
 
-    def _walk(
-        self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, gram: Matrix, prior: PublicClasses | None
-    ) -> tuple[Matrix, Matrix, Uncertainty]:
-        """Steps merged by precision; ``known`` is the coefficients' covariance about the private optimum."""
-        n, each = self.facts.n, np.eye(self.classes - 1)
-        gram = np.asarray(np.kron(gram, each), dtype=np.float64)
-        penalty = np.kron(self.alpha / n * space.slopes @ space.slopes.T, each)
-        coef: Matrix = np.zeros((space.order, self.classes - 1)) if prior is None else prior.coef
-        known = np.kron(_open_mind(space), each) if prior is None else prior.covariance
-        dispersion = 1.0 if prior is None else prior.dispersion
-        system, privacy, sampling, bent = gram, *(np.zeros_like(gram) for _ in range(3))
-        for turn, spend in enumerate(self._steps):
-            mean = probabilities(rows.predictor(coef), self._basis)
-            clip = self._clip(space, rows, mean, spend)
-            score = ask(MultinomialScore(space, coef, clip), spend)
-            system = solvable(
-                floor_information(_information(rows, mean, self._basis), gram, SMALLEST_SATURATED) + penalty
-            )
-            step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef.ravel()))
-            noise = (2 * space.radius * clip / (spend.mu * n)) ** 2
-            sampling = dispersion / n * sandwich(system, system)
-            if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
-                known = inflate_prior(known + sampling, system, noise, step)
-            found = merged(known + bent, privacy, system, noise)
-            known, privacy = found.known, found.privacy
-            wanted = self._along_curve(rows, coef, system, np.asarray(found.gain @ step))
-            predictors = rows.x @ wanted.reshape(coef.shape)
-            share = min(1.0, LONGEST / max(float(np.abs(predictors @ self._basis.T).max()), 1e-300))
-            coef = coef + share * wanted.reshape(coef.shape)
-            length = share**2 * float(np.mean(np.sum(predictors**2, axis=1)))
-            bent = curvature_slack(length, (1 - share) * wanted, gram)
-        return coef, system, Uncertainty(privacy, np.asarray(sampling + known + bent))
-
-    def _along_curve(self, rows: SurrogateRows, coef: Matrix, system: Matrix, step: Vector) -> Vector:
-        """The move that changes the stand-ins' expected score by ``system @ step``, as `SurrogateRows` has it."""
-        start = probabilities(rows.predictor(coef), self._basis)
-        linear = system - softmax_information(rows.x, start, self._basis) / len(rows.x)
-
-        def moved(move: Vector) -> Matrix:
-            return probabilities(rows.predictor(coef + move.reshape(coef.shape)), self._basis)
-
-        def change(move: Vector) -> Vector:
-            expected = rows.weight[:, None] * ((moved(move) - start) @ self._basis)
-            return np.asarray((rows.x.T @ expected / len(rows.x)).ravel() + linear @ move)
-
-        def slope(move: Vector) -> Matrix:
-            return np.asarray(softmax_information(rows.x, moved(move), self._basis) / len(rows.x) + linear)
-
-        return followed(step, system @ step, change, slope)
-
-    def _clip(self, space: WhitenedSpace, rows: SurrogateRows, mean: Matrix, spend: GDP) -> float:
-        """The bound on a residual's norm that loses least on the residuals that the model itself expects."""
-        sizes = rows.weight[:, None] * np.sqrt(1 - 2 * mean + np.sum(mean**2, axis=1, keepdims=True))
-        per_unit = 2 * space.radius * math.sqrt(space.order * (self.classes - 1)) / (spend.mu * self.facts.n)
-        return Magnitudes(sizes.ravel(), mean.ravel() / len(mean)).best_clip(per_unit)
+    def _begin(self, space: WhitenedSpace) -> Beginning:
+        if self._labelled and self.facts.public is not None:
+            prior = fit_public_classes(self.facts.public, space, self.classes)
+            return Beginning(prior.coef.ravel(), prior.covariance, prior.dispersion, fitted=True)
+        each = np.eye(self.classes - 1)
+        unknown = np.asarray(np.kron(_unknown(space), each), dtype=np.float64)
+        return Beginning(np.zeros(len(unknown)), unknown, 1.0, fitted=False)
 
     def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
         """Move the intercepts by the released mean residual, along the stand-ins' mean probabilities.
@@ -175,6 +120,59 @@ class MultinomialSteps(FactSolver):
         if float(np.abs(self._basis @ shift).max()) > LONGEST:
             return coef
         return np.asarray(coef + np.outer(space.constant, shift))
+
+
+@dataclass(frozen=True, eq=False)
+class SurrogateClasses(ScoreModel):
+    """A softmax model on surrogate rows; ``basis`` holds the contrasts, and ``gram`` is repeated for each of them."""
+
+    space: WhitenedSpace
+    rows: SurrogateRows
+    gram: Matrix
+    basis: Matrix
+    n: int
+
+    def question(self, coef: Vector, spend: GDP) -> MultinomialScore:
+        """With the bound on a residual's norm that loses least on the residuals that the model itself expects."""
+        mean = self._mean(coef)
+        sizes = self.rows.weight[:, None] * np.sqrt(1 - 2 * mean + np.sum(mean**2, axis=1, keepdims=True))
+        expected = Magnitudes(sizes.ravel(), mean.ravel() / len(mean))
+        per_unit = MultinomialScore(self.space, self._columns(coef), 1.0).noise_length(spend, self.n)
+        return MultinomialScore(self.space, self._columns(coef), expected.best_clip(lambda clip: per_unit * clip))
+
+    def information(self, coef: Vector) -> Matrix:
+        return floor_information(_information(self.rows, self._mean(coef), self.basis), self.gram, SMALLEST_SATURATED)
+
+    def along_curve(self, coef: Vector, system: Matrix, step: Vector) -> Vector:
+        rows, start = self.rows, self._mean(coef)
+        linear = system - self._curvature(start)
+
+        def change(move: Vector) -> Vector:
+            expected = rows.weight[:, None] * ((self._mean(coef + move) - start) @ self.basis)
+            return np.asarray((rows.x.T @ expected / len(rows.x)).ravel() + linear @ move)
+
+        def slope(move: Vector) -> Matrix:
+            return np.asarray(self._curvature(self._mean(coef + move)) + linear)
+
+        return followed(step, system @ step, change, slope)
+
+    def limited(self, move: Vector) -> Vector:
+        """Shortened so that no class predictor of a weighted surrogate row moves by more than the longest step."""
+        furthest = float(np.abs(self.rows.x @ self._columns(move) @ self.basis.T).max())
+        return np.asarray(min(1.0, LONGEST / max(furthest, 1e-300)) * move)
+
+    def missed(self, move: Vector, left: Vector) -> Matrix:
+        length = float(np.mean(np.sum((self.rows.x @ self._columns(move)) ** 2, axis=1)))
+        return curvature_slack(length, left, self.gram)
+
+    def _columns(self, coef: Vector) -> Matrix:
+        return coef.reshape(self.space.order, -1)
+
+    def _mean(self, coef: Vector) -> Matrix:
+        return probabilities(self.rows.predictor(self._columns(coef)), self.basis)
+
+    def _curvature(self, mean: Matrix) -> Matrix:
+        return softmax_information(self.rows.x, mean, self.basis) / len(self.rows.x)
 
 
 def of_classes(solution: Solution, classes: int) -> list[Solution]:
@@ -198,7 +196,7 @@ def _information(rows: SurrogateRows, mean: Matrix, basis: Matrix) -> Matrix:
     return np.asarray(found + np.kron(rows.unseen, average))
 
 
-def _open_mind(space: WhitenedSpace) -> Matrix:
+def _unknown(space: WhitenedSpace) -> Matrix:
     """Covariance of one contrast's coefficients of which nothing is known but how far predictors go."""
     covariance = np.eye(space.order) * LONGEST**2 / space.order
     if space.intercept:

@@ -19,14 +19,13 @@ predicted noise plus what it cuts off.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import sandwich
 from dpregress.models import BinomialFamily, Family, GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import (
@@ -40,20 +39,14 @@ from dpregress.queries import (
     ResponseHistogram,
     SecondMoment,
     among,
+    noise_in_mean,
 )
-from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
+from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, curvature_slack, take_steps
+from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
-from dpregress.solvers.shared.merging import (
-    allocate_budget,
-    curvature_slack,
-    floor_information,
-    has_prior,
-    inflate_prior,
-    merged,
-    solvable,
-)
-from dpregress.solvers.shared.repair import floored, gram_floor
+from dpregress.solvers.shared.repair import floor_information, floored, gram_floor
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import refined
 
@@ -68,8 +61,10 @@ STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0)
 _SMALLEST_INFORMATION = 0.02
 #: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
 SMALLEST_SATURATED = 0.1
-#: No coefficient goes beyond it.
-_LARGEST = 1e90
+#: A residual is cut below at so many of the largest mean predictions, where its upper bound lies further away.
+_LOWEST_MEANS = 3.0
+#: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
+_TAIL = 2.0
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
 
@@ -118,7 +113,7 @@ class ScoreSteps(FactSolver):
     def solve(self, ask: Ask) -> Solution:
         space = self.facts.start.space
         if "refine" in self._spend:
-            space = refined(ask, space, self._spend["refine"])
+            space = refined(ask, space, self._spend["refine"]).space
         second = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
         return self.among(second.n)._scored(among(ask, second.n), space, floored(second.gram, gram_floor(second)))
 
@@ -134,7 +129,11 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space)
         coef = prior.coef if prior is not None else self._start(ask, space, exposures)
         levels = self._levels(ask, space, coef, prior)
-        coef, system, uncertainty = self._walk(ask, space, rows, gram, coef, levels, prior)
+        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n)
+        penalty = self.alpha / self.facts.n * space.slopes @ space.slopes.T
+        coef, system, uncertainty = take_steps(
+            ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n
+        )
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals))
@@ -162,8 +161,9 @@ class ScoreSteps(FactSolver):
             return np.zeros(space.order)
         if self.family == BinomialFamily:
             spend = self._spend["start"]
-            found = ask(MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5), spend)
-            rarest = min(max(2 / (spend.mu * self.facts.n), 1 / self.facts.n), 0.5)
+            query = MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5)
+            found = ask(query, spend)
+            rarest = min(max(2 * query.noise(spend, self.facts.n), 1 / self.facts.n), 0.5)
             rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
             return self.family.link.predictor(rate) * space.constant
         mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
@@ -181,79 +181,10 @@ class ScoreSteps(FactSolver):
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
         return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n)
 
-    def _walk(
-        self,
-        ask: Ask,
-        space: WhitenedSpace,
-        rows: SurrogateRows,
-        gram: Matrix,
-        coef: Vector,
-        levels: Magnitudes | None,
-        prior: PublicFit | None,
-    ) -> tuple[Vector, Matrix, Uncertainty]:
-        """Steps merged by the Kalman gain; ``known`` is the coefficients' covariance about the private optimum."""
-        n, identity = self.facts.n, np.eye(space.order)
-        dispersion = self._dispersion(rows, coef, levels) if prior is None else prior.dispersion
-        penalty = self.alpha / n * space.slopes @ space.slopes.T
-        known = self._open_mind(space, levels) if prior is None else prior.covariance
-        system, privacy, sampling = identity, np.zeros_like(identity), np.zeros_like(identity)
-        bent = np.zeros_like(identity)
-        for turn, spend in enumerate(self._steps):
-            clip = self._clip(space, rows, coef, levels, spend)
-            score = ask(ClippedScore(space, self.family, coef, clip), spend)
-            system = solvable(self._believed(rows.information(self.family, coef), gram) + penalty)
-            step = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
-            noise = (2 * space.radius * clip / (spend.mu * n)) ** 2
-            sampling = dispersion / n * sandwich(system, system)
-            if turn == 0 and prior is not None:  # the public rows' truth is not yet the private rows' optimum
-                known = inflate_prior(known + sampling, system, noise, step)
-            found = merged(known + bent, privacy, system, noise)
-            known, privacy = found.known, found.privacy
-            wanted = rows.along_curve(self.family, coef, system, np.asarray(found.gain @ step))
-            moved = _shortened(wanted, rows, self.family.link.longest)
-            if (np.abs(coef + moved) > _LARGEST).any():  # diverged, in public sight: the last usable step stands
-                break
-            coef = coef + moved
-            bent = self._bent(moved, wanted - moved, rows, gram)
-        return coef, system, Uncertainty(privacy, np.asarray(sampling + known + bent))
-
-    def _believed(self, information: Matrix, gram: Matrix) -> Matrix:
-        """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
-        return floor_information(
-            information, gram, SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
-        )
-
-    def _open_mind(self, space: WhitenedSpace, levels: Magnitudes | None) -> Matrix:
-        """Covariance of coefficients of which nothing is known but how far predictors go."""
-        longest = self.family.link.longest
-        reach = longest if math.isfinite(longest) or levels is None else levels.root_mean_square
-        covariance = np.eye(space.order) * reach**2 / space.order
-        if space.intercept:
-            covariance += reach**2 * np.outer(space.constant, space.constant)
-        return covariance
-
-    def _bent(self, moved: Vector, left: Vector, rows: SurrogateRows, gram: Matrix) -> Matrix:
-        """What a step may have missed: by the change of information along it, and by being shortened."""
-        if self.family == GaussianFamily:  # least squares: one step is exact
-            return np.zeros_like(gram)
-        return curvature_slack(float(np.mean((rows.x @ moved) ** 2)), left, gram)
-
-    def _dispersion(self, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None) -> float:
-        """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
-        if levels is None:
-            return 1.0
-        information = rows.weight**2 * self.family.information(rows.predictor(coef))
-        found = levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
-        return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
-
-    def _clip(
-        self, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None, spend: GDP
-    ) -> float:
-        """The bound on a row's residual: the level that loses least."""
-        if levels is None:
-            levels = _binary_residuals(rows, self.family.mean(rows.predictor(coef)))
-        per_unit = 2 * space.radius * math.sqrt(space.order) / (spend.mu * self.facts.n)
-        return levels.best_clip(per_unit)
+    def _begin(self, model: SurrogateModel, coef: Vector, prior: PublicFit | None) -> Beginning:
+        if prior is not None:
+            return Beginning(prior.coef, prior.covariance, prior.dispersion, fitted=True)
+        return Beginning(coef, model.unknown(), model.dispersion(coef), fitted=False)
 
     def _adjust_intercept(
         self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None
@@ -265,8 +196,14 @@ class ScoreSteps(FactSolver):
         lower, upper = -1.0, 1.0
         if levels is not None:
             factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
-            upper = levels.best_clip(1 / (spend.mu * self.facts.n)) / factor
-            lower = -min(upper, 3 * float(np.max(np.abs(self.family.mean(eta)))))
+            lowest = _LOWEST_MEANS * float(np.max(np.abs(self.family.mean(eta))))
+
+            def noise(clip: Vector) -> Vector:
+                change = MeanResidual.largest_change(-np.minimum(clip / factor, lowest), clip / factor)
+                return factor * noise_in_mean(change, spend, self.facts.n)
+
+            upper = levels.best_clip(noise, cut_weight=_TAIL) / factor
+            lower = -min(upper, lowest)
         found = ask(MeanResidual(space, self.family, coef, lower, upper), spend)
         wanted = float(np.mean(self.family.mean(eta))) + float(found.mean[0])
 
@@ -281,13 +218,60 @@ class ScoreSteps(FactSolver):
         return np.asarray(coef + float(brentq(excess, -reach, reach)) * space.constant)
 
 
+@dataclass(frozen=True, eq=False)
+class SurrogateModel(ScoreModel):
+    """A family on surrogate rows; ``levels`` are sizes of residuals, None where the response is in [0, 1]."""
+
+    family: Family
+    space: WhitenedSpace
+    rows: SurrogateRows
+    gram: Matrix
+    levels: Magnitudes | None
+    n: int
+
+    def question(self, coef: Vector, spend: GDP) -> ClippedScore:
+        levels = self.levels
+        if levels is None:
+            levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
+        per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
+        return ClippedScore(self.space, self.family, coef, levels.best_clip(lambda clip: per_unit * clip))
+
+    def information(self, coef: Vector) -> Matrix:
+        smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
+        return floor_information(self.rows.information(self.family, coef), self.gram, smallest)
+
+    def along_curve(self, coef: Vector, system: Matrix, step: Vector) -> Vector:
+        return self.rows.along_curve(self.family, coef, system, step)
+
+    def limited(self, move: Vector) -> Vector:
+        """Shortened so that no weighted surrogate row's predictor moves by more than the link's longest step."""
+        furthest = float(np.abs(self.rows.x @ move).max())
+        return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
+
+    def missed(self, move: Vector, left: Vector) -> Matrix:
+        if self.family == GaussianFamily:  # least squares: one step is exact
+            return np.zeros_like(self.gram)
+        return curvature_slack(float(np.mean((self.rows.x @ move) ** 2)), left, self.gram)
+
+    def unknown(self) -> Matrix:
+        """Covariance of coefficients of which nothing is known but how far predictors go."""
+        longest = self.family.link.longest
+        reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
+        covariance = np.eye(self.space.order) * reach**2 / self.space.order
+        if self.space.intercept:
+            covariance += reach**2 * np.outer(self.space.constant, self.space.constant)
+        return covariance
+
+    def dispersion(self, coef: Vector) -> float:
+        """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
+        if self.levels is None:
+            return 1.0
+        information = self.rows.weight**2 * self.family.information(self.rows.predictor(coef))
+        found = self.levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
+        return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
+
+
 def _binary_residuals(rows: SurrogateRows, mean: Vector) -> Magnitudes:
     """Sizes of residuals that the model itself expects of a response in {0, 1}."""
     sizes = np.concatenate([rows.weight * (1 - mean), rows.weight * mean])
     return Magnitudes(sizes, np.concatenate([mean, 1 - mean]) / len(mean))
-
-
-def _shortened(step: Vector, rows: SurrogateRows, longest: float) -> Vector:
-    """The step, shortened so that no weighted stand-in moves by more than the longest one."""
-    moved = float(np.abs(rows.x @ step).max())
-    return np.asarray(step * min(1.0, longest / max(moved, 1e-300)))

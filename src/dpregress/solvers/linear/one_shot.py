@@ -64,7 +64,7 @@ class OneShot(FactSolver):
         self.refine, self.scale, self.joint = (next(parts) if share > 0 else None for share in shares)
         if facts.trusted_labels is not None and self.joint is not None:
             # labels that no response scale can hold are refused here, before anything is charged
-            response.from_labels(facts.target, facts.trusted_labels, facts.start.space, n=facts.n, mu=self.joint.mu)
+            response.from_labels(facts.target, facts.trusted_labels, facts.start.space, self._joint_noise)
 
     @property
     def rounds(self) -> int:
@@ -73,17 +73,22 @@ class OneShot(FactSolver):
     def solve(self, ask: Ask) -> Solution:
         space = self.facts.start.space
         if self.refine is not None:
-            space = refined(ask, space, self.refine)
+            space = refined(ask, space, self.refine).space
         assert self.joint is not None
-        space = space.with_response(self._response(ask, space, self.joint))
+        space = space.with_response(self._response(ask, space))
         moments = ask(Counted(SecondMoment(space)), self.joint)
         coef, system = solve_moments(moments, alpha=self.alpha)
         return Solution(coef, system, space, moments)
 
-    def _response(self, ask: Ask, space: WhitenedSpace, joint: GDP) -> ResponseScale:
+    def _joint_noise(self, space: WhitenedSpace) -> float:
+        """The noise in the joint moments of a space with a response."""
+        assert self.joint is not None
+        return SecondMoment(space).noise(self.joint, self.facts.n)
+
+    def _response(self, ask: Ask, space: WhitenedSpace) -> ResponseScale:
         facts = self.facts
         if facts.trusted_labels is not None:
-            return response.from_labels(facts.target, facts.trusted_labels, space, n=facts.n, mu=joint.mu)
+            return response.from_labels(facts.target, facts.trusted_labels, space, self._joint_noise)
         if self.scale is None:
             declared = response.from_bounds(facts.target, facts.schema, space)
             assert declared is not None

@@ -23,6 +23,7 @@ from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.public import response
 from dpregress.public.facts import PublicFacts
+from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
     ClippedScore,
@@ -32,10 +33,12 @@ from dpregress.queries import (
     ResponseHistogram,
     SecondMoment,
     among,
+    noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import (
+    HIDDEN,
     MixedGram,
     Prior,
     Sizes,
@@ -44,14 +47,13 @@ from dpregress.solvers.linear.residual_plan import (
     mixed_gram,
     plan_labelled,
     plan_unlabelled,
-    public_norms,
     ridge_prior,
     shrunk_precision,
 )
+from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
-from dpregress.solvers.shared.merging import has_prior, solvable
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
-from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty
+from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.whitening import refined, rewhitened
 
 _REFINE = 0.10
@@ -68,6 +70,8 @@ _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
 _USEFUL = 50.0
 #: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
 _VARIANCE = 0.04
+#: For planning the start: a score's clip as a share of the reach, and the scores' share of what the start leaves.
+_CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
 #: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
 _DOWN, _ABOVE = 20, 40
 #: Share of the first step for another Gram matrix, where private rows are far from the public ones.
@@ -98,6 +102,8 @@ class Residual(FactSolver):
         All of it is drawn.
     alpha : float
         Ridge penalty, as in scikit-learn.
+    norms : RowNorms, optional
+        Of new rows in the first space: what the radius is planned on. Default: by the public rows.
 
     Raises
     ------
@@ -105,24 +111,25 @@ class Residual(FactSolver):
         When nothing public bounds the response and n mu is too small to find its scale privately.
     """
 
-    def __init__(self, facts: PublicFacts, budget: GDP, alpha: float) -> None:
+    def __init__(self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None) -> None:
         self.facts = facts
         self.alpha = alpha
         self.labelled = has_prior(facts)
         space = facts.start.space
-        self.norms = public_norms(facts.public, space, refined=facts.start.refine)
+        self.norms = RowNorms.of(facts.public, space, refined=facts.start.refine) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
-        asked = [name for name, share in shares.items() if share > 0]
-        rest = (1 - sum(shares.values())) / sum(steps)
-        parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in steps)])
-        self._spend = dict(zip(asked, parts, strict=False))
-        self._steps = parts[len(asked) :]
+        self._spend, self._steps = allocate_budget(budget, shares, steps)
 
     @property
     def rounds(self) -> int:
         """At most: with another Gram matrix, and labels that are not trusted."""
         return len(self._spend) + len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
+
+    @property
+    def _scores(self) -> GDP:
+        """What all steps cost together."""
+        return GDP(math.hypot(*(spend.mu for spend in self._steps)))
 
     @property
     def _may_repeat(self) -> bool:
@@ -132,10 +139,11 @@ class Residual(FactSolver):
         return seen and len(self._steps) > len(STEPS_FEW)
 
     def solve(self, ask: Ask) -> Solution:
-        space = self.facts.start.space
+        space, norms = self.facts.start.space, self.norms
         for turn in self._refinements():
-            space = refined(ask, space, self._spend[turn])
-        return self._from_prior(ask, space) if self.labelled else self._from_nothing(ask, space)
+            better = refined(ask, space, self._spend[turn])
+            space, norms = better.space, better.norms
+        return self._from_prior(ask, space, norms) if self.labelled else self._from_nothing(ask, space, norms)
 
     # ------------------------------------------------------------------ shares of the budget
 
@@ -155,11 +163,12 @@ class Residual(FactSolver):
 
     def _shares(self, budget: GDP) -> tuple[dict[str, float], tuple[float, ...]]:
         start, n_mu = self.facts.start, self.facts.n * budget.mu
-        reached = n_mu / (2 * float(np.median(self.norms)) * math.sqrt(start.space.order))
-        few = reached < _FEW
+        usual = start.space.rewhitened(np.eye(start.space.order), self.norms.median)
+        noise = ClippedScore(usual, GaussianFamily, np.zeros(usual.order), 1.0).noise_length(budget, self.facts.n)
+        few = noise > 1 / _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
-        first = self._start_share(n_mu, reached) * (1 - scale) if start.space.intercept else 0.0
+        first = self._start_share(budget, noise) * (1 - scale) if start.space.intercept else 0.0
         shares = {
             **dict.fromkeys(self._refinements(), _REFINE),
             "gram": _GRAM,
@@ -169,37 +178,39 @@ class Residual(FactSolver):
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
         return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
 
-    @staticmethod
-    def _start_share(n_mu: float, reached: float) -> float:
-        """For the mean response: all but nothing where slopes would drown, little where noise is small."""
+    def _start_share(self, budget: GDP, noise: float) -> float:
+        """For the mean response: all but nothing where slopes would drown, little where noise is small.
+
+        ``noise`` is the length of a score's noise with the whole budget, in units of the response's reach.
+        """
         share = np.linspace(0.03, 0.95, 93)
-        slopes = (0.6 / reached) ** 2 / (0.7 * (1 - share)) / _VARIANCE
-        loss = (2 / n_mu) ** 2 / share + _VARIANCE * slopes / (1 + slopes)
+        slopes = (_CLIP_OF_REACH * noise) ** 2 / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
+        mean = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), budget, self.facts.n)
+        loss = mean**2 / share + _VARIANCE * slopes / (1 + slopes)
         return float(share[np.argmin(loss)])
 
     # ------------------------------------------------------------------ with labelled public rows
 
-    def _from_prior(self, ask: Ask, space: WhitenedSpace) -> Solution:
+    def _from_prior(self, ask: Ask, space: WhitenedSpace, norms: RowNorms) -> Solution:
         public, labels = self.facts.public, self.facts.trusted_labels
         assert public is not None
         assert public.rows is not None
         assert labels is not None
         centre = float(np.mean(labels)) if space.intercept else 0.0
         prior = self._prior(space, public.rows, labels - centre)
-        mu = math.hypot(*(spend.mu for spend in self._steps))
         plan = plan_labelled(
-            space.whiten(public.rows), prior, space.radius,
-            n=self.facts.n, mu=mu, gram_mu=self._spend["gram"].mu, steps=len(self._steps),
+            space.whiten(public.rows), prior, norms,
+            n=self.facts.n, scores=self._scores, gram=self._spend["gram"], steps=len(self._steps),
         )  # fmt: skip
         found = self._gram(ask, self._truncated_space(space, plan.radius, centre))
         return self.among(found.n)._sharpened(among(ask, found.n), found, plan, public.rows, labels - centre)
 
     def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, rows: Matrix, labels: Vector) -> Solution:
         """The public rows' fit, merged with steps over the usable rows."""
-        space, mixed, steps, _ = found
+        space, mixed, steps, n = found
         gram = mixed.matrix
         prior = self._prior(space, rows, labels)
-        clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(0.3 / len(rows))
+        clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(rows))
         dispersion, trusted = prior.dispersion, not prior.unseen
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
@@ -218,14 +229,14 @@ class Residual(FactSolver):
                     dispersion = self._dispersion(sizes.levels, space)
             if not trusted:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
-                clip = sizes.clip(math.sqrt(space.order) * self._noise(space, 1.0, spend), space.order / self.facts.n)
+                clip = sizes.clip(self._score(space, posterior.coef).noise_length(spend, n), space.order / n)
                 clipped = sizes.above(clip)
                 slack += clipped**2 / space.order
             step = self._measured(ask, space, system, posterior.coef, clip, spend)
             wider = posterior.inflated(step, bias=plan.bias)
             trusted = trusted and wider is posterior
             left = most_left(system, mixed.off, clipped)
-            posterior = wider.after(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
+            posterior = wider.update(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
         return self._finished(ask, space, system, gram, posterior, levels, clip, dispersion)
 
     def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> Prior:
@@ -234,13 +245,10 @@ class Residual(FactSolver):
 
     # ------------------------------------------------------------------ without
 
-    def _from_nothing(self, ask: Ask, space: WhitenedSpace) -> Solution:
+    def _from_nothing(self, ask: Ask, space: WhitenedSpace, norms: RowNorms) -> Solution:
         n = self.facts.n
         centre, reach = self._reach(ask, space)
-        mu = math.hypot(*(spend.mu for spend in self._steps))
-        plan = plan_unlabelled(
-            self.norms, space.radius, space.order, n=n, mu=mu, gram_mu=self._spend["gram"].mu
-        )  # fmt: skip
+        plan = plan_unlabelled(norms, space.order, n=n, scores=self._scores, gram=self._spend["gram"])
         space = self._truncated_space(space, plan.radius, centre)
         mean, doubt = self._mean_response(ask, space, reach)
         found = self._gram(ask, space)
@@ -256,7 +264,7 @@ class Residual(FactSolver):
         for turn, spend in enumerate(steps):
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
-            clip = sizes.clip(math.sqrt(space.order) * self._noise(space, 1.0, spend), space.order / n)
+            clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
             step = self._measured(ask, space, system, coef, clip, spend)
             if posterior is None:
                 variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
@@ -264,7 +272,7 @@ class Residual(FactSolver):
             # the Gram matrix is noisy and the clipped correlation is less steep than the system says
             clipped = sizes.above(clip)
             slack, left = mixed.variance + clipped**2 / space.order, most_left(system, mixed.off, clipped)
-            posterior = posterior.inflated(step).after(step, slack=slack, most_left=left)
+            posterior = posterior.inflated(step).update(step, slack=slack, most_left=left)
             coef = posterior.coef
         assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
@@ -283,8 +291,9 @@ class Residual(FactSolver):
         if "start" not in self._spend:
             return 0.0, 0.0
         spend = self._spend["start"]
-        found = ask(Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -reach, reach)), spend)
-        noise = (2 * reach / (spend.mu * found.n)) ** 2
+        query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -reach, reach))
+        found = ask(query, spend)
+        noise = query.noise(spend, found.n) ** 2
         gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
         return gain * float(found.mean[0]), gain * noise
 
@@ -330,13 +339,14 @@ class Residual(FactSolver):
             return _Found(space, mixed_gram(moments, rows), self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))
-        space = better.rewhitened(np.eye(space.order), better.radius * space.radius / self.facts.start.space.radius)
+        radius = better.norms.median * space.radius / self.norms.median  # as far beyond the median as it was
+        space = better.space.rewhitened(np.eye(space.order), radius)
         moments = ask(Counted(SecondMoment(space.with_response(None))), again)
         return _Found(space, mixed_gram(moments, None), (first, *self._steps[1:]), moments.n)
 
-    def _noise(self, space: WhitenedSpace, clip: float, spend: GDP) -> float:
-        """Of each entry of a score."""
-        return 2 * space.radius * clip / (spend.mu * self.facts.n)
+    def _score(self, space: WhitenedSpace, coef: Vector, clip: float = 1.0) -> ClippedScore:
+        """The question of a step; the one with a clip of 1 is for planning the clip."""
+        return ClippedScore(space, GaussianFamily, coef, clip)
 
     def _sizes(self, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
         """Released sizes of residuals, which should not exceed twice the reach."""
@@ -345,13 +355,14 @@ class Residual(FactSolver):
 
     def _measured(self, ask: Ask, space: WhitenedSpace, system: Matrix, coef: Vector, clip: float, spend: GDP) -> Step:
         """A released Newton step."""
-        score = ask(ClippedScore(space, GaussianFamily, coef, clip), spend)
+        query = self._score(space, coef, clip)
+        score = ask(query, spend)
         step = np.linalg.solve(system, score.mean - self._penalty(space) @ coef)
-        return Step(np.asarray(step), system, self._noise(space, clip, spend) ** 2)
+        return Step(np.asarray(step), system, query.noise(spend, self.facts.n) ** 2)
 
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
         """Of residuals, from the sizes of weighted ones."""
-        weight = np.minimum(1.0, space.radius / self.norms)
+        weight = np.minimum(1.0, space.radius / self.norms.sample)
         return levels.root_mean_square**2 / float(np.mean(weight**2))
 
     def _finished(
@@ -370,8 +381,8 @@ class Residual(FactSolver):
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         if "mean" in self._spend:
             spend = self._spend["mean"]
-            per_unit = 2 / (spend.mu * self.facts.n)
-            upper = levels.best_clip(per_unit)
+            per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
+            upper = levels.best_clip(lambda clip: per_unit * clip)
             found = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)
             mean = gram @ space.constant
             doubt = float(mean @ covariance @ mean) + levels.cut(clip) ** 2

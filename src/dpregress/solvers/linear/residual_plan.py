@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import chi2
 
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
-from dpregress.public import PublicMoments
-from dpregress.public.radius import leave_one_out_norms
+from dpregress.public.radius import RowNorms
+from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, floored, gram_floor, noise_norm
@@ -29,7 +29,7 @@ _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
 #: Beyond the largest public size: half octaves up to four times it.
 _BEYOND = 2.0 ** np.arange(0.5, 2.1, 0.5)
 #: How many public rows' worth may lie above the largest public one.
-_HIDDEN = 0.3
+HIDDEN = 0.3
 #: Half of the squared share of second moment that is cut off, times this, stands for a squared bias.
 _PROXY = 0.15
 #: Weight of the bias that is seen on the public rows themselves: a noisy estimate.
@@ -44,6 +44,10 @@ _SIGNAL, _CLIP = 2.0, 2.0
 _FAR = 0.2
 #: Times their variance by which entries of both matrices may differ before the rows are no samples of one population.
 _ALIKE = 3.0
+#: The highest floor of eigenvalues of a Gram matrix that is mixed with the public rows'.
+_PUBLIC_FLOOR = 0.2
+#: No clip below this share of the residuals' root mean square.
+_LEAST_CLIP = 0.7
 #: Share of the largest eigenvalue below which public rows do not vary in a direction.
 _UNSEEN = 1e-9
 #: Least relative size of residuals: a perfect public fit does not make the private residuals 0.
@@ -120,14 +124,6 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     return Prior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
 
 
-def public_norms(public: PublicMoments | None, space: WhitenedSpace, *, refined: bool) -> Vector:
-    """Norms of whitened rows that a new row may have: leave-one-out public ones, else those of normal rows."""
-    if public is None or public.rows is None or refined:
-        levels = (np.arange(400) + 0.5) / 400
-        return np.asarray(np.sqrt(chi2.ppf(levels, len(space.features)) + space.intercept))
-    return leave_one_out_norms(public.rows, space)
-
-
 @dataclass(frozen=True)
 class TruncationPlan:
     """Radius and clip, the squared bias expected of them a coordinate, and the expected excess squared error.
@@ -142,7 +138,7 @@ class TruncationPlan:
 
 
 def plan_labelled(
-    x: Matrix, prior: Prior, base: float, *, n: int, mu: float, gram_mu: float, steps: int
+    x: Matrix, prior: Prior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
 ) -> TruncationPlan:
     """The radius and clip with the least expected error on labelled public rows.
 
@@ -151,17 +147,18 @@ def plan_labelled(
     x : ndarray of shape (m, p)
         Whitened public rows.
     prior : Prior
-    base : float
-        The radius that belongs to the median norm.
+    expected_norms : RowNorms
+        Of new rows. Public rows are shorter in the space that they whitened themselves; a radius is planned on their
+        norms and then stretched by the ratio of the medians.
     n : int
         Private rows.
-    mu, gram_mu : float
+    scores, gram : GDP
         Budgets of all scores together, and of the Gram matrix.
     steps : int
     """
     m, p = x.shape
     norms = np.linalg.norm(x, axis=1)
-    unit = float(np.median(norms)) / base
+    unit = float(np.median(norms)) / expected_norms.median
     eigenvalues = np.linalg.eigvalsh(prior.covariance + prior.dispersion / n * np.eye(p))
     plain = prior.residuals[:, None] * (x @ _inverse(x))
     largest = float(norms.max())
@@ -172,7 +169,7 @@ def plan_labelled(
         cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
         kept = 1 - cut_rows
         cut_rows += hidden / m * largest**2 / p
-        private = (math.sqrt(2) * (radius / unit) ** 2 / (gram_mu * n)) ** 2 / 2
+        private = noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) ** 2 / 2  # of an entry
         entry = private / (1 + private * m * p**2 / max(float(np.mean((weight * norms) ** 4)), 1e-300))
         unsolved = min(1.0, 2 * p * entry / kept**2) ** steps * float(eigenvalues.sum())
         sizes = weight * np.abs(prior.residuals)
@@ -185,7 +182,7 @@ def plan_labelled(
             cut += hidden_size / m * float(sizes.max()) ** 2 / second
             seen = seen if seen > _ROUNDING * prior.dispersion else 0.0
             bias = _SEEN * seen + _PROXY * (cut_rows**2 + cut**2) * prior.dispersion
-            noise = (2 * radius / unit * clip / (mu * n * kept)) ** 2
+            noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, clip), scores, n) / kept) ** 2
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
             expected = float(np.sum((1 - gain) ** 2 * eigenvalues + gain**2 * (noise + bias / p)))
@@ -198,19 +195,20 @@ def _inverse(rows: Matrix) -> Matrix:
     return np.asarray(np.linalg.inv(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1])))
 
 
-def plan_unlabelled(norms: Vector, base: float, order: int, *, n: int, mu: float, gram_mu: float) -> TruncationPlan:
+def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
     """The radius with the least expected error where residuals are not known: normal ones are assumed."""
-    unit = float(np.median(norms)) / base
+    norms = expected_norms.sample
+    unit = float(np.median(norms)) / expected_norms.median
     whole = float(np.mean(norms**2))
     plans = []
     for radius, hidden in _candidates(norms, _NORM_LEVELS):
         weight = np.minimum(1.0, radius / norms)
         kept = float(np.mean((weight * norms) ** 2)) / whole
-        noise = (2 * radius / unit * _CLIP / (mu * n * kept)) ** 2
+        noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, _CLIP), scores, n) / kept) ** 2
         shrunk = order * noise / (1 + order * noise / _SIGNAL)
         cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
         inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
-        gram_noise = order * (math.sqrt(2) * (radius / unit) ** 2 / (gram_mu * n * kept)) ** 2
+        gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
         unsolved = _PROXY * 2 * min(1.0, gram_noise) * _SIGNAL
         expected = shrunk + _PROXY * cut_rows**2 + max(0.0, inefficiency) * order / n + unsolved
         plans.append(TruncationPlan(radius / unit, _CLIP, _PROXY * cut_rows**2 / order, expected))
@@ -221,7 +219,7 @@ def _candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
     """Levels of public sizes and beyond, with how many rows' worth may still lie above."""
     seen = np.quantile(sizes, levels)
     beyond = seen[-1] * _BEYOND
-    hidden = [_HIDDEN] * len(seen) + [_HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
+    hidden = [HIDDEN] * len(seen) + [HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
     return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]
 
 
@@ -272,7 +270,7 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
         sampled = apart - private
     share = private / (private + sampled)
     mixture = (1 - share) * moments.gram + share * gram
-    return MixedGram.of(mixture, min(gram_floor(moments), 0.2), sampled * share)
+    return MixedGram.of(mixture, min(gram_floor(moments), _PUBLIC_FLOOR), sampled * share)
 
 
 def far_apart(moments: Moments, public: Matrix) -> bool:
@@ -334,7 +332,7 @@ class Sizes:
             ``p / n``.
         """
         second = self.levels.root_mean_square**2
-        bounds = self.levels.size[self.levels.size >= 0.7 * math.sqrt(second)] * self.levels.most
+        bounds = self.levels.size[self.levels.size >= _LEAST_CLIP * math.sqrt(second)] * self.levels.most
         return float(min(bounds, key=lambda bound: self._loss(float(bound), second, per_unit, inefficiency)))
 
     def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:

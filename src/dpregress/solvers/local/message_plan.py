@@ -121,11 +121,12 @@ def _offered(facts: PublicFacts, budget: ApproxDP, response: ResponseScale) -> I
                 yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / space.order)
             gaussian = integer_gaussian_promise(budget, cross.size)
             if gaussian is not None:
-                yield _rated(facts, cross, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
+                yield _rated(facts, cross, gaussian, rows, cross.noise(gaussian, 1) ** 2)
         joint = SecondMoment(space.with_response(replace(response, cross=radius)))
         gaussian = integer_gaussian_promise(budget, joint.size)
         if gaussian is not None:
-            yield _rated(facts, joint, gaussian, rows, (2 * radius / gaussian.mu) ** 2)
+            # its entries beside the diagonal have half of the variance, and hold the cross moment u = R times
+            yield _rated(facts, joint, gaussian, rows, joint.noise(gaussian, 1) ** 2 / (2 * radius**2))
 
 
 def _rated(facts: PublicFacts, query: Query[Any], spend: Event, rows: Matrix, noise: float) -> MessagePlan:
@@ -150,7 +151,7 @@ def gram_error(facts: PublicFacts, query: Query[Any], spend: Event, scale: float
     """
     rows = 0.0 if facts.public is None else float(facts.public.n)
     if isinstance(query, SecondMoment):
-        sigma = query.replacement() / spend.mu / math.sqrt(facts.n)
+        sigma = query.noise(spend, 1) / math.sqrt(facts.n)
         rows += 1 / (1 / facts.n + sigma**2 / (2 * scale**2))
     return 1 / rows
 

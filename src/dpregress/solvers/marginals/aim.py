@@ -141,7 +141,8 @@ class AIM(TableSolver):
 
     def _measure(self, ask: Ask, cliques: list[Clique], sigma: float) -> float:
         """Ask for these tables at one price each; what was measured before is averaged by precision."""
-        released = ask(Blocks(self.domain.nominal, cliques), GDP(math.sqrt(len(cliques)) / sigma))
+        query = Blocks(self.domain.nominal, cliques)
+        released = ask(query, GDP(query.contribution() / sigma))
         self._events.extend(released.events)
         for clique in cliques:
             table, new = released.blocks[clique], released.sigmas[clique]

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Domain, Matrix, Vector
-from dpregress.queries import Ask, Blocks, PairDistances
+from dpregress.queries import Ask, Blocks, PairDistances, noise_in_mean
 from dpregress.releases import Clique, Entrywise, Marginals, Mixture, PairScores
 from dpregress.solvers.marginals.mixture import MixtureFit
 from dpregress.solvers.marginals.tables import OneWays, TableSolver, independent
@@ -152,6 +152,7 @@ def plan_blocks(pairs: tuple[Clique, ...], errors: Vector, entries: Vector, weig
     """
     price = (weights * entries * _MEAN_ABS) ** (2 / 3)
     order = np.argsort(-weights * errors / price, kind="stable")
-    gain = np.cumsum((weights * errors)[order]) - np.cumsum(price[order]) ** 1.5 / budget.mu
+    noise = noise_in_mean(Blocks.largest_addition(1.0), budget, 1)
+    gain = np.cumsum((weights * errors)[order]) - np.cumsum(price[order]) ** 1.5 * noise
     chosen = order[: int(np.argmax(gain)) + 1]
     return BlockPlan(tuple(pairs[i] for i in chosen), tuple(price[chosen] / price[chosen].sum()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,13 +94,15 @@ class Magnitudes:
         """``E (|r| - bound)+``: what a clip takes away."""
         return float(self.share @ np.maximum(self.size - bound, 0))
 
-    def best_clip(self, per_unit: float) -> float:
+    def best_clip(self, noise: Callable[[Vector], Vector], *, cut_weight: float = 1.0) -> float:
         """The level, from the median up, with the least squared noise plus square of what is cut off.
 
         Parameters
         ----------
-        per_unit : float
-            Root mean squared noise for a clip of 1.
+        noise : callable
+            The root mean squared noise that goes with each of several clips.
+        cut_weight : float
+            How much of a bias counts for what is cut off: more than 1 where sizes beyond those known are likely.
         """
         order = np.argsort(self.size)
         size, share = self.size[order], self.share[order]
@@ -109,7 +112,7 @@ class Magnitudes:
         usable = (np.cumsum(share) >= 0.5) & (share > 0) & (size > 0)
         if not usable.any():
             return 1.0
-        loss = np.where(usable, (per_unit * bound) ** 2 + cut**2, np.inf)
+        loss = np.where(usable, noise(bound) ** 2 + (cut_weight * cut) ** 2, np.inf)
         return float(bound[np.argmin(loss)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +41,10 @@ class Step:
         return np.asarray((vectors * (values**2 / (self.variance + bias * values**2))) @ vectors.T)
 
 
+#: From the move that is asked for to the one that is made, and the covariance of what that may miss.
+Follow = Callable[[Vector], tuple[Vector, Matrix]]
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Coefficients, the covariance of the noise in them, and how precisely the private rows' answer is known.
@@ -57,27 +62,58 @@ class Posterior:
         factor = widening(self.known + bias * np.eye(len(self.coef)), step)
         return self if factor == 1 else replace(self, precision=self.precision / factor)
 
-    def after(self, step: Step, *, bias: float = 0.0, slack: float = 0.0, most_left: float = _MOST_LEFT) -> Posterior:
-        """Merge a measurement with a squared bias a coordinate and a squared error in proportion to the move.
+    def update(
+        self,
+        step: Step,
+        *,
+        bias: float = 0.0,
+        slack: float = 0.0,
+        most_left: float = _MOST_LEFT,
+        follow: Follow | None = None,
+    ) -> Posterior:
+        """Merge a released step: the Kalman update of a measurement of the private rows' answer.
 
-        ``most_left`` is the largest share of its way that the step can have left.
+        Parameters
+        ----------
+        step : Step
+        bias : float
+            Squared bias of the step in each coordinate.
+        slack : float
+            Squared error of the move in each coordinate, as a share of its squared length.
+        most_left : float
+            The largest share of its way that the step can have left, by :func:`most_left`. Not used with ``follow``.
+        follow : callable, optional
+            Takes the move that the gain asks for, and gives the one to make, such as along a curve or shortened, with
+            the covariance of what that may miss. Default: the move as it is; what it misses follows from ``slack``,
+            and from the steps themselves where they contradict each other.
         """
         identity = np.eye(len(self.coef))
         precision = self.precision + step.precision(bias)
         precision += _JITTER * float(np.trace(precision)) * identity  # never singular: the budget is spent by now
-        kept = np.linalg.solve(precision, self.precision)
+        known = _inverse(precision)
+        kept = known @ self.precision
         gain = identity - kept
-        move = gain @ step.value
+        wanted = gain @ step.value
+        move, missed = (wanted, self._missed(step, wanted, slack, most_left)) if follow is None else follow(wanted)
+        # a step starts from coefficients that carry the noise of those before; what it gains replaces it
         privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
-        covariance = np.linalg.inv(precision) + (slack + _ROUNDING) * float(move @ move) * identity
-        left = self._left_over(step, most_left)
-        covariance += left * (np.outer(move, move) + float(move @ move) / len(move) * identity)
-        return Posterior(self.coef + move, np.asarray(privacy), np.asarray(np.linalg.inv(covariance)), (step, move))
+        return Posterior(self.coef + move, np.asarray(privacy), _inverse(known + missed), (step, move))
+
+    @classmethod
+    def before(cls, coef: Vector, known: Matrix) -> Posterior:
+        """Before the first private step: coefficients without noise, and the covariance of what is known of them."""
+        return cls(coef, np.zeros_like(known), _inverse(known))
 
     @property
     def known(self) -> Matrix:
         """The covariance."""
-        return np.asarray(np.linalg.inv(self.precision))
+        return _inverse(self.precision)
+
+    def _missed(self, step: Step, move: Vector, slack: float, most_left: float) -> Matrix:
+        identity, length = np.eye(len(move)), float(move @ move)
+        missed = (slack + _ROUNDING) * length * identity
+        left = self._left_over(step, most_left)
+        return np.asarray(missed + left * (np.outer(move, move) + length / len(move) * identity))
 
     def _left_over(self, step: Step, most_left: float) -> float:
         r"""The squared length that a step leaves, in those it moved: 0 unless it stands out of the noise.
@@ -128,3 +164,8 @@ def widening(known: Matrix, step: Step) -> float:
 def _longest(p: int) -> float:
     """What a chi-square with p degrees of freedom exceeds once in a thousand times or less often."""
     return p + _SURPRISE * math.sqrt(2 * p)
+
+
+def _inverse(matrix: Matrix) -> Matrix:
+    """Of a covariance or a precision, however far apart its eigenvalues are."""
+    return symmetric_power(matrix, -1.0, smallest=max(_JITTER * float(np.trace(matrix)), 1e-300))

@@ -15,6 +15,10 @@ _NOISES = 8.0
 #: The same where steps follow. Noise moves an eigenvalue above three noises by a third of itself at most, so that each
 #: step leaves a third of its way at most. A higher floor shortens steps along eigenvalues that are known well enough.
 STEPS_FOLLOW = 3.0
+#: Ratios of an information to the Gram matrix, in medians, that count as this much in their mean.
+_ANY = 10.0
+#: Share of a matrix's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-15
 #: Beside a whitened Gram matrix a penalty of this trace leaves no slope worth a digit; more would drown the intercept.
 _ENDLESS = 1e10
 
@@ -43,3 +47,17 @@ def ridge_penalty(space: WhitenedSpace, alpha: float, n: int) -> Matrix:
     slopes = space.slopes
     shape = slopes @ slopes.T
     return np.asarray(min(alpha / n, _ENDLESS / max(float(np.trace(shape)), 1e-300)) * shape)
+
+
+def floor_information(information: Matrix, gram: Matrix, share: float) -> Matrix:
+    """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
+    root = np.linalg.cholesky(gram)
+    relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
+    values = np.linalg.eigvalsh(relative)
+    usual = float(np.mean(np.minimum(values, _ANY * np.median(values))))  # directions that no row takes have any ratio
+    return np.asarray(root @ floored(relative, share * usual) @ root.T)
+
+
+def solvable(system: Matrix) -> Matrix:
+    """The system with its eigenvalues kept apart from rounding: by now the budget is spent, and it must be solved."""
+    return symmetric_power(system, 1.0, smallest=_DIGITS * 100 * float(np.trace(system)))

@@ -21,7 +21,7 @@ from dpregress.accounting import GDP, Event, split
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.errors import InvalidInput
-from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix
+from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix, noise_in_mean
 from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw, Sketch
 from dpregress.solvers.shared.repair import noise_norm
 
@@ -74,8 +74,10 @@ def plan_shares(columns: int, n: int, mu: float) -> tuple[float, float]:
     a tenth of the range) and ``sqrt C = 4 R / (mu sqrt n)``, kept within [0.05, 0.4]. Correlations measured
     worse than to a standard deviation of 1/2 will be shrunk to nothing: the moments then get 0.9.
     """
-    moments = math.sqrt(2) * (1 + columns) / (mu * n * _SPREAD**2)
-    mixture = 4 * plan_radius(columns, n, mu) / (mu * math.sqrt(n))
+    budget = GDP(mu)
+    moments = noise_in_mean(SecondMoment.largest_change(math.sqrt(1 + columns)), budget, n) / _SPREAD**2
+    sketch = noise_in_mean(RowSketch.largest_change(plan_radius(columns, n, mu)), budget, 1)
+    mixture = 2 * sketch / math.sqrt(n)
     share = min(max(moments / (moments + mixture), _FEWEST_SHARE), _LARGEST_SHARE)
     share = share if mixture < _HOPELESS else _SHARE_WITHOUT_HOPE
     return share, 1 - share
@@ -117,7 +119,7 @@ def plan_deviation(columns: Sequence[int], mus: Sequence[float], n: int, k: int)
 def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> list[float]:
     """Each party's noise in a mixture of whitened rows, ``2 R / mu_2``."""
     return [
-        2 * plan_radius(d, n, mu) / (mu * math.sqrt(plan_shares(d, n, mu)[1]))
+        noise_in_mean(RowSketch.largest_change(plan_radius(d, n, mu)), GDP(mu * math.sqrt(plan_shares(d, n, mu)[1])), 1)
         for d, mu in zip(columns, mus, strict=True)
     ]
 
