@@ -74,9 +74,9 @@ def test_marginals() -> None:
 
 
 def test_vertical() -> None:
-    model = VerticalRegression(epsilon=1.0, delta=1e-6, bounds=(0, 1)).fit([FRAME, Y.to_space()], target="y")
+    model = VerticalRegression(epsilon=1.0, delta=1e-6, bounds=(0, 1)).fit([FRAME, Y.to_frame()], target="y")
     model.rows = 7
-    check(model, lambda model: model.fit([FRAME, Y.to_space()], target="y", features=["y"]))
+    check(model, lambda model: model.fit([FRAME, Y.to_frame()], target="y", features=["y"]))
 
 
 def check(model: Any, refuse: Refuse) -> None:
