@@ -1,4 +1,4 @@
-"""One line for every row map, query, mechanism, trust model, solver, estimator, ledger and event.
+"""One line for every class of which laws speak: readers, queries, mechanisms, noise laws, solvers, estimators and more.
 
 Every law in ``tests/laws`` and every audit in ``tests/audit`` runs over these lists; a class that is on none
 of them fails ``tests/laws/test_registry.py``. What the laws need to know of a query is how to make one in a
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dpregress import (
     DPGammaRegressor,
@@ -30,11 +32,23 @@ from dpregress import (
     PublicMoments,
     Schema,
     SQLiteLedger,
+    VerticalRegression,
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
 from dpregress.coordinates import Domain, Exposure, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
-from dpregress.mechanisms import Exponential, Gaussian, Mechanism, UnitVector
+from dpregress.errors import NotAnswered
+from dpregress.mechanisms import (
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Mechanism,
+    Sampler,
+    SecureSampler,
+    SeededSampler,
+    UnitVector,
+)
 from dpregress.mechanisms.sketching import MIXINGS, sketch_matrix
+from dpregress.models import FAMILIES as OFFERED_FAMILIES
 from dpregress.models import (
     BinomialFamily,
     Family,
@@ -45,6 +59,8 @@ from dpregress.models import (
     family_of,
     probabilities,
 )
+from dpregress.models.families import Distribution
+from dpregress.models.links import Link
 from dpregress.papers.cao2026 import PublishedRidge
 from dpregress.public.coding import domain_of
 from dpregress.public.facts import PublicFacts
@@ -63,28 +79,43 @@ from dpregress.queries import (
     MeanResidual,
     ModelErrors,
     MultinomialScore,
+    Norm,
     PairDistances,
     Predictions,
     PublishedHessian,
     PublishedMoments,
-    Query,
     ResidualHistogram,
     ResponseHistogram,
+    RowQuery,
     RowSketch,
     SecondMoment,
+    TableQuery,
+    UsableRowCount,
 )
-from dpregress.queries.pair_tables import CodedQuery
+from dpregress.releases import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
+from dpregress.releases.residual_noise import ResidualNoise
 from dpregress.rows import (
     ArraySource,
+    CappedSource,
+    CodedParquet,
+    CodedSource,
+    Encoder,
     ExposedSource,
     LevelRows,
     PrivateRows,
     RawRows,
     ResponseRows,
     RowMap,
+    Source,
+    StreamSource,
+    TableSource,
     ThreadedEngine,
     WhitenedRows,
 )
+from dpregress.rows.readers.base import CapsuleReader, DatasetReader, DuckDBReader, LazyFrameReader, Reader
+from dpregress.rows.readers.files import CSVReader, ParquetReader
+from dpregress.rows.readers.sql import _ADBCReader, _SQLiteReader
+from dpregress.rows.sources import reader_of
 from dpregress.solvers import MultinomialSteps, OneShot, Residual, ScoreSteps, Solver
 from dpregress.solvers.marginals.aim import AIM
 from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
@@ -92,6 +123,8 @@ from dpregress.solvers.marginals.one_shot_tables import OneShotTables
 from dpregress.solvers.marginals.residual_planner import ResidualPlanner, planned
 from dpregress.solvers.marginals.tables import TableSolver
 from dpregress.trust import Central, Local, TrustModel, TwoRounds, Vertical
+from tests.laws import noise_laws
+from tests.laws.noise_laws import Law
 
 Rng = np.random.Generator
 
@@ -178,7 +211,7 @@ def private(rows: RawRows) -> PrivateRows:
     return PrivateRows(exposed, ThreadedEngine(workers=1))
 
 
-def extremal_rows(query: Query[Any]) -> RawRows:
+def extremal_rows(query: RowQuery[Any]) -> RawRows:
     """Rows that the row map brings to the edge: every response bound with directions at telling angles.
 
     Among the directions are opposite ones, orthogonal ones, and ones that make two joint rows orthogonal.
@@ -195,9 +228,20 @@ def extremal_rows(query: Query[Any]) -> RawRows:
     exposure = np.ones(len(rows))  # an offset of 0: they see no prediction
     rows, exposure = [*rows, rows[0], rows[0]], np.append(exposure, [1e-3, 1e3])
     y = np.array([y for _, y in rows])
-    if isinstance(query, MultinomialScore | MeanClassResidual):
-        y = np.arange(len(rows)) % 3.0  # every class in every direction
     return RawRows(np.array([x for x, _ in rows]), y, exposure=exposure)
+
+
+def rows_of_all_classes(query: RowQuery[Any]) -> RawRows:
+    """The same rows, with every class in every direction."""
+    rows = extremal_rows(query)
+    return replace(rows, y=np.arange(len(rows.x)) % 3.0)
+
+
+def with_an_unusable_row(query: RowQuery[Any]) -> RawRows:
+    """The same rows, one of them without a response."""
+    rows = extremal_rows(query)
+    assert rows.y is not None
+    return replace(rows, y=np.append(rows.y[:-1], np.nan))
 
 
 def taken(rows: RawRows, which: Any) -> RawRows:
@@ -236,6 +280,9 @@ ROW_MAPS: tuple[Callable[[WhitenedSpace], RowMap], ...] = (WhitenedRows, Respons
 
 # ---------------------------------------------------------------- queries
 
+#: Distances in the norms of queries, as scipy calls them.
+METRICS = {Norm.L1: "cityblock", Norm.L2: "euclidean", Norm.LINF: "chebyshev"}
+
 
 def symmetric(total: Matrix) -> Vector:
     """Independent entries of a symmetric release, scaled to equal noise: written here a second time on purpose."""
@@ -271,17 +318,10 @@ def _bound(space: WhitenedSpace) -> float:
 _EDGES = 2.0 ** np.arange(-30.0, 13.0)
 
 
-#: Every distribution with every link that is offered.
-FAMILIES = tuple(
-    family_of(name, link)
-    for name, links in (
-        ("gaussian", ("identity", "log")),
-        ("binomial", ("logit", "probit")),
-        ("poisson", ("log", "identity")),
-        ("gamma", ("log", "inverse")),
-    )
-    for link in links
-)
+#: Every distribution with every link that is offered, as the package's own table has them.
+FAMILIES = tuple(family for offered in OFFERED_FAMILIES.values() for family in offered)
+DISTRIBUTIONS: tuple[Distribution, ...] = tuple(offered[0].distribution for offered in OFFERED_FAMILIES.values())
+LINKS: tuple[Link, ...] = tuple(dict.fromkeys(family.link for family in FAMILIES))
 
 
 def _score(family: Family, space: WhitenedSpace, rng: Rng) -> ClippedScore:
@@ -310,11 +350,14 @@ def _mean_class_residual(space: WhitenedSpace, _: Rng) -> MeanClassResidual:
 
 @dataclass(frozen=True)
 class QueryEntry:
-    """A kind of query: how to make one in a frame, and the entries of its release in which the noise is equal."""
+    """A kind of query: how to make one in a space, the entries of its release in which the noise is equal, and rows
+    that stretch it.
+    """
 
     name: str
-    make: Callable[[WhitenedSpace, Rng], Query[Any]]
+    make: Callable[[WhitenedSpace, Rng], RowQuery[Any]]
     layout: Callable[[Any], Vector] = plain
+    extremes: Callable[[RowQuery[Any]], RawRows] = extremal_rows
 
     def __str__(self) -> str:
         return self.name
@@ -353,8 +396,8 @@ QUERIES = (
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, GammaFamily, _coef(f, r), _EDGES)),
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
-    QueryEntry("multinomial score", _multinomial_score),
-    QueryEntry("mean class residual", _mean_class_residual),
+    QueryEntry("multinomial score", _multinomial_score, extremes=rows_of_all_classes),
+    QueryEntry("mean class residual", _mean_class_residual, extremes=rows_of_all_classes),
     QueryEntry(
         "exposure histogram", lambda f, _: ExposureHistogram(replace(f, exposure=Exposure("e", 1e-2, 1e7)), _EDGES)
     ),
@@ -363,6 +406,7 @@ QUERIES = (
         lambda f, _: ExposureScore(replace(f, exposure=Exposure("e", 1e-2, 1e7)), 0.5, 0.8 * min(_bound(f), 5.0)),
     ),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
+    QueryEntry("usable rows", lambda f, _: UsableRowCount(f), extremes=with_an_unusable_row),
 )
 
 # ---------------------------------------------------------------- coded rows: domains, queries, mechanisms
@@ -399,7 +443,13 @@ class CodedEntry:
     """A query over coded rows."""
 
     name: str
-    make: Callable[[Domain, Rng], CodedQuery[Any]]
+    make: Callable[[Domain, Rng], TableQuery[Any]]
+    #: Whether some row moves it by 99% of its sensitivity whatever its public reference is.
+    reached: bool = True
+
+    @property
+    def norm(self) -> Norm:
+        return self.make(DOMAINS["mixed"], np.random.default_rng(0)).norm
 
     def __str__(self) -> str:
         return self.name
@@ -423,13 +473,10 @@ def _model_errors(domain: Domain, rng: Rng) -> ModelErrors:
 CODED_QUERIES = (
     CodedEntry("one-way tables", lambda d, _: Blocks(d, [(j,) for j in range(len(d.attributes))])),
     CodedEntry("weighted blocks", _weighted_blocks),
-    CodedEntry("pair distances", lambda d, r: PairDistances(d, _references(d, r))),
-    CodedEntry("model errors", _model_errors),
+    CodedEntry("pair distances", lambda d, r: PairDistances(d, _references(d, r)), reached=False),
+    CodedEntry("model errors", _model_errors, reached=False),
     CodedEntry("centred tables", lambda d, _: CentredTables(d, planned(d))),
 )
-
-#: Mechanisms that choose, with the event they spend.
-CHOICES: tuple[tuple[type[Mechanism], Callable[[ZCDP], Mechanism]], ...] = ((Exponential, Exponential),)
 
 
 @dataclass(frozen=True)
@@ -455,18 +502,67 @@ TABLE_SOLVERS = (
 
 @dataclass(frozen=True)
 class MechanismEntry:
-    """A kind of mechanism and one that spends a given event."""
+    """A kind of mechanism: what it spends at a strength mu or epsilon, one that spends it, and the law of its noise."""
 
     kind: type[Mechanism]
-    make: Callable[[GDP], Mechanism]
+    spend: Callable[[float], Any]
+    law: Law
+    #: How many releases show the law.
+    releases: int = 400
+    #: Whether it adds noise to the answer, by one call of the sampler.
+    additive: bool = True
+
+    def make(self, strength: float) -> Any:
+        kind: Any = self.kind
+        return kind(self.spend(strength))
+
+    def answers(self, entry: QueryEntry) -> bool:
+        """Whether it answers this kind of query."""
+        rng = np.random.default_rng(0)
+        query = entry.make(SPACES["plain"](rng), rng)
+        try:
+            self.make(1.0).check(query, private(tame_rows(rng, query.space, 5)), Relation.REPLACE_ONE)
+        except NotAnswered:
+            return False
+        return True
 
     def __str__(self) -> str:
         return self.kind.__name__
 
 
-MECHANISMS = (MechanismEntry(Gaussian, Gaussian),)
-#: Mechanisms that add no noise of one scale: their laws are in the tests of each.
-OTHER_MECHANISMS: tuple[type[Mechanism], ...] = (UnitVector,)
+def _choice(epsilon: float) -> ZCDP:
+    """What the exponential mechanism costs at this epsilon."""
+    return ZCDP(epsilon**2 / 8)
+
+
+MECHANISMS = (
+    MechanismEntry(Gaussian, GDP, noise_laws.normal),
+    MechanismEntry(DiscreteLaplace, PureDP, noise_laws.whole_numbers, releases=4000),
+    MechanismEntry(UnitVector, PureDP, noise_laws.unit_messages, releases=10, additive=False),
+    MechanismEntry(Exponential, _choice, noise_laws.choices, releases=2000, additive=False),
+)
+
+
+def gaussian() -> MechanismEntry:
+    """The mechanism of most laws about queries."""
+    return next(entry for entry in MECHANISMS if entry.kind is Gaussian)
+
+
+SAMPLERS: dict[str, Callable[[Rng], Sampler]] = {
+    "secure": lambda _: SecureSampler(),
+    "seeded": SeededSampler,
+}
+
+#: Laws of the noise on a symmetric matrix of order 3, or on any vector.
+NOISE_LAWS: tuple[NoiseLaw, ...] = (
+    Isotropic(0.7),
+    UnitMessages(1.3, 0.4),
+    DiscreteLaplaceNoise((2.5,)),
+    Entrywise.of_scales(np.array([[1.0, 0.5, 0.2], [0.5, 2.0, 0.1], [0.2, 0.1, 0.3]])),
+    ResidualNoise(
+        DOMAINS["classes"], {(): 1.0, (0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -676,7 +772,126 @@ ESTIMATORS = (
     ),
 )
 
-#: Estimators whose budget is each user's own: their laws are in ``tests/estimators/test_local.py``.
-LOCAL_ESTIMATORS: tuple[type[Any], ...] = (LocalGLM,)
-#: Estimators of one column of a coded table, whose laws are in tests/laws/test_coded.py.
-TABLE_ESTIMATORS = (MarginalsRegression,)
+
+# ---------------------------------------------------------------- every estimator, whoever holds the rows
+
+
+@dataclass(frozen=True)
+class FitEntry:
+    """An estimator of any trust model, and a fit of it whose rows are drawn at random.
+
+    ``fit`` takes a ledger or None where the estimator has one, and parameters of the estimator.
+    """
+
+    kind: type[Any]
+    fit: Callable[..., Any]
+    #: A ledger of the right kind; None where the budget is each user's own.
+    ledger: Callable[[Event], Ledger] | None = MemoryLedger
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+def _fit_central(entry: EstimatorEntry, rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
+    return entry.make(rng, privacy=ApproxDP(1.0, 1e-5), ledger=ledger, **more).fit(*entry.data(rng))
+
+
+def _fit_local(rng: Rng, ledger: None = None, **more: Any) -> Any:
+    assert ledger is None
+    x, y = glm_data("binomial", rng)
+    public = PublicMoments.from_rows(x[:60])
+    return LocalGLM(epsilon=1.0, delta=1e-5, public=public, message="gaussian", **more).fit(x[60:], y[60:])
+
+
+def _fit_marginals(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
+    a, b = rng.integers(4, size=(2, 900))
+    table = pa.table({"a": a, "b": b, "y": np.minimum(a + b, 4)})
+    schema = Schema.from_levels({"a": range(4), "b": range(4), "y": range(5)}, numeric=["a", "y"])
+    return MarginalsRegression(schema=schema, epsilon=1.0, delta=1e-5, ledger=ledger, **more).fit(table, target="y")
+
+
+def _fit_vertical(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
+    x, _ = linear_data(rng)
+    ledgers = None if ledger is None else [ledger, MemoryLedger(ledger.account.budget)]
+    parties = [x[:, :1], x[:, 1:]]
+    return VerticalRegression(epsilon=1.0, delta=1e-5, ledgers=ledgers, **more).fit(parties)
+
+
+#: Every estimator that the package exports, once.
+FITS = (
+    *(
+        FitEntry(kind, partial(_fit_central, next(entry for entry in ESTIMATORS if entry.kind is kind)))
+        for kind in dict.fromkeys(entry.kind for entry in ESTIMATORS)
+    ),
+    FitEntry(LocalGLM, _fit_local, ledger=None),
+    FitEntry(MarginalsRegression, _fit_marginals, lambda budget: MemoryLedger(budget, relation=Relation.ADD_REMOVE)),
+    FitEntry(VerticalRegression, _fit_vertical),
+)
+
+# ---------------------------------------------------------------- readers and sources
+
+
+@dataclass(frozen=True)
+class ReaderEntry:
+    """A reader, and the way of keeping a table (``KEPT`` of tests/rows/tables.py) that it reads.
+
+    None where a server is needed: tests/rows/readers/test_sql.py starts one.
+    """
+
+    kind: type[Reader]
+    kept: str | None
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+READERS = (
+    ReaderEntry(CapsuleReader, "an Arrow stream"),
+    ReaderEntry(DatasetReader, "Arrow dataset"),
+    ReaderEntry(LazyFrameReader, "Polars, lazy"),
+    ReaderEntry(DuckDBReader, "DuckDB query"),
+    ReaderEntry(_SQLiteReader, "SQLite query"),
+    ReaderEntry(_ADBCReader, None),
+    ReaderEntry(ParquetReader, "list of Parquet files"),
+    ReaderEntry(CSVReader, "list of CSV files"),
+)
+
+
+@dataclass(frozen=True)
+class SourceEntry:
+    """A source, and how to make one of the same rows: columns a and b, response y, of whole numbers from 0 to 4."""
+
+    kind: type[Source]
+    make: Callable[[pa.Table, Path], Source]
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+def _arrays(table: pa.Table) -> ArraySource:
+    a, b, y = (table[name].to_numpy().astype(np.float64) for name in ("a", "b", "y"))
+    return ArraySource(np.column_stack([a, b]), y)
+
+
+def _parquet(table: pa.Table, folder: Path) -> Path:
+    pq.write_table(table, folder / "rows.parquet", row_group_size=19)
+    return folder / "rows.parquet"
+
+
+_CODES = _domain((5, 5), ()).select(["c0", "c1"])
+_COLUMNS = Encoder.of(["a", "b"], "y", None)
+
+
+def _codes_of(table: pa.Table) -> pa.Table:
+    return table.select(["a", "b"]).rename_columns(["c0", "c1"])
+
+
+SOURCES = (
+    SourceEntry(ArraySource, lambda table, _: _arrays(table)),
+    SourceEntry(TableSource, lambda table, _: TableSource(table, _COLUMNS)),
+    SourceEntry(StreamSource, lambda table, folder: StreamSource(reader_of(_parquet(table, folder)), _COLUMNS)),
+    SourceEntry(ExposedSource, lambda table, _: ExposedSource(_arrays(table), np.ones(table.num_rows))),
+    SourceEntry(CappedSource, lambda table, _: CappedSource(_arrays(table), [pa.array(range(table.num_rows))], 1)),
+    SourceEntry(CodedSource, lambda table, _: CodedSource(_codes_of(table), _CODES)),
+    SourceEntry(CodedParquet, lambda table, to: CodedParquet(reader_of(_parquet(_codes_of(table), to)), _CODES)),
+)

@@ -1,8 +1,9 @@
-"""An empirical lower bound on mu, from what an attacker who knows all other rows sees of one release.
+"""An empirical lower bound on mu or epsilon, from what an attacker who knows all other rows sees of one release.
 
 The attacker knows two neighbouring data sets and asks, of many releases of each, whether the projection on the
 direction between the exact answers passes the middle. If a mechanism is mu-GDP, then for every test
-``power <= Phi(Phi^{-1}(level) + mu)``, so exact confidence limits of level and power bound mu from below.
+``power <= Phi(Phi^{-1}(level) + mu)``, and if it is epsilon-DP, ``power <= e^epsilon level``: exact confidence limits
+of level and power bound mu or epsilon from below.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import beta, norm
 
-from dpregress.accounting import GDP, MemoryLedger
+from dpregress.accounting import GDP, Event, MemoryLedger
 from dpregress.coordinates import Matrix, Vector
 from dpregress.mechanisms import SeededSampler
-from dpregress.mechanisms.base import exact_total
+from dpregress.mechanisms.base import exact_answer
 from dpregress.queries import Query
-from dpregress.rows import RawRows
+from dpregress.rows import PrivateRows, RawRows
+from dpregress.trust import Central, TrustModel
 from tests import registry
-from tests.registry import SPACES, QueryEntry, TrustEntry
+from tests.registry import DOMAINS, METRICS, SPACES, CodedEntry, MechanismEntry, QueryEntry, TrustEntry, gaussian
 
 MU = 1.0
 #: Probability that the bound exceeds the true mu of a correct mechanism.
 FAILURE = 1e-7
 DRAWS = 100_000
+#: Of mechanisms that are asked anew for every answer.
+FEWER_DRAWS = 10_000
 
 
 class Repeated(SeededSampler):
@@ -45,6 +50,11 @@ class Repeated(SeededSampler):
         self.answers.append(many)
         return many[0]
 
+    def add_discrete_laplace(self, value: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        many = super().add_discrete_laplace(np.tile(value, self.draws), scale).reshape(self.draws, len(value))
+        self.answers.append(many.astype(float))
+        return many[0]
+
 
 def lower_bound(without: Vector, having: Vector, threshold: float, failure: float) -> float:
     """A bound on mu from one number a release: how often each side passes the threshold (Clopper, Pearson 1934)."""
@@ -53,36 +63,78 @@ def lower_bound(without: Vector, having: Vector, threshold: float, failure: floa
     return float(norm.ppf(power) - norm.ppf(level))
 
 
-def furthest(query: Query[Any]) -> tuple[RawRows, RawRows]:
-    """Two rows that lie furthest apart, among those that the row map brings to the edge."""
-    rows = registry.extremal_rows(query)
-    single = [registry.taken(rows, slice(i, i + 1)) for i in range(len(rows.x))]
-    values = np.array([exact_total(query, registry.private(row)) for row in single])
-    one, other = np.unravel_index(np.argmax(squareform(pdist(values))), (len(single),) * 2)
+def epsilon_bound(without: Vector, having: Vector, thresholds: Vector, failure: float) -> float:
+    """A bound on epsilon from how often each side passes some threshold, chosen from other releases."""
+    found = []
+    for threshold in thresholds:
+        passed, other = having > threshold, without > threshold
+        for one, two in ((passed, other), (~other, ~passed)):
+            level = beta.isf(failure / 4 / len(thresholds), two.sum() + 1, (~two).sum())
+            power = beta.ppf(failure / 4 / len(thresholds), one.sum(), (~one).sum() + 1)
+            found.append(np.log(power / level) if power > 0 else -np.inf)
+    return float(max(found))
+
+
+def furthest(query: Query[Any], rows: RawRows | list[RawRows]) -> tuple[RawRows, RawRows]:
+    """The two rows that lie furthest apart in the query's norm."""
+    single = rows if isinstance(rows, list) else [registry.taken(rows, slice(i, i + 1)) for i in range(len(rows.x))]
+    values = np.array([exact_answer(query, registry.private(row)) for row in single])
+    one, other = np.unravel_index(np.argmax(squareform(pdist(values, METRICS[query.norm]))), (len(single),) * 2)
     return single[one], single[other]
 
 
-def audited(trust: TrustEntry, query: Query[Any], seed: int, draws: int = DRAWS) -> float:
+def answers(
+    trust: TrustModel, query: Query[Any], spend: Event, rows: PrivateRows, rng: np.random.Generator, draws: int
+) -> Matrix:
+    """Many answers to one question, each paid for by itself or by a source that repeats its draw."""
+    source = Repeated(rng, draws)
+    found = []
+    while not source.answers and len(found) < draws:
+        reservation = MemoryLedger(spend).reserve(spend)
+        found.append(trust.release(rows, query, spend, source=source, reservation=reservation).total)
+    return source.answers[0] if source.answers else np.array(found)
+
+
+def audited(trust: TrustEntry, mechanism: MechanismEntry, entry: QueryEntry, space: str, seed: int) -> float:
     """The lower bound for one trust model and query, on data sets of one row: what one user's message protects."""
     rng = np.random.default_rng(seed)
-    pair = [registry.private(row) for row in furthest(query)]
-    exact = [exact_total(query, rows) for rows in pair]
-    direction = exact[1] - exact[0]
-    seen = []
-    for rows in pair:
-        source = Repeated(rng, draws)
-        reservation = MemoryLedger(GDP(MU)).reserve(GDP(MU))
-        trust.make().release(rows, query, GDP(MU), source=source, reservation=reservation)
-        seen.append(source.answers[0] @ direction)
-    middle = float((exact[0] + exact[1]) @ direction) / 2
-    return lower_bound(seen[0], seen[1], middle, FAILURE)
-
-
-def check_audit(trust: TrustEntry, entry: QueryEntry, seed: int, space: str = "plain") -> None:
-    """The bound never exceeds the claim, and comes within a fifth of it where the sensitivity is tight."""
-    rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
-    found = audited(trust, query, seed)
-    assert found <= MU, f"an attacker shows mu >= {found:.3f}, the claim is {MU}"
-    if query.tight:
+    pair = [registry.private(row) for row in furthest(query, entry.extremes(query))]
+    exact = [exact_answer(query, rows) for rows in pair]
+    direction, middle = exact[1] - exact[0], (exact[0] + exact[1]) / 2
+    spend = mechanism.spend(MU)
+    draws = DRAWS if mechanism.additive else FEWER_DRAWS
+    seen = [answers(trust.make(), query, spend, rows, rng, draws) for rows in pair]
+    if not mechanism.additive:  # totals as they are released, on the scale of the answer
+        seen = [np.array([entry.layout(total) for total in each]) for each in seen]
+    projected = [each @ direction for each in seen]
+    if isinstance(spend, GDP):
+        return lower_bound(*projected, float(middle @ direction), FAILURE)
+    aim = np.concatenate([each[: draws // 10] for each in projected])
+    thresholds = np.quantile(aim, np.linspace(0.1, 0.9, 9))
+    return epsilon_bound(*(each[draws // 10 :] for each in projected), thresholds, FAILURE)
+
+
+def check_audit(
+    trust: TrustEntry, entry: QueryEntry, seed: int, space: str = "plain", mechanism: MechanismEntry | None = None
+) -> None:
+    """The bound never exceeds the claim, and comes within a fifth of it where noise and sensitivity are tight."""
+    mechanism = gaussian() if mechanism is None else mechanism
+    found = audited(trust, mechanism, entry, space, seed)
+    assert found <= MU, f"an attacker shows {found:.3f}, the claim is {MU}"
+    query = entry.make(SPACES[space](np.random.default_rng(seed)), np.random.default_rng(seed))
+    if query.tight and mechanism.additive:
         assert found >= 0.8 * MU, f"the claim is {MU}, an attacker shows only {found:.3f}: too much noise"
+
+
+def check_choice(entry: CodedEntry, mechanism: MechanismEntry, seed: int) -> None:
+    """Of two tables of one row each, between which a quality moves furthest: the bound never exceeds the claim."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(DOMAINS["classes"], rng)
+    single = [RawRows(row[None], None) for row in registry.coded_rows(rng, DOMAINS["classes"], 60).x]
+    pair = [registry.private(row) for row in furthest(query, single)]
+    direction = np.subtract(*(exact_answer(query, rows) for rows in reversed(pair)))
+    spend = mechanism.spend(MU)
+    seen = [direction[answers(Central(), query, spend, rows, rng, FEWER_DRAWS)[:, 0].astype(int)] for rows in pair]
+    found = epsilon_bound(*seen, np.unique(direction)[:-1], FAILURE)
+    assert found <= MU, f"an attacker shows epsilon >= {found:.3f}, the claim is {MU}"

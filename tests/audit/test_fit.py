@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpregress import GDP, DPLinearRegression, DPRidge
-from dpregress.estimators import base
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import Counted, SecondMoment
 from dpregress.rows import RawRows
+from dpregress.trust import session
 from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
 from tests.registry import ESTIMATORS, EstimatorEntry
@@ -25,11 +25,11 @@ def test_mu(entry: EstimatorEntry, intercept: bool, monkeypatch: pytest.MonkeyPa
     model = entry.make(rng, privacy=GDP(MU), fit_intercept=intercept)
     x, y = (part[:200] for part in entry.data(rng))
     query = Counted(SecondMoment(model.fit(x, y).moments_.space))
-    pair, seen, exact = furthest(query), [], []
+    pair, seen, exact = furthest(query, registry.extremal_rows(query)), [], []
     for row in pair:
         rows = RawRows(np.concatenate([row.x, x[1:]]), np.concatenate([row.y, y[1:]]))
         source = Repeated(rng, DRAWS)
-        monkeypatch.setattr(base, "noise_sampler", lambda _, source=source: source)
+        monkeypatch.setattr(session, "noise_sampler", lambda *_, source=source, **__: source)
         model.fit(rows.x, rows.y)
         assert len(source.answers) == 1
         seen.append(source.answers[0])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpregress import GDP, DPRidge, PublicMoments
-from dpregress.estimators import base
 from dpregress.queries import Counted, SecondMoment
+from dpregress.trust import session
 from tests import registry
 from tests.audit.auditor import DRAWS, FAILURE, MU, Repeated, furthest, lower_bound
 
@@ -24,9 +24,9 @@ def test_mu_of_a_unit(most: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     unit = {"unit": [0] * (2 * most) + [f"other {i // 2}" for i in range(200 - 2 * most)], "max_rows_per_unit": most}
     query = Counted(SecondMoment(model.fit(x, y, **unit).moments_.space))
     seen = []
-    for row in furthest(query):
+    for row in furthest(query, registry.extremal_rows(query)):
         source = Repeated(rng, DRAWS)
-        monkeypatch.setattr(base, "noise_sampler", lambda _, source=source: source)
+        monkeypatch.setattr(session, "noise_sampler", lambda *_, source=source, **__: source)
         x[: 2 * most], y[: 2 * most] = row.x, row.y
         model.fit(x, y, **unit)
         assert len(source.answers) == 1

@@ -28,14 +28,14 @@ from dpregress import (
 )
 from dpregress.coordinates import ResponseScale
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.estimators import base
 from dpregress.estimators.saved import SavedModel
+from dpregress.public.whitening import start
 from dpregress.queries import SecondMoment
 from dpregress.releases.model_files import load_formula, model_text
 from dpregress.rows import FormulaEncoder, PrivateRows, TableSource
 from dpregress.rows.readers.files import to_table
 from dpregress.solvers import solve_moments
-from dpregress.trust import Central, Session
+from dpregress.trust import Central, Session, session
 from tests.laws.spies import Silent, watched
 from tests.support import write_csv
 
@@ -77,7 +77,7 @@ def test_without_noise_and_bounds_it_is_least_squares(text: str, seed: int) -> N
     rows = space(np.random.default_rng(seed))
     encoder = FormulaEncoder.of(text, SCHEMA)
     table = to_table(rows)
-    wide = base.start(
+    wide = start(
         encoder.features,
         intercept=encoder.intercept,
         public=PublicMoments.from_rows(encoder.x(table), names=encoder.features),
@@ -104,7 +104,7 @@ def test_without_noise_and_bounds_it_is_least_squares(text: str, seed: int) -> N
 @pytest.mark.parametrize("public", [False, True], ids=["schema", "public rows"])
 def test_a_silent_fit_finds_an_exact_model(text: str, public: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole estimator with its bounds: rows are weighted, which an exact linear response does not feel."""
-    monkeypatch.setattr(base, "noise_sampler", lambda _: Silent())
+    monkeypatch.setattr(session, "noise_sampler", lambda *_, **__: Silent())
     rows = space(np.random.default_rng(seed))
     encoder = FormulaEncoder.of(text, SCHEMA)
     x = encoder.x(to_table(rows))

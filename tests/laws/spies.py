@@ -7,6 +7,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpregress.accounting import Ledger, Reservation
 from dpregress.coordinates import Vector
 from dpregress.mechanisms import Sampler
@@ -26,6 +29,9 @@ class Silent(Sampler):
     def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002
         return value
 
+    def add_discrete_laplace(self, value: NDArray[np.int64], scale: float) -> NDArray[np.int64]:  # noqa: ARG002
+        return value
+
     def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002
         return int(scores.argmax())
 
@@ -40,7 +46,7 @@ def watched() -> Iterator[list[str]]:
             (Reservation, "draw", DRAW),
             *((cls, "pieces", READ) for cls in descendants(Source)),
             *((cls, "add_gaussian", NOISE) for cls in (Sampler, *descendants(Sampler))),
-            (Sampler, "choose", NOISE),
+            *((Sampler, name, NOISE) for name in ("choose", "add_discrete_laplace", "add_integer_gaussian")),
         ]
         for cls, name, step in watched_methods:
             if name in vars(cls):

@@ -19,9 +19,21 @@ from sklearn.model_selection import cross_val_score
 from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, Relation, decode
 from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered, SeededNoise, SeededNoiseWarning
 from dpregress.mechanisms import SecureSampler
+from dpregress.trust import Session
 from tests import registry
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
-from tests.registry import ESTIMATORS, EVENTS, LEDGERS, QUERIES, TRUST, EstimatorEntry, LedgerEntry, TrustEntry
+from tests.registry import (
+    ESTIMATORS,
+    EVENTS,
+    FITS,
+    LEDGERS,
+    QUERIES,
+    TRUST,
+    EstimatorEntry,
+    FitEntry,
+    LedgerEntry,
+    TrustEntry,
+)
 
 #: Sums of squares of floats.
 CLOSE = 1e-9
@@ -145,6 +157,43 @@ def test_fit(law: Callable[..., None], entry: EstimatorEntry, seed: int) -> None
 
 
 # ---------------------------------------------------------------- many fits, one ledger
+
+
+def check_charges_first(entry: FitEntry, seed: int) -> None:
+    """Whoever holds the rows: all charges come first, every pass and noise after its draw. Holds for any noise."""
+    ledger = None if entry.ledger is None else entry.ledger(GDP(1.0))
+    with watched() as steps:
+        model = entry.fit(np.random.default_rng(seed), ledger)
+    statements = model.privacy_ if isinstance(model.privacy_, tuple) else (model.privacy_,)
+    charged = steps.count(CHARGE)
+    assert steps[:charged] == [CHARGE] * charged == [CHARGE] * len(statements)
+    _assert_paid_first(steps[charged - 1 :])
+    for statement in statements:
+        assert statement.promise.covers(statement.events)
+        assert not statement.seeded
+    if ledger is not None:
+        assert [charge.event for charge in ledger.charges] == [statements[0].promise]
+
+
+@pytest.mark.parametrize("entry", FITS, ids=str)
+def test_every_estimator_is_paid_first(entry: FitEntry, seed: int) -> None:
+    """Holds for any seed and any noise."""
+    check_charges_first(entry, seed)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in FITS if entry.ledger is not None], ids=str)
+def test_every_estimator_refuses_another_ledger(entry: FitEntry, seed: int) -> None:
+    """A ledger of too little, and one that counts other units: nothing is charged, read or drawn."""
+    assert entry.ledger is not None
+    relation = entry.ledger(GDP(1.0)).account.relation
+    for ledger, error in (
+        (entry.ledger(GDP(1e-3)), BudgetExceeded),
+        (MemoryLedger(GDP(1.0), relation=relation, unit="household"), LedgerError),
+    ):
+        with watched() as steps, pytest.raises(error):
+            entry.fit(np.random.default_rng(seed), ledger)
+        assert not steps, f"the refused fit did {steps}"
+        assert not ledger.charges
 
 
 def ledger_of(entry: LedgerEntry, folder: Path, budget: Event, of: Relation = Relation.REPLACE_ONE) -> Ledger:
@@ -282,6 +331,12 @@ def check_rounds(entry: TrustEntry) -> None:
     model.accept(model.rounds)
     with pytest.raises(NotAnswered):
         model.accept(model.rounds + 1)
+    ledger = MemoryLedger(GDP(1.0))
+    rows = registry.private(registry.wild_rows(np.random.default_rng(0), 5))
+    with watched() as steps, pytest.raises(NotAnswered):
+        Session.reserve(rows, GDP(0.5), trust=model, rounds=model.rounds + 1, ledger=ledger)
+    assert not steps
+    assert not ledger.charges
 
 
 def test_no_overdraft() -> None:

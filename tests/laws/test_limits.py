@@ -120,7 +120,7 @@ def check_missing_in_fits(entry: EstimatorEntry, seed: int) -> None:
     facts = entry.facts(rng)
     fits = []
     for rows, answers in ((x, np.where(missing, np.nan, y)), (x[~missing], y[~missing])):
-        with patch("dpregress.estimators.base.noise_sampler", return_value=Silent()):
+        with patch("dpregress.trust.session.noise_sampler", return_value=Silent()):
             fits.append(entry.kind(HUGE_FIT, **facts).fit(rows, answers))
     gaps, complete = (np.append(np.ravel(fit.coef_), fit.intercept_) for fit in fits)
     np.testing.assert_allclose(gaps, complete, rtol=0, atol=CLOSE * float(np.linalg.norm(complete)))

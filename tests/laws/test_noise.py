@@ -1,7 +1,7 @@
-"""The noise of every release has the scale that its sensitivity and its price ask for.
+"""The noise of every release has the law that its sensitivity and its price ask for.
 
-Each test draws many releases of the same rows, takes the exact answer off and compares the sum of squares with
-its chi-square law. It fails with probability 1e-7 at most, whatever the seed.
+Each test draws many releases of the same rows, takes the exact answer off and compares what is left with the law on
+the mechanism's line in the registry. It fails with probability 1e-7 at most, whatever the seed.
 """
 
 from __future__ import annotations
@@ -12,17 +12,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
-from dpregress.accounting import GDP, MemoryLedger, Relation
-from dpregress.coordinates import Matrix, Vector
+from dpregress.accounting import GDP, ZCDP, Event, MemoryLedger, PureDP, Relation
+from dpregress.errors import NotAnswered
 from dpregress.mechanisms import Sampler, SecureSampler, SeededSampler
 from dpregress.queries import Query
-from dpregress.releases import Isotropic, Release
+from dpregress.releases import Release
 from dpregress.rows import PrivateRows
 from tests import registry
-from tests.laws.spies import Silent
-from tests.registry import MECHANISMS, QUERIES, SPACES, TRUST, MechanismEntry, QueryEntry, TrustEntry
+from tests.laws.noise_laws import Case, check_squares
+from tests.laws.spies import Silent, watched
+from tests.registry import (
+    CODED_QUERIES,
+    DOMAINS,
+    MECHANISMS,
+    QUERIES,
+    SPACES,
+    TRUST,
+    MechanismEntry,
+    QueryEntry,
+    TrustEntry,
+    gaussian,
+)
 
 MU = 0.8
 ROWS = 20
@@ -32,14 +43,17 @@ Answer = Callable[[Query[Any], PrivateRows, Sampler], Release]
 
 
 def answer_of_mechanism(entry: MechanismEntry) -> Answer:
-    mechanism = entry.make(GDP(MU))
+    mechanism = entry.make(MU)
     return lambda query, rows, source: mechanism.release(query, rows, source, Relation.REPLACE_ONE)
 
 
-def answer_of_trust(entry: TrustEntry) -> Answer:
+def answer_of_trust(entry: TrustEntry, mechanism: MechanismEntry) -> Answer:
+    """Through the trust model, which picks the mechanism itself."""
+
     def answer(query: Query[Any], rows: PrivateRows, source: Sampler) -> Release:
-        reservation = MemoryLedger(GDP(MU)).reserve(GDP(MU))
-        return entry.make().release(rows, query, GDP(MU), source=source, reservation=reservation)
+        spend = mechanism.spend(MU)
+        reservation = MemoryLedger(spend).reserve(spend)
+        return entry.make().release(rows, query, spend, source=source, reservation=reservation)
 
     return answer
 
@@ -47,39 +61,21 @@ def answer_of_trust(entry: TrustEntry) -> Answer:
 def check_noise(
     entry: QueryEntry,
     space: str,
-    answer: Answer,
+    mechanism: MechanismEntry,
     source: Sampler,
     seed: int,
     *,
+    answer: Answer | None = None,
     draws: int = 1,
-    releases: int = 400,
 ) -> None:
-    """``(release - exact) mu / sensitivity`` is standard normal in every independent entry."""
+    """The mechanism's law holds of releases of this query."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
+    answer = answer_of_mechanism(mechanism) if answer is None else answer
+    released = [answer(query, rows, source) for _ in range(mechanism.releases)]
     draws = 1 if query.kept_apart else draws
-    sigma = math.sqrt(draws) * query.sensitivity(Relation.REPLACE_ONE) / MU
-    exact = answer(query, rows, Silent()).total
-    released = [answer(query, rows, source) for _ in range(releases)]
-    for release in released:
-        assert isinstance(release.noise, Isotropic)
-        assert math.isclose(release.noise.sigma, sigma, rel_tol=1e-6), "the stated noise law is another"
-        assert release.events == (GDP(MU),)
-        assert query.apart or release.n == ROWS  # a counted query's n is an answer too: tests/queries/test_counted.py
-    noise = np.array([entry.layout(release.total) - entry.layout(exact) for release in released]) / sigma
-    diagonal = _diagonal(exact)
-    check_squares(noise, FAILURE / 3)
-    check_squares(noise[:, diagonal], FAILURE / 3)
-    check_squares(noise[:, ~diagonal], FAILURE / 3)
-
-
-def check_squares(noise: Matrix, failure: float) -> None:
-    """The sum of squares of standard normals lies between the tails of its law."""
-    if noise.size:
-        low, high = chi2.ppf(failure / 2, noise.size), chi2.isf(failure / 2, noise.size)
-        total = float(np.sum(noise**2))
-        assert low < total < high, f"{noise.size} squares add to {total:.0f}, not between {low:.0f} and {high:.0f}"
+    mechanism.law(Case(query, rows, mechanism.spend(MU), released, layout=entry.layout, draws=draws), FAILURE)
 
 
 def check_matrix_entries(source: Sampler, seed: int, releases: int = 2000) -> None:
@@ -87,7 +83,7 @@ def check_matrix_entries(source: Sampler, seed: int, releases: int = 2000) -> No
     rng = np.random.default_rng(seed)
     query = QUERIES[0].make(SPACES["plain"](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
-    answer = answer_of_mechanism(MECHANISMS[0])
+    answer = answer_of_mechanism(gaussian())
     exact = answer(query, rows, Silent()).total
     sigma = query.sensitivity(Relation.REPLACE_ONE) / MU
     noise = np.array([answer(query, rows, source).total - exact for _ in range(releases)]) / sigma
@@ -97,36 +93,57 @@ def check_matrix_entries(source: Sampler, seed: int, releases: int = 2000) -> No
     check_squares(off * math.sqrt(2), FAILURE / 2)
 
 
-def _diagonal(total: Vector | Matrix) -> np.ndarray:
-    """Which independent entries of a release lie on the diagonal; of a vector, none."""
-    if total.ndim == 1:
-        return np.zeros(len(total), dtype=bool)
-    row, column = np.triu_indices(len(total))
-    return row == column
+def _answered(mechanisms: tuple[MechanismEntry, ...] = MECHANISMS) -> list[Any]:
+    """Every mechanism with every query over rows that it does not refuse."""
+    pairs = [(mechanism, entry) for mechanism in mechanisms for entry in QUERIES if mechanism.answers(entry)]
+    return [pytest.param(*pair, id=f"{pair[0]} {pair[1]}") for pair in pairs]
 
 
 @pytest.mark.parametrize("space", ["plain", "intercept", "small ball"])
-@pytest.mark.parametrize("entry", QUERIES, ids=str)
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+@pytest.mark.parametrize(("mechanism", "entry"), _answered())
 def test_mechanism(mechanism: MechanismEntry, entry: QueryEntry, space: str, seed: int) -> None:
     """Fails with probability 1e-7."""
     source = SeededSampler(np.random.default_rng(seed))
-    check_noise(entry, space, answer_of_mechanism(mechanism), source, seed)
+    check_noise(entry, space, mechanism, source, seed)
+
+
+def test_every_query_has_a_mechanism() -> None:
+    """And every mechanism a query: none of them is without a law."""
+    rng = np.random.default_rng(0)
+    coded = {entry.make(DOMAINS["mixed"], rng).norm for entry in CODED_QUERIES}
+    for mechanism in MECHANISMS:
+        assert mechanism.kind.norm in coded or any(mechanism.answers(entry) for entry in QUERIES)
+    for entry in QUERIES:
+        assert any(mechanism.answers(entry) for mechanism in MECHANISMS)
+    assert coded <= {mechanism.kind.norm for mechanism in MECHANISMS}
 
 
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
+@pytest.mark.parametrize("kind", [GDP, PureDP, ZCDP], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("trust", TRUST, ids=str)
-def test_trust_model(trust: TrustEntry, entry: QueryEntry, seed: int) -> None:
-    """Fails with probability 1e-7."""
-    source = SeededSampler(np.random.default_rng(seed))
-    check_noise(entry, "plain", answer_of_trust(trust), source, seed, draws=trust.draws(ROWS))
+def test_trust_model(trust: TrustEntry, kind: type[Event], entry: QueryEntry, seed: int) -> None:
+    """The model's table picks a mechanism, whose law holds, or nothing is drawn. Fails with probability 1e-7."""
+    rng = np.random.default_rng(seed)
+    query, source = entry.make(SPACES["plain"](rng), rng), SeededSampler(rng)
+    rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
+    spends = {type(mechanism.spend(MU)): mechanism for mechanism in MECHANISMS}
+    if (query.norm, kind) in trust.make().mechanisms:
+        picked = trust.make().mechanism(query, spends[kind].spend(MU), rows)
+        (mechanism,) = (each for each in MECHANISMS if each.kind is type(picked))
+        if mechanism.answers(entry):
+            answer, draws = answer_of_trust(trust, mechanism), trust.draws(ROWS)
+            check_noise(entry, "plain", mechanism, source, seed, answer=answer, draws=draws)
+            return
+    with watched() as steps, pytest.raises(NotAnswered):
+        answer_of_trust(trust, spends[kind])(query, rows, source)
+    assert steps == ["charge"], f"what was refused drew or read: {steps}"
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("entry", QUERIES[:-1], ids=str)
-def test_secure_source(entry: QueryEntry, seed: int) -> None:
+@pytest.mark.parametrize(("mechanism", "entry"), _answered())
+def test_secure_source(mechanism: MechanismEntry, entry: QueryEntry, seed: int) -> None:
     """The operating system's noise, not a seed's. Fails with probability 1e-7."""
-    check_noise(entry, "plain", answer_of_mechanism(MECHANISMS[0]), SecureSampler(), seed)
+    check_noise(entry, "plain", mechanism, SecureSampler(), seed)
 
 
 def test_matrix_entries(seed: int) -> None:

@@ -32,6 +32,7 @@ from dpregress.queries import (
     Query,
     ResidualHistogram,
     ResponseHistogram,
+    UsableRowCount,
 )
 from dpregress.rows import ArraySource, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
 from tests import registry
@@ -158,7 +159,7 @@ def check_totals(query: Query[Any], rows: RawRows, rng: Rng) -> None:
     """Counts are the same; other sums lie within what rounding is allowed for."""
     n = len(rows.x)
     found = list(totals(query, rows, rng))
-    counts = isinstance(query, ResidualHistogram | ResponseHistogram | ExposureHistogram)
+    counts = isinstance(query, ResidualHistogram | ResponseHistogram | ExposureHistogram | UsableRowCount)
     allowed = 0.0 if counts else 2 * ThreadedEngine.rounding(n, query.columns) * n * query.contribution()
     for total in found:
         assert np.linalg.norm(total - found[0]) <= allowed, f"{type(query).__name__} depends on the order of rows"

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpregress import VerticalRegression
 from dpregress.accounting import GDP, ZCDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation, Unit
 from dpregress.accounting import reservation as reservation_module
 from dpregress.coordinates import WhitenedSpace, svec
-from dpregress.mechanisms import Exponential, Gaussian, SeededSampler
+from dpregress.mechanisms import CURATOR_MECHANISMS, DiscreteLaplace, Exponential, Gaussian, SeededSampler
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
-from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Query, ResidualHistogram, SecondMoment
-from dpregress.queries.pair_tables import Blocks, CentredTables, CodedQuery, ModelErrors, PairDistances
+from dpregress.queries import ClippedScore, MeanResidual, Norm, PublishedHessian, Query, ResidualHistogram, SecondMoment
+from dpregress.queries.pair_tables import Blocks, CentredTables, CliqueQuery, ModelErrors, PairDistances
 from dpregress.releases import Isotropic
 from dpregress.rows import BoundedRows, CappedSource, LevelRows, RawRows, RowMap, WhitenedRows, bounded
 from dpregress.rows import codes as codes_module
@@ -40,6 +41,7 @@ from tests.registry import (
     CODED_QUERIES,
     DOMAINS,
     ESTIMATORS,
+    FITS,
     LEDGERS,
     MECHANISMS,
     QUERIES,
@@ -48,6 +50,7 @@ from tests.registry import (
     TABLE_SOLVERS,
     TRUST,
     QueryEntry,
+    gaussian,
 )
 
 Patch = pytest.MonkeyPatch
@@ -68,17 +71,25 @@ def sensitivity_of(name: str) -> Law:
 def noise_of(name: str) -> Law:
     def law(seed: int, _: Path) -> None:
         source = SeededSampler(np.random.default_rng(seed))
-        noise.check_noise(query(name), "plain", noise.answer_of_mechanism(MECHANISMS[0]), source, seed)
+        noise.check_noise(query(name), "plain", gaussian(), source, seed)
 
     return law
+
+
+def noise_of_counts(seed: int, _: Path) -> None:
+    counts = next(entry for entry in MECHANISMS if entry.kind is DiscreteLaplace)
+    noise.check_noise(query("usable rows"), "plain", counts, SeededSampler(np.random.default_rng(seed)), seed)
+
+
+def every_party_paid(seed: int, _: Path) -> None:
+    accounting.check_charges_first(next(entry for entry in FITS if entry.kind is VerticalRegression), seed)
 
 
 def noise_of_local(seed: int, _: Path) -> None:
     local = next(entry for entry in TRUST if entry.draws(4) == 4)
     source = SeededSampler(np.random.default_rng(seed))
-    noise.check_noise(
-        query("joint second moment"), "plain", noise.answer_of_trust(local), source, seed, draws=noise.ROWS
-    )
+    answer = noise.answer_of_trust(local, gaussian())
+    noise.check_noise(query("joint second moment"), "plain", gaussian(), source, seed, answer=answer, draws=noise.ROWS)
 
 
 def matrix_entries(seed: int, _: Path) -> None:
@@ -242,7 +253,26 @@ def noise_of_half_the_scale(patch: Patch) -> None:
 
 
 def users_add_one_noise(patch: Patch) -> None:
-    patch.setattr(Local, "mechanism", lambda self, spend, rows: Gaussian(spend))  # noqa: ARG005 - that is the fault
+    patch.setattr(Local, "mechanisms", CURATOR_MECHANISMS)
+
+
+def half_the_noise_on_counts(patch: Patch) -> None:
+    scale = DiscreteLaplace._scale
+    patch.setattr(DiscreteLaplace, "_scale", lambda self, *arguments: scale(self, *arguments) / 2)
+
+
+def sensitivity_in_another_norm(patch: Patch) -> None:
+    patch.setattr(ModelErrors, "norm", Norm.L2)
+
+
+def second_party_uncharged(patch: Patch) -> None:
+    reserve = Ledger.reserve
+
+    def only_first(self: Ledger, event: Any, **more: Any) -> Reservation:
+        free = "2 columns" in more.get("note", "")
+        return Reservation(event, more["relation"]) if free else reserve(self, event, **more)
+
+    patch.setattr(Ledger, "reserve", only_first)
 
 
 def truncation_forgotten(patch: Patch) -> None:
@@ -312,7 +342,7 @@ def draw_skipped(patch: Patch) -> None:
 
 def draw_after_noise(patch: Patch) -> None:
     def release(self: TrustModel, rows: Any, query: Any, spend: Any, *, source: Any, reservation: Any) -> Any:
-        mechanism = self.mechanism(spend, rows)
+        mechanism = self.mechanism(query, spend, rows)
         answer = mechanism.release(query, rows, source, reservation.relation)
         reservation.draw(mechanism.event())
         return answer
@@ -380,7 +410,7 @@ def one_cell_for_two(patch: Patch) -> None:
 
 
 def numbers_of_size_one(patch: Patch) -> None:
-    patch.setattr(CodedQuery, "unit", lambda self, clique: 1.0)  # noqa: ARG005 - that is the fault
+    patch.setattr(CliqueQuery, "unit", lambda self, clique: 1.0)  # noqa: ARG005 - that is the fault
 
 
 def residual_of_n_forgotten(patch: Patch) -> None:
@@ -463,6 +493,9 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "mu over Delta": (inverted_noise, noise_of("second moment")),
     "half the noise": (noise_of_half_the_scale, noise_of("Gaussian score")),
     "one noise for n users": (users_add_one_noise, noise_of_local),
+    "half the noise on counts": (half_the_noise_on_counts, noise_of_counts),
+    "a sensitivity in another norm": (sensitivity_in_another_norm, coded_sensitivity_of("model errors", "classes")),
+    "a party that is not charged": (second_party_uncharged, every_party_paid),
     "truncation forgotten, rows": (truncation_forgotten, ball),
     "truncation forgotten, sensitivity": (truncation_forgotten, sensitivity_of("second moment")),
     "response not clipped": (response_not_clipped, ball),

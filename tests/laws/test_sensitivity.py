@@ -16,21 +16,21 @@ from scipy.spatial.distance import pdist
 
 from dpregress.accounting import Relation
 from dpregress.coordinates import Matrix
-from dpregress.mechanisms.base import exact_total, float_sensitivity, row_map_of
+from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.queries import Query
 from dpregress.rows import RawRows
 from tests import registry
-from tests.registry import QUERIES, SPACES, QueryEntry
+from tests.registry import METRICS, QUERIES, SPACES, QueryEntry
 
 #: One row's value is a handful of operations on floats.
 ROUNDING = 1e-12
 
 
-def some_rows(query: Query, rng: np.random.Generator, rows: int) -> RawRows:
+def some_rows(entry: QueryEntry, query: Query, rng: np.random.Generator, rows: int) -> RawRows:
     """As many wild rows as tame ones, with the extremal ones in between."""
     return registry.joined(
         registry.wild_rows(rng, rows),
-        registry.extremal_rows(query),
+        entry.extremes(query),
         registry.tame_rows(rng, query.space, rows),
     )
 
@@ -45,11 +45,11 @@ def check_sensitivity(entry: QueryEntry, space: str, seed: int) -> None:
     """Over all pairs of some hundred rows: adding or removing one, and replacing one by another."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
-    found = values(query, some_rows(query, rng, 60))
+    found = values(query, some_rows(entry, query, rng, 60))
     assert np.isfinite(found).all(), "a row made the answer something else than a number"
     for relation, largest in (
-        (Relation.ADD_REMOVE, np.linalg.norm(found, axis=1).max()),
-        (Relation.REPLACE_ONE, pdist(found).max()),
+        (Relation.ADD_REMOVE, query.norm.of(found).max()),
+        (Relation.REPLACE_ONE, pdist(found, METRICS[query.norm]).max()),
     ):
         claim = query.sensitivity(relation)
         assert largest <= claim * (1 + ROUNDING), f"{relation}: a pair moves it by {largest}, the claim is {claim}"
@@ -61,7 +61,7 @@ def check_sensitivity_of_sums(entry: QueryEntry, space: str, seed: int) -> None:
     """Whole data sets that differ in one row, with the rounding that the mechanisms allow for."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
-    rows = some_rows(query, rng, 40)
+    rows = some_rows(entry, query, rng, 40)
     n = len(rows.x)
     total = exact_total(query, registry.private(rows))
     allowed = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
@@ -70,7 +70,7 @@ def check_sensitivity_of_sums(entry: QueryEntry, space: str, seed: int) -> None:
         place, taken = rng.integers(n, size=2)
         order = np.arange(n)
         order[place] = taken
-        moved = np.linalg.norm(exact_total(query, registry.private(registry.taken(rows, order))) - total)
+        moved = query.norm.of(exact_total(query, registry.private(registry.taken(rows, order))) - total)
         assert moved <= allowed, f"replacing a row moves the sum by {moved}, {allowed} is allowed for"
 
 
@@ -84,7 +84,7 @@ def check_additivity(entry: QueryEntry, space: str, seed: int) -> None:
 
 
 def _check_additive(query: Query, rows: RawRows, rng: np.random.Generator) -> None:
-    bounded = row_map_of(query)
+    bounded = query.row_map
     cuts = [0, *sorted(rng.integers(0, len(rows.x), size=5)), len(rows.x)]
     parts = [query.value(bounded(replace(registry.taken(rows, slice(a, b)), first_row=a))) for a, b in pairwise(cuts)]
     whole = query.value(bounded(rows))

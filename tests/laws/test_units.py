@@ -38,7 +38,7 @@ from tests import registry
 from tests.laws.spies import watched
 from tests.laws.test_accounting import _assert_paid_first, table_of
 from tests.laws.test_sensitivity import some_rows
-from tests.registry import ESTIMATORS, QUERIES, SPACES, EstimatorEntry, QueryEntry
+from tests.registry import ESTIMATORS, METRICS, QUERIES, SPACES, EstimatorEntry, QueryEntry
 from tests.rows.tables import KEPT
 
 Ids = list[str | None]
@@ -66,7 +66,7 @@ def check_sensitivity(entry: QueryEntry, space: str, seed: int) -> None:
     """The unit's rows are exchanged for others, its own number of rows with them."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
-    rows = some_rows(query, rng, 20)
+    rows = some_rows(entry, query, rng, 20)
     assert rows.y is not None
     n = len(rows.x)
     if query.kept_apart:
@@ -103,9 +103,9 @@ def check_reached(entry: QueryEntry, space: str, seed: int) -> None:
     query = entry.make(SPACES[space](rng), rng)
     if not query.tight or query.kept_apart or isinstance(query, RowSketch):
         return
-    rows, most = some_rows(query, rng, 30), 3
+    rows, most = some_rows(entry, query, rng, 30), 3
     assert rows.y is not None
-    furthest = pdist(np.array([_unit_of(query, rows, i, most) for i in range(len(rows.x))])).max()
+    furthest = pdist(np.array([_unit_of(query, rows, i, most) for i in range(len(rows.x))]), METRICS[query.norm]).max()
     claim = most * query.sensitivity(Relation.REPLACE_ONE)
     assert 0.99 * claim <= furthest <= claim * (1 + CLOSE)
 
@@ -122,7 +122,7 @@ def check_record(entry: QueryEntry, space: str, seed: int) -> None:
     query = entry.make(SPACES[space](rng), rng)
     if query.kept_apart:
         return  # refused for units
-    rows = some_rows(query, rng, 20)
+    rows = some_rows(entry, query, rng, 20)
     n = len(rows.x)
     unit = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
     for most in (1, 2, 5):
@@ -143,7 +143,7 @@ def check_record_reached(entry: QueryEntry, space: str, seed: int) -> None:
     query = entry.make(SPACES[space](rng), rng)
     if not query.tight or query.kept_apart or isinstance(query, RowSketch):
         return
-    rows = some_rows(query, rng, 30)
+    rows = some_rows(entry, query, rng, 30)
     single = np.array(
         [exact_total(query, registry.private(registry.taken(rows, slice(i, i + 1)))) for i in range(len(rows.x))]
     )
@@ -172,7 +172,7 @@ def check_uncounted(entry: QueryEntry, space: str, seed: int) -> None:
     """A row that does not count adds exactly nothing, and leaving one out is never worse than replacing it."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
-    rows = some_rows(query, rng, 20)
+    rows = some_rows(entry, query, rng, 20)
     assert not exact_total(query, capped(rows, [None] * len(rows.x), 3)).any()
     assert query.contribution() <= query.replacement()
 

@@ -14,7 +14,6 @@ from dpregress.accounting import GDP, ApproxDP, integer_gaussian_promise
 from dpregress.accounting.calibrate import SMALLEST_INTEGER_SCALE, integer_slack
 from dpregress.errors import UnsafeNoise
 from dpregress.mechanisms import IntegerGaussian, Sampler, SecureSampler, SeededSampler
-from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.integers import sensitivity
 from dpregress.models import GaussianFamily
 from dpregress.queries import ClippedScore, Query, SecondMoment
@@ -51,7 +50,7 @@ def test_neighbours_on_the_grid(make: Any, name: str, mu: float, seed: int) -> N
     assert sensitivity(query, device.bits) <= mu * device.scale
     assert device.scale * mu <= 1.01 * math.ldexp(query.replacement(), device.bits)
     rows = [registry.extremal_rows(query), registry.tame_rows(rng, query.space, 60), registry.wild_rows(rng, 60)]
-    values = np.concatenate([query.each(row_map_of(query)(each)) for each in rows])
+    values = np.concatenate([query.each(query.row_map(each)) for each in rows])
     sent = np.array([device.message(value, Quiet()) for value in values]).astype(float)
     assert pdist(sent).max() <= sensitivity(query, device.bits)
     assert (np.abs(sent) <= np.abs(np.ldexp(values, device.bits))).all(), "truncation made an entry larger"

@@ -10,8 +10,9 @@ import pytest
 from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.inference import privacy_covariance
-from dpregress.releases import Entrywise, Isotropic, Moments
+from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw
 from dpregress.solvers.shared.repair import noise_norm
+from tests.registry import NOISE_LAWS
 
 
 def moments(noise: Entrywise | Isotropic, order: int = 4) -> Moments:
@@ -67,3 +68,22 @@ def test_sums() -> None:
 def test_what_is_no_law(sigma: list[list[float]]) -> None:
     with pytest.raises(InvalidInput):
         Entrywise.of_scales(np.array(sigma))
+
+
+@pytest.mark.parametrize("law", NOISE_LAWS, ids=lambda law: type(law).__name__)
+def test_every_law(law: NoiseLaw, seed: int) -> None:
+    """Covariances are symmetric, have no negative eigenvalue, add up over sums and are cut with their rows."""
+    vector = np.random.default_rng(seed).normal(size=3)
+    covariance = law.product_covariance(vector)
+    np.testing.assert_allclose(covariance, covariance.T)
+    assert np.linalg.eigvalsh(covariance).min() >= -1e-12 * np.trace(covariance)
+    np.testing.assert_allclose((law + law).product_covariance(vector), 2 * covariance)
+    np.testing.assert_allclose((law + law).spectral_norm(3), math.sqrt(2) * law.spectral_norm(3))
+    part = np.append(vector[:2], 0.0)  # what the third row and column hold is not met
+    np.testing.assert_allclose(
+        law.cut([0, 1]).product_covariance(vector[:2]), law.product_covariance(part)[:2, :2], rtol=1e-9
+    )
+    for other in NOISE_LAWS:
+        if type(other) is not type(law):
+            with pytest.raises(TypeError):
+                law + other

@@ -10,10 +10,10 @@ from scipy.stats import chi2
 
 from dpregress import GDP, DPLinearRegression, PublicMoments
 from dpregress.coordinates import Vector
-from dpregress.estimators import base
 from dpregress.experiments.simulation import ETA, Sample, sample
 from dpregress.mechanisms import Sampler
 from dpregress.papers import cao2026
+from dpregress.trust import session
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 
@@ -76,7 +76,7 @@ def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monke
         )
 
     with monkeypatch.context() as patch:
-        patch.setattr(base, "noise_sampler", lambda _: Silent())
+        patch.setattr(session, "noise_sampler", lambda *_, **__: Silent())
         exact = fit(0).coef_
     repeats = 1_000
     scores = np.empty((repeats, 4))

@@ -67,7 +67,7 @@ class Unit:
         if counted == self.name:
             return
         if self.rows is None:
-            mend = f"fit with unit={counted!r}, or open a budget of its own for records"
+            mend = f"open a budget of its own for records, or fit with unit={counted!r} where that is offered"
         elif self.name == UNNAMED and counted != RECORD.name:
             mend = f"ids have the name of their Series, or of their column: fit_table(.., unit={counted!r})"
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.cli.families import FamilyChoice, response_families
 from dpregress.cli.output import print_table, say
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
@@ -26,8 +27,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
 @click.option("--target", help="The response's column, judged as one.")
 @click.option(
-    "--family", type=click.Choice(["gaussian", "binomial", "poisson", "gamma", "multinomial"]), default="gaussian",
-    show_default=True, help="Of the response, as in `dpregress fit`.",
+    "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
+    help="Of the response, as in `dpregress fit`.",
 )  # fmt: skip
 @click.option("--classes", help="Classes of the target, as NO,YES [default: those of the schema, else 0,1].")
 def check(
@@ -82,14 +83,14 @@ def _response(
 ) -> ColumnCheck:
     from dpregress.curator.inspection import inspect_response
     from dpregress.inputs.tables import check_classes
-    from dpregress.models import family_of
+    from dpregress.models import MULTINOMIAL, family_of
     from dpregress.rows import Encoder
     from dpregress.rows.readers.files import present
 
     present([target], table.schema.names)
     Encoder.of((), target, schema, classes)  # both refuse what a fit would
     check_classes(target, classes, schema)
-    possible = family_of("binomial" if family == "multinomial" else family).distribution.possible
+    possible = family_of("binomial" if family == MULTINOMIAL else family).distribution.possible
     return inspect_response(table, target, schema, classes, possible)
 
 

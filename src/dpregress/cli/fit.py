@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.families import FamilyChoice, response_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
@@ -35,8 +36,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--family", type=click.Choice(["gaussian", "binomial", "multinomial", "poisson", "gamma"]), default="gaussian",
-    show_default=True,
+    "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
     help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
@@ -175,28 +175,18 @@ def _source(data: tuple[str, ...], database: str | None, query: str | None):  # 
 
 
 def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
-    from dpregress import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor, DPRidge
-    from dpregress.models import family_of
+    """The estimator of the family with those of its parameters that are options here; others are refused."""
+    from dpregress.estimators.families import estimator_of
 
-    if family == "multinomial":
-        if link not in (None, "logit"):
-            raise InvalidInput(f"--link {link} does not go with --family multinomial, whose link is logit")
-        chosen = usual = family_of("binomial")
-    else:
-        chosen, usual = family_of(family, link), family_of(family)
-    if family != "gaussian" and recipe != "residual":
-        raise InvalidInput(f"--recipe {recipe} goes with --family gaussian")
-    if chosen != usual:
-        if classes is not None:
-            raise InvalidInput(f"--classes goes with --link logit: for {chosen.link.name}, code the target as 0 and 1")
-        if recipe != "residual":
-            raise InvalidInput(f"--recipe {recipe} goes with --link identity")
-        return DPGLMRegressor(family=family, link=link, alpha=alpha)
-    if family == "gaussian":
-        return DPRidge(recipe=recipe, alpha=alpha)  # type: ignore[arg-type]  # click has checked the choice
-    if family in ("binomial", "multinomial"):
-        return DPLogisticRegression(classes=classes, alpha=alpha)
-    return (DPPoissonRegressor if family == "poisson" else DPGammaRegressor)(alpha=alpha)
+    kind = estimator_of(family, link)
+    offered: dict[str, object] = {"alpha": alpha, "recipe": recipe, "classes": classes, "family": family, "link": link}
+    parameters = kind().get_params()
+    if recipe != "residual" and "recipe" not in parameters:
+        mend = "--link identity" if family == "gaussian" else "--family gaussian"
+        raise InvalidInput(f"--recipe {recipe} goes with {mend}")
+    if classes is not None and "classes" not in parameters:
+        raise InvalidInput(f"--classes goes with --link logit: for {link}, code the target as 0 and 1")
+    return kind(**{name: value for name, value in offered.items() if name in parameters})
 
 
 def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily

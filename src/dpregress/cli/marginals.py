@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.families import FamilyChoice, table_families
 from dpregress.cli.output import csv_of, number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
@@ -114,8 +115,8 @@ def release(
 @click.option("--target", required=True, help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option(
-    "--family", type=click.Choice(["gaussian", "binomial", "multinomial", "poisson"]), default="gaussian",
-    show_default=True, help="Of the response: a number, one of two classes, one of several, a count.",
+    "--family", type=FamilyChoice(table_families), default="gaussian", show_default=True,
+    help="Of the response: a number, one of two classes, one of several, a count.",
 )  # fmt: skip
 def fit(file: Path, target: str, features: str | None, family: str) -> None:
     """Regress a column of a released FILE on others. Costs nothing more.

@@ -19,11 +19,10 @@ from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput, reason
 from dpregress.mechanisms import IntegerGaussian, Sampler, UnitVector
-from dpregress.mechanisms.base import row_map_of
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
 from dpregress.models import GaussianFamily
 from dpregress.public.columns import is_plain
-from dpregress.queries import ClippedScore, Query, SecondMoment
+from dpregress.queries import ClippedScore, RowQuery, SecondMoment
 from dpregress.releases import Isotropic, NoiseLaw, Release
 from dpregress.rows import RawRows
 from dpregress.solvers.local.message_plan import MessagePlan
@@ -35,7 +34,7 @@ _LARGEST_TITLE = 200
 #: Probability that an honest report is longer than what is let in.
 _REFUSED = 1e-9
 
-_QUERIES: Mapping[str, Callable[[WhitenedSpace], Query[Any]]] = {
+_QUERIES: Mapping[str, Callable[[WhitenedSpace], RowQuery[Any]]] = {
     "cross-moment": lambda space: ClippedScore(space, GaussianFamily, np.zeros(space.order), _bound(space)),
     "second-moment": SecondMoment,
 }
@@ -95,7 +94,7 @@ class Study:
         return cls(title, question, campaign.space, campaign.spend)
 
     @cached_property
-    def query(self) -> Query[Any]:
+    def query(self) -> RowQuery[Any]:
         """What is asked of a row."""
         return _QUERIES[self.question](self.space)
 
@@ -130,7 +129,7 @@ class Study:
         source : Sampler
         """
         row = RawRows(np.asarray(x, dtype=np.float64)[None, :], np.array([y], dtype=np.float64))
-        value = self.query.value(row_map_of(self.query)(row))
+        value = self.query.value(self.query.row_map(row))
         if isinstance(self.randomiser, UnitVector):
             return self.randomiser.message(value, self.query.contribution(), source)
         return self.randomiser.message(value, source)

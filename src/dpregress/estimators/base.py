@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpregress.accounting import GDP, RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Unit, gaussian_promise
+from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators.progress import check_progress, shown
 from dpregress.estimators.summary import summary_of
-from dpregress.inference import in_original_units
+from dpregress.inference import original_coefficients
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import check_apart, is_public, moments_of, public_columns
@@ -34,7 +34,6 @@ from dpregress.inputs.tables import (
     training_source,
     training_table,
 )
-from dpregress.mechanisms import noise_sampler
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
@@ -45,7 +44,7 @@ from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit
 from dpregress.rows.readers.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
-from dpregress.trust import Central, Session
+from dpregress.trust import Session
 
 _LARGEST_PENALTY = 1e200
 #: The type of each parameter, and what to give.
@@ -72,9 +71,14 @@ class Training(NamedTuple):
     design: FormulaEncoder | None = None
     exposure: str | None = None
 
+    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
+        """The rows with the engine that sums over them; nothing is read yet."""
+        engine = ThreadedEngine() if engine is None else engine
+        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
 
-class PrivateLinearModel(BaseEstimator):
-    """What linear estimators share. Subclasses choose the solver.
+
+class PrivateLinearModel(BaseEstimator, ABC):
+    """What linear estimators share, whoever holds the rows.
 
     The order is fixed: everything public is checked, the whole budget is charged, and only then is
     anything computed from private cells. A fit that fails after the charge stays charged.
@@ -89,20 +93,13 @@ class PrivateLinearModel(BaseEstimator):
     ledger: Ledger | None
     random_state: Any
     design_: FormulaEncoder | None
+    coefficients_: Coefficients | ClassCoefficients
     #: Name of the exposure of the fit; None without one, and before it.
     exposure_: str | None = None
 
     @abstractmethod
-    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
-        """The method, from public facts and the budget."""
-
-    @abstractmethod
-    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
-        """Covariances of the whitened coefficients, where they are known."""
-
-    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
-        """Coefficients in original units."""
-        return original(solution, self._uncertainty(solution), facts)
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
+        """Charge, ask and solve, once everything public is checked."""
 
     @property
     @abstractmethod
@@ -316,45 +313,6 @@ class PrivateLinearModel(BaseEstimator):
         bounds = exposure_bounds(exposure, link, self.schema, public)
         return PublicFacts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
 
-    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
-        facts = self._facts(
-            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
-        )
-        promise = gaussian_promise(budget)
-        check_moments_fit(facts.start.space.order, len(self.target_classes))
-        solver = self._solver(facts, data.unit.per_record(promise))
-        trust = Central()
-        trust.accept(solver.rounds)
-        noise = noise_sampler(self.random_state)
-        ledger = MemoryLedger(promise, unit=data.unit.name) if self.ledger is None else self.ledger
-        note = note_of(f"{type(self).__name__} of {data.target}")
-        reservation = ledger.reserve(promise, unit=data.unit, note=note, seeded=noise.seeded)
-        engine = ThreadedEngine() if engine is None else engine
-        with shown(progress, solver.rounds) as report:
-            rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
-            solution = solver.solve(Session(trust, rows, noise, reservation))
-
-        result = self._result(solution, facts)
-        data.inputs.keep(self)
-        self.coefficients_ = result
-        self.coef_: Vector = result.coef
-        self.intercept_: Any = result.intercept
-        self.moments_ = solution.moments
-        self.design_ = data.design
-        self.exposure_ = data.exposure
-        self.privacy_ = PrivacyStatement(
-            budget=budget,
-            promise=promise,
-            events=reservation.drawn,
-            relation=reservation.relation,
-            unit=data.unit.name,
-            max_rows_per_unit=data.unit.rows,
-            assumed_public=(*facts.assumed_public(), *data.unit.assumed_public()),
-            seeded=noise.seeded,
-            recorded=reservation.recorded,
-        )
-        return self
-
     def _checked_parameters(self) -> Event:
         """Refuse parameters of another type than documented; the budget."""
         if self.privacy is None:
@@ -398,6 +356,53 @@ class PrivateLinearModel(BaseEstimator):
         return tags
 
 
+class CentralModel(PrivateLinearModel):
+    """What linear estimators of a curator share. Subclasses choose the solver."""
+
+    @abstractmethod
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
+        """The method, from public facts and the budget."""
+
+    @abstractmethod
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        """Covariances of the whitened coefficients, where they are known."""
+
+    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
+        """Coefficients in original units."""
+        return original(solution, self._uncertainty(solution), facts)
+
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
+        facts = self._facts(
+            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
+        )
+        promise = gaussian_promise(budget)
+        check_moments_fit(facts.start.space.order, len(self.target_classes))
+        solver = self._solver(facts, data.unit.per_record(promise))
+        with shown(progress, solver.rounds) as report:
+            session = Session.reserve(
+                data.rows(engine, report),
+                promise,
+                rounds=solver.rounds,
+                budget=budget,
+                ledger=self.ledger,
+                unit=data.unit,
+                note=note_of(f"{type(self).__name__} of {data.target}"),
+                random_state=self.random_state,
+            )
+            solution = solver.solve(session)
+
+        result = self._result(solution, facts)
+        data.inputs.keep(self)
+        self.coefficients_ = result
+        self.coef_: Vector = result.coef
+        self.intercept_: Any = result.intercept
+        self.moments_ = solution.moments
+        self.design_ = data.design
+        self.exposure_ = data.exposure
+        self.privacy_ = session.statement(facts.assumed_public())
+        return self
+
+
 def _say(left_out: int) -> None:
     """Public rows may be counted aloud."""
     if left_out:
@@ -419,16 +424,7 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
 
 def original(solution: Solution, uncertainty: Uncertainty | None, facts: PublicFacts) -> Coefficients:
     """Coefficients in original units with their standard errors, NaN where those are not known."""
-    space = solution.space
-    coef, intercept = space.pull_back(solution.whitened)
-    unknown = np.full(len(coef), np.nan)
-    return Coefficients(
-        features=space.features,
-        coef=coef,
-        intercept=intercept,
-        target=facts.target,
-        n=facts.n,
-        privacy_error=unknown if uncertainty is None else in_original_units(uncertainty.privacy, space),
-        standard_error=unknown if uncertainty is None else in_original_units(uncertainty.total, space),
-        fill=space.fill,
+    privacy, total = (None, None) if uncertainty is None else (uncertainty.privacy, uncertainty.total)
+    return original_coefficients(
+        solution.space, solution.whitened, target=facts.target, n=facts.n, privacy=privacy, total=total
     )

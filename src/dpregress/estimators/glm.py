@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators.base import PrivateLinearModel, checked_penalty, original
+from dpregress.estimators.base import CentralModel, checked_penalty, original
 from dpregress.estimators.classes import ClassModel
 from dpregress.inputs.exposure import offsets
 from dpregress.inputs.tables import coded
@@ -27,7 +28,7 @@ from dpregress.solvers import MultinomialSteps, ScoreSteps, Solution, Solver, Un
 from dpregress.solvers.glm.multinomial import of_classes
 
 
-class _ScoredModel(PrivateLinearModel):
+class _ScoredModel(CentralModel):
     """What the generalised linear models share."""
 
     def __init__(
@@ -53,8 +54,9 @@ class _ScoredModel(PrivateLinearModel):
         self.ledger = ledger
         self.random_state = random_state
 
+    @abstractmethod
     def _family(self) -> Family:
-        raise NotImplementedError
+        """The distribution and the link."""
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         family = self._family()

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators.base import PrivateLinearModel, checked_penalty
+from dpregress.estimators.base import CentralModel, checked_penalty
 from dpregress.inference import privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_space
 from dpregress.public import Schema
@@ -24,7 +24,7 @@ Recipe = Literal["residual", "one-shot", "paper"]
 _PAPER_ETA = 0.05
 
 
-class DPRidge(RegressorMixin, PrivateLinearModel):
+class DPRidge(RegressorMixin, CentralModel):
     r"""Ridge regression under differential privacy.
 
     Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from a noisy Gram matrix and a few noisy correlations of x with

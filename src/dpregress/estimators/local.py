@@ -9,29 +9,29 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpregress.accounting import ApproxDP, Composed, Event, MemoryLedger, PrivacyStatement, PureDP, Relation
+from dpregress.accounting import ApproxDP, Composed, Event, PrivacyStatement, PureDP, Relation, Unit
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, UnboundedData
-from dpregress.estimators.base import PrivateLinearModel, Training
+from dpregress.estimators.base import PrivateLinearModel, Training, original
 from dpregress.estimators.progress import shown
-from dpregress.inference import in_original_units
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs
-from dpregress.mechanisms import noise_sampler
 from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse, mean_response
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Release
 from dpregress.releases.model_files import ResponseModel
-from dpregress.rows import Engine, PrivateRows, ThreadedEngine
+from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.solvers.local.message_plan import Message, MessagePlan, plan_messages
 from dpregress.solvers.local.moment_matching import solve_campaign
 from dpregress.trust import Local, Session
 
 _OFFERED = {**LOSSES, **LINKS}
+#: Whose guarantee it is: a user's message is all that anybody sees of their row.
+_DEVICE = Unit("user, whose own device adds the noise (local model)")
 
 
 class LocalGLM(RegressorMixin, PrivateLinearModel):
@@ -164,7 +164,16 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         facts = self._planned(campaign.space.features, release.n, response.name)
         self._keep(facts, campaign, release)
         self.design_ = None
-        self.privacy_ = _statement(facts, campaign.spend, campaign, Composed.of(release.events), seeded=False)
+        self.privacy_ = PrivacyStatement(
+            budget=campaign.spend,
+            promise=campaign.spend,
+            events=Composed.of(release.events),
+            relation=Relation.REPLACE_ONE,
+            unit=_DEVICE.name,
+            assumed_public=_assumed_public(facts),
+            seeded=False,
+            recorded=None,
+        )
         Inputs(len(campaign.space.features), None).keep(self)
         return self
 
@@ -234,21 +243,23 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
         campaign = plan_messages(facts, budget, self._bounds(facts), self.message)
-        noise = noise_sampler(self.random_state)
-        # stands for n ledgers, one on each device, of which each is charged for one message before its row is looked
-        # at; a real device does so when device_report is given its ledger
-        reservation = MemoryLedger(campaign.spend).reserve(
-            campaign.spend, note=note_of(f"a message about {data.target}"), seeded=noise.seeded
-        )
-        engine = ThreadedEngine() if engine is None else engine
         with shown(progress, 1) as report:
-            rows = PrivateRows(data.source, engine if report is None else engine.reporting(report))
-            release: Release = Session(Local(), rows, noise, reservation)(campaign.query, campaign.spend)
+            # its ledger stands for n, one on each device, of which each is charged for one message before its row is
+            # looked at; a real device does so when device_report is given its ledger
+            session = Session.reserve(
+                data.rows(engine, report),
+                campaign.spend,
+                trust=Local(),
+                budget=campaign.spend if isinstance(campaign.spend, PureDP) else budget,
+                unit=_DEVICE,
+                note=note_of(f"a message about {data.target}"),
+                random_state=self.random_state,
+            )
+            release: Release = session(campaign.query, campaign.spend)
         self._keep(facts, campaign, release)
         self.design_ = data.design
         data.inputs.keep(self)
-        allowed = campaign.spend if isinstance(campaign.spend, PureDP) else budget
-        self.privacy_ = _statement(facts, allowed, campaign, reservation.drawn, seeded=noise.seeded)
+        self.privacy_ = session.statement(_assumed_public(facts))
         return self
 
     def _checked_parameters(self) -> Event:
@@ -289,32 +300,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         self, facts: PublicFacts, campaign: MessagePlan, release: Release, response: MeanResponse
     ) -> tuple[Coefficients, Any]:
         solution, scale = solve_campaign(campaign, release, facts, response)
-        assert solution.uncertainty is not None
-        coef, intercept = solution.space.pull_back(solution.whitened)
-        found = Coefficients(
-            features=solution.space.features,
-            coef=coef,
-            intercept=intercept,
-            target=facts.target,
-            n=release.n,
-            privacy_error=in_original_units(solution.uncertainty.privacy, solution.space),
-            standard_error=in_original_units(solution.uncertainty.total, solution.space),
-            fill=solution.space.fill,
-        )
-        return found, scale
+        return original(solution, solution.uncertainty, facts), scale
 
 
-def _statement(
-    facts: PublicFacts, budget: Event, campaign: MessagePlan, events: Composed, *, seeded: bool
-) -> PrivacyStatement:
-    """The guarantee of one user: their message is all that anybody sees of their row."""
-    return PrivacyStatement(
-        budget=budget,
-        promise=campaign.spend,
-        events=events,
-        relation=Relation.REPLACE_ONE,
-        unit="user, whose own device adds the noise (local model)",
-        assumed_public=(*facts.assumed_public(), "the bounds of the response"),
-        seeded=seeded,
-        recorded=None,
-    )
+def _assumed_public(facts: PublicFacts) -> tuple[str, ...]:
+    return (*facts.assumed_public(), "the bounds of the response")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +10,15 @@ from scipy.special import expit, softmax
 
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.errors import InvalidInput
-from dpregress.inference import in_original_units
+from dpregress.inference import original_coefficients
+from dpregress.models import MULTINOMIAL, family_of
 from dpregress.releases import Coefficients, Marginals, Moments
 from dpregress.releases.marginals import encoded_design
 from dpregress.solvers.marginals.mixture_likelihood import solve_classes, solve_logistic
 from dpregress.solvers.marginals.relevance import Counts, Shrunk, solve_by_relevance
 
-FAMILIES = ("gaussian", "binomial", "multinomial", "poisson")
 #: Rows that stand for a mixture in a generalised linear model.
 _POINTS = 20_000
-_LARGEST_PREDICTOR = 30.0
 
 
 def check_columns(target: str, features: Sequence[str]) -> None:
@@ -40,21 +39,25 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
     ------
     InvalidInput
     """
-    if family not in FAMILIES:
-        raise InvalidInput(f"family must be one of {', '.join(FAMILIES)}, not {family!r}")
+    if family not in TABLE_FAMILIES:
+        raise InvalidInput(f"family must be one of {', '.join(TABLE_FAMILIES)}, not {family!r}")
     check_columns(target, features)
     attribute = domain.attributes[domain.index(target)]
     for name in features:
         domain.index(name)
-    if family in ("gaussian", "poisson"):
+    kind = TABLE_FAMILIES[family]
+    if kind.numeric:
         if not (attribute.numeric and attribute.evenly_spaced):
             raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=")
-        if family == "poisson" and attribute.values[0] < 0:
-            raise InvalidInput(f"{target!r} can be negative, a count cannot: choose family='gaussian'")
+        distribution = family_of(family).distribution
+        if not distribution.possible(np.asarray(attribute.values)).all():
+            raise InvalidInput(
+                f"{target!r} has levels that {family} cannot have ({distribution.support}): choose family='gaussian'"
+            )
     elif attribute.numeric:
         raise InvalidInput(f"{target!r} is a number, {family} takes a class: leave it out of numeric=")
-    elif family == "binomial" and attribute.size != 2:
-        raise InvalidInput(f"{target!r} has {attribute.size} levels, not two: choose family='multinomial'")
+    elif kind.levels not in (None, attribute.size):
+        raise InvalidInput(f"{target!r} has {attribute.size} levels, not {kind.levels}: choose family='multinomial'")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ class TableFit:
     @property
     def classes(self) -> tuple[str, ...]:
         """Levels of a class target."""
-        if self.family in ("gaussian", "poisson"):
+        if TABLE_FAMILIES[self.family].numeric:
             return ()
         return self.domain.attributes[self.domain.index(self.target)].levels
 
@@ -96,15 +99,7 @@ class TableFit:
             Of the domain's attributes.
         """
         rows = encoded_design(self.domain, codes, self.features)[:, 1:]
-        predictors = rows @ self.coef.T + self.intercept
-        if self.family == "gaussian":
-            return np.asarray(predictors)
-        if self.family == "poisson":
-            return np.asarray(np.exp(np.clip(predictors, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)))
-        if self.family == "binomial":
-            chance = expit(predictors)
-            return np.column_stack([1 - chance, chance])
-        return np.asarray(softmax(predictors, axis=1))
+        return TABLE_FAMILIES[self.family].mean(rows @ self.coef.T + self.intercept)
 
 
 def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], family: str = "gaussian") -> TableFit:
@@ -115,32 +110,16 @@ def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], fa
     marginals : Marginals
     target : str
     features : sequence of str
-    family : {"gaussian", "binomial", "multinomial", "poisson"}
+    family : str
+        One of ``TABLE_FAMILIES``.
 
     Raises
     ------
     InvalidInput
         For a target that the family cannot explain.
     """
-    domain = marginals.domain
-    check_family(domain, target, features, family)
-    groups = marginals.groups(features)
-    attribute = domain.attributes[domain.index(target)]
-    if family == "multinomial":
-        return _multinomial(marginals, target, tuple(features))
-    level = attribute.levels[-1] if family == "binomial" else None
-    moments = marginals.moments(target, features, level)
-    if family == "gaussian":
-        found = solve_by_relevance(moments, groups)
-    elif family == "binomial":
-        found = solve_logistic(moments, _points(marginals, features), _shares(marginals, target))
-    else:
-        assert moments.space.response is not None
-        scale = moments.space.response
-        found = solve_by_relevance(moments, groups, Counts(_points(marginals, features), scale.centre, scale.scale))
-    coefficients = _coefficients(moments, found, target, linear=family == "gaussian")
-    coef, intercept = coefficients.coef, np.array(coefficients.intercept)
-    return TableFit(domain, target, tuple(features), family, coef, intercept, coefficients, moments)
+    check_family(marginals.domain, target, features, family)
+    return TABLE_FAMILIES[family].fit(marginals, target, tuple(features), family)
 
 
 def _points(marginals: Marginals, features: Sequence[str]) -> Matrix:
@@ -154,21 +133,82 @@ def _shares(marginals: Marginals, target: str) -> Matrix:
 
 def _coefficients(moments: Moments, found: Shrunk, target: str, *, linear: bool) -> Coefficients:
     space = moments.space if linear else moments.space.with_response(None)
-    coef, intercept = space.pull_back(found.coef)
-    return Coefficients(
-        features=space.features,
-        coef=coef,
-        intercept=intercept,
-        target=target,
-        n=moments.n,
-        privacy_error=in_original_units(found.privacy, space),
-        standard_error=in_original_units(found.covariance, space),
-        fill=space.fill,
+    return original_coefficients(
+        space, found.coef, target=target, n=moments.n, privacy=found.privacy, total=found.covariance
     )
 
 
-def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...]) -> TableFit:
-    domain = marginals.domain
-    moments = marginals.moments(target, features, domain.attributes[domain.index(target)].levels[-1])
+def _one_predictor(
+    marginals: Marginals, target: str, features: tuple[str, ...], family: str, moments: Moments, found: Shrunk
+) -> TableFit:
+    coefficients = _coefficients(moments, found, target, linear=family == "gaussian")
+    coef, intercept = coefficients.coef, np.array(coefficients.intercept)
+    return TableFit(marginals.domain, target, features, family, coef, intercept, coefficients, moments)
+
+
+def _moments(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> Moments:
+    """Of a number, or of the last level of a class."""
+    attribute = marginals.domain.attributes[marginals.domain.index(target)]
+    return marginals.moments(target, features, None if TABLE_FAMILIES[family].numeric else attribute.levels[-1])
+
+
+def _gaussian(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
+    moments = _moments(marginals, target, features, family)
+    found = solve_by_relevance(moments, marginals.groups(features))
+    return _one_predictor(marginals, target, features, family, moments, found)
+
+
+def _binomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
+    moments = _moments(marginals, target, features, family)
+    found = solve_logistic(moments, _points(marginals, features), _shares(marginals, target))
+    return _one_predictor(marginals, target, features, family, moments, found)
+
+
+def _poisson(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
+    moments = _moments(marginals, target, features, family)
+    assert moments.space.response is not None
+    scale = moments.space.response
+    counts = Counts(_points(marginals, features), scale.centre, scale.scale)
+    found = solve_by_relevance(moments, marginals.groups(features), counts)
+    return _one_predictor(marginals, target, features, family, moments, found)
+
+
+def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
+    moments = _moments(marginals, target, features, family)
     coef = solve_classes(_points(marginals, features), _shares(marginals, target), moments.n)
-    return TableFit(domain, target, features, "multinomial", coef[:, 1:], coef[:, 0], None, moments)
+    return TableFit(marginals.domain, target, features, family, coef[:, 1:], coef[:, 0], None, moments)
+
+
+def _two_chances(predictors: Vector) -> Matrix:
+    chance = expit(predictors)
+    return np.column_stack([1 - chance, chance])
+
+
+@dataclass(frozen=True)
+class TableFamily:
+    """How a family is fitted to marginals.
+
+    Attributes
+    ----------
+    numeric : bool
+        Whether its target is a number; otherwise it is a class.
+    levels : int or None
+        How many levels the target must have; None for any number.
+    fit : callable
+    mean : callable
+        Expected values, or probabilities of the classes, at linear predictors.
+    """
+
+    numeric: bool
+    levels: int | None
+    fit: Callable[[Marginals, str, tuple[str, ...], str], TableFit]
+    mean: Callable[[Matrix], Matrix]
+
+
+#: The families of regressions on marginals.
+TABLE_FAMILIES: Mapping[str, TableFamily] = {
+    "gaussian": TableFamily(True, None, _gaussian, np.asarray),
+    "binomial": TableFamily(False, 2, _binomial, _two_chances),
+    MULTINOMIAL: TableFamily(False, None, _multinomial, lambda predictors: np.asarray(softmax(predictors, axis=1))),
+    "poisson": TableFamily(True, None, _poisson, family_of("poisson").mean),
+}

@@ -12,16 +12,14 @@ from dpregress.accounting import (
     ApproxDP,
     Event,
     Ledger,
-    MemoryLedger,
     PrivacyStatement,
     Relation,
     gaussian_promise,
     zcdp_promise,
 )
 from dpregress.coordinates import Domain
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput
 from dpregress.estimators.progress import check_progress, shown
-from dpregress.mechanisms import noise_sampler
 from dpregress.releases import Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.codes import Coder
@@ -33,10 +31,9 @@ from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
 from dpregress.solvers.marginals.residual_planner import ResidualPlanner
 from dpregress.solvers.marginals.tables import TableSolver
-from dpregress.trust import Central, Session
+from dpregress.trust import Session
 
 MECHANISMS = ("one-shot", "aim", "residuals", "gaussian")
-_UNIT = "record"
 #: Mechanisms that hold a table of all levels for every pair of columns.
 _WHOLE_TABLES = ("aim", "residuals")
 
@@ -93,29 +90,19 @@ def release_marginals(
     promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
     _check_memory(mechanism, domain)
     source = coded_source(table, domain)
-    trust = Central()
-    trust.accept(solver.rounds)
-    noise = noise_sampler(random_state)
-    ledger = MemoryLedger(promise, relation=Relation.ADD_REMOVE) if ledger is None else ledger
-    if ledger.account.unit != _UNIT:
-        raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
-    reservation = ledger.reserve(
-        promise, relation=Relation.ADD_REMOVE, note=f"marginals, {mechanism}", seeded=noise.seeded
-    )
     with shown(progress, solver.rounds) as report:
-        rows = PrivateRows(source, ThreadedEngine(progress=report))
-        marginals = solver.estimate(Session(trust, rows, noise, reservation))
-    statement = PrivacyStatement(
-        budget=budget,
-        promise=promise,
-        events=reservation.drawn,
-        relation=reservation.relation,
-        unit=_UNIT,
-        assumed_public=("the columns with their levels and bounds",),
-        seeded=noise.seeded,
-        recorded=reservation.recorded,
-    )
-    return Released(marginals, statement)
+        session = Session.reserve(
+            PrivateRows(source, ThreadedEngine(progress=report)),
+            promise,
+            rounds=solver.rounds,
+            budget=budget,
+            ledger=ledger,
+            relation=Relation.ADD_REMOVE,
+            note=f"marginals, {mechanism}",
+            random_state=random_state,
+        )
+        marginals = solver.estimate(session)
+    return Released(marginals, session.statement(("the columns with their levels and bounds",)))
 
 
 def _solver(mechanism: str, domain: Domain, budget: ApproxDP, target: int | None) -> tuple[Event, TableSolver]:

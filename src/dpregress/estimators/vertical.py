@@ -11,20 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpregress.accounting import (
-    GDP,
-    ApproxDP,
-    Ledger,
-    MemoryLedger,
-    PrivacyStatement,
-    Relation,
-    compose_statements,
-    gaussian_promise,
-)
+from dpregress.accounting import RECORD, ApproxDP, Ledger, compose_statements, gaussian_promise
 from dpregress.coordinates import Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput
 from dpregress.estimators.summary import summary_of
-from dpregress.inference import in_original_units, privacy_covariance, sampling_covariance
+from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
 from dpregress.inputs.tables import design, matrix
 from dpregress.mechanisms import noise_sampler
 from dpregress.mechanisms.randomness import shared_seed
@@ -38,13 +29,12 @@ from dpregress.rows.readers.files import is_table, to_table
 from dpregress.solvers.base import Solution
 from dpregress.solvers.shared.stein import logistic_scale
 from dpregress.solvers.vertical.joint import regression, solve_joint
-from dpregress.solvers.vertical.release import Joint, join_parties, plan_rows, release_party
+from dpregress.solvers.vertical.release import PARTY_ROUNDS, Joint, join_parties, plan_rows, release_party
 from dpregress.trust import Session, Vertical
 
 Family = Literal["gaussian", "binomial"]
 #: The ball of a party's first frame is this many times that of its public rows.
 _PUBLIC_REACH = 2.0
-_UNIT = "record"
 
 
 class VerticalRegression:
@@ -169,32 +159,24 @@ class VerticalRegression:
         mixing = sketch_matrix(self.mixing, n, rows, shared_seed(self.random_state))
         _check(names, response, chosen, self.family)
         noise = noise_sampler(self.random_state)
-        reservations = [
-            ledger.reserve(promise, note=f"vertical release of {len(side.space.features)} columns", seeded=noise.seeded)
-            for side, ledger in zip(sides, self._ledgers(promise, len(sides)), strict=True)
+        sessions = [
+            Session.reserve(
+                PrivateRows(side.source),
+                promise,
+                trust=Vertical(),
+                rounds=PARTY_ROUNDS,
+                budget=budget,
+                ledger=ledger,
+                note=f"vertical release of {len(side.space.features)} columns",
+                sampler=noise,
+            )
+            for side, ledger in zip(sides, self._ledgers(len(sides)), strict=True)
         ]
         joint = join_parties(
-            [
-                release_party(
-                    Session(Vertical(), PrivateRows(side.source), noise, reservation), side.space, promise, mixing
-                )
-                for side, reservation in zip(sides, reservations, strict=True)
-            ]
+            [release_party(session, side.space, promise, mixing) for side, session in zip(sides, sessions, strict=True)]
         )
         self.rows_, self.joint_ = rows, joint
-        self.privacy_ = tuple(
-            PrivacyStatement(
-                budget=budget,
-                promise=promise,
-                events=reservation.drawn,
-                relation=Relation.REPLACE_ONE,
-                unit=_UNIT,
-                assumed_public=_ASSUMED_PUBLIC,
-                seeded=noise.seeded,
-                recorded=reservation.recorded,
-            )
-            for reservation in reservations
-        )
+        self.privacy_ = tuple(session.statement(_ASSUMED_PUBLIC) for session in sessions)
         self.joint_privacy_ = compose_statements(self.privacy_)
         self.coefficients_ = self.regress(response, chosen)
         self.moments_ = self.regression_moments(response, chosen)
@@ -303,14 +285,14 @@ class VerticalRegression:
     def _bounds_of(self, name: str) -> tuple[float, float]:
         return self._bounded([name]).bounds_of(name)
 
-    def _ledgers(self, promise: GDP, parties: int) -> Sequence[Ledger]:
+    def _ledgers(self, parties: int) -> Sequence[Ledger | None]:
+        """One a party; a ledger of another unit is refused before any is charged."""
         if self.ledgers is None:
-            return [MemoryLedger(promise) for _ in range(parties)]
+            return [None] * parties
         if len(self.ledgers) != parties:
             raise InvalidInput(f"{len(self.ledgers)} ledgers for {parties} parties: give one each")
         for ledger in self.ledgers:
-            if ledger.account.unit != _UNIT:
-                raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
+            RECORD.check(ledger.account.unit)
         return self.ledgers
 
 
@@ -345,19 +327,9 @@ def joint_coefficients(
     assert moments is not None
     privacy = privacy_covariance(moments, solution.whitened, solution.system)
     sampling = sampling_covariance(moments, solution.whitened, solution.system)
-    space = solution.space
-    coef, intercept = space.pull_back(solution.whitened)
-    order = [space.features.index(name) for name in features]
-    found = Coefficients(
-        features=tuple(features),
-        coef=coef[order],
-        intercept=intercept,
-        target=target,
-        n=moments.n,
-        privacy_error=in_original_units(privacy, space)[order],
-        standard_error=in_original_units(privacy + sampling, space)[order],
-        fill=space.fill[order],
-    )
+    found = original_coefficients(
+        solution.space, solution.whitened, target=target, n=moments.n, privacy=privacy, total=privacy + sampling
+    ).in_order(features)
     return (found if levels is None else _logistic(found, solution, *levels)), moments
 
 

@@ -3,42 +3,62 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from dpregress.accounting import Event, Relation
 from dpregress.coordinates import Vector
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import Sampler
-from dpregress.queries.base import Query, R
-from dpregress.rows import PrivateRows, RawRows, RowMap
+from dpregress.queries.base import Norm, Query, R
+from dpregress.rows import PrivateRows, RawRows
 
 #: For the roundings with which the sensitivity of an exact query and its noise are computed.
 _ARITHMETIC = 1 + 2.0**-40
 
 
 class Mechanism(ABC):
-    """Releases a query at a cost that is known before the data."""
+    """Releases a query at a cost that is known before the data.
+
+    Attributes
+    ----------
+    norm : Norm
+        Of the sensitivity that its noise is for.
+    """
+
+    norm: ClassVar[Norm]
 
     @abstractmethod
     def event(self) -> Event:
         """What one release costs."""
 
-    @abstractmethod
     def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        """Refuse what cannot be released safely; public numbers decide, before anything is drawn."""
+        """Refuse what cannot be released safely; public numbers decide, before anything is drawn.
+
+        Raises
+        ------
+        NotAnswered
+            For a sensitivity in another norm, and all that the mechanism itself does not answer.
+        UnsafeNoise
+        """
+        if query.norm is not self.norm:
+            raise NotAnswered(
+                f"the sensitivity of {type(query).__name__} is in {query.norm.name}, "
+                f"{type(self).__name__} needs one in {self.norm.name}"
+            )
+        self.refuse(query, rows, relation)
+
+    @abstractmethod
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
+        """Refuse what this mechanism cannot release safely, of queries of its norm."""
 
     @abstractmethod
     def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
         """Answer the query."""
 
 
-def row_map_of(query: Query[R]) -> RowMap:
-    """The row map that makes the query's bounds true."""
-    return query.row_map
-
-
 def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
     """The un-noised sum. It never leaves the mechanism that called."""
-    row_map = row_map_of(query)
+    row_map = query.row_map
 
     def value(chunk: RawRows) -> Vector:
         return query.value(row_map(chunk))

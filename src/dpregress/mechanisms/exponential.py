@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpregress.accounting import ZCDP, Relation
-from dpregress.errors import NotAnswered
 from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
 from dpregress.mechanisms.randomness import Sampler, check_sigma
-from dpregress.queries.base import Query, R
+from dpregress.queries.base import Norm, Query, R
 from dpregress.releases import Isotropic
 from dpregress.rows import PrivateRows
 
@@ -34,14 +34,13 @@ class Exponential(Mechanism):
     McSherry, Talwar (2007); Cesar, Rogers (2021), Lemma 3.2, for zCDP.
     """
 
+    norm: ClassVar[Norm] = Norm.LINF
     spend: ZCDP
 
     def event(self) -> ZCDP:
         return self.spend
 
-    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        if not query.chooses:
-            raise NotAnswered(f"{type(query).__name__} has no candidates to choose from: spend a GDP event on it")
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
         check_sigma(self._scale(query, rows, relation))
 
     def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:

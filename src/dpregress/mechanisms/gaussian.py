@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpregress.accounting import GDP, Relation
-from dpregress.errors import NotAnswered, UnsafeNoise
+from dpregress.errors import UnsafeNoise
 from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
 from dpregress.mechanisms.randomness import GRID_SHARE, Sampler, check_sigma
-from dpregress.queries.base import Query, R
+from dpregress.queries.base import Norm, Query, R
 from dpregress.releases import Isotropic
 from dpregress.rows import PrivateRows
 
@@ -34,15 +35,14 @@ class Gaussian(Mechanism):
     Dong, Roth, Su (2022), Theorem 1; Balle, Wang (2018) for (epsilon, delta).
     """
 
+    norm: ClassVar[Norm] = Norm.L2
     spend: GDP
     contributors: int = 1
 
     def event(self) -> GDP:
         return self.spend
 
-    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        if query.chooses:
-            raise NotAnswered(f"{type(query).__name__} is a choice among candidates: spend a ZCDP event on it")
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
         check_sigma(self.sigma(query, rows, relation))
 
     def sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:

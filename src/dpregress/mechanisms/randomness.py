@@ -28,6 +28,8 @@ GRID_SHARE = 2.0**-GRID_BITS * (1 + 1e-12)
 #: Values are clamped to this many sigmas: beyond it the noise would fall under the value's own rounding.
 _LARGEST_VALUE = 2.0**50
 _SMALLEST_SIGMA, _LARGEST_SIGMA = 2.0**-900, 2.0**900
+#: Whole numbers up to 2^53 and noise of these scales stay far within 64 bits.
+SMALLEST_LAPLACE_SCALE, LARGEST_LAPLACE_SCALE = 2.0**-6, 2.0**46
 
 
 class Sampler(ABC):
@@ -115,6 +117,30 @@ class Sampler(ABC):
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
 
+    def add_discrete_laplace(self, value: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """``value`` plus the discrete Laplace law of this scale, ``P(k) ~ exp(-|k| / scale)``, exactly.
+
+        Parameters
+        ----------
+        value : ndarray of int64, of shape (k,)
+        scale : float
+            A public number.
+
+        Raises
+        ------
+        UnsafeNoise
+        """
+        if not SMALLEST_LAPLACE_SCALE <= scale <= LARGEST_LAPLACE_SCALE:
+            raise UnsafeNoise(f"no whole-number noise of scale {scale:g} can be drawn: use a larger or smaller budget")
+        noisy = np.array(self._draw_discrete_laplace(value, scale), dtype=np.int64)
+        if noisy.shape != value.shape:
+            raise UnsafeNoise("the sampler answered with another length")
+        return noisy
+
+    def _draw_discrete_laplace(self, value: NDArray[np.int64], scale: float) -> Any:
+        """Add the noise to whole numbers."""
+        return _discrete_laplace_measurement(len(value), scale)(value.tolist())
+
     def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002 - a source may serve sums alone
         """The noisy maximum of a finite vector."""
         raise UnsafeNoise(f"{type(self).__name__} does not choose")
@@ -169,6 +195,11 @@ class SeededSampler(Sampler):
         noise = self.generator.normal(0.0, float(scale), size=value.shape)
         return np.asarray(value + np.rint(noise).astype(np.int64))
 
+    def _draw_discrete_laplace(self, value: NDArray[np.int64], scale: float) -> Any:
+        """The difference of two geometric numbers: for tests and simulations."""
+        up, down = self.generator.geometric(-math.expm1(-1 / scale), size=(2, *value.shape))
+        return value + up - down
+
     def _choose(self, scores: Vector, scale: float) -> int:
         return int(np.argmax(scores + self.generator.gumbel(0.0, scale, size=scores.shape)))
 
@@ -179,12 +210,16 @@ def check_sigma(sigma: float) -> None:
         raise UnsafeNoise(f"no noise of scale {sigma} can be drawn safely: use a larger or smaller budget")
 
 
-def noise_sampler(random_state: int | np.random.Generator | np.random.RandomState | None) -> Sampler:
+def noise_sampler(
+    random_state: int | np.random.Generator | np.random.RandomState | None, *, stacklevel: int = 3
+) -> Sampler:
     """The source for a fit: the operating system for None, otherwise a seed, with a warning.
 
     Parameters
     ----------
     random_state : int, Generator, RandomState or None
+    stacklevel : int
+        Of the warning.
 
     Raises
     ------
@@ -197,7 +232,7 @@ def noise_sampler(random_state: int | np.random.Generator | np.random.RandomStat
     warnings.warn(
         "the noise comes from a seed: whoever knows it can take it off; for publication leave random_state=None",
         SeededNoiseWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
     return SeededSampler(generator)
 
@@ -273,3 +308,14 @@ def _integer_measurement(length: int, scale: int) -> Any:
 
     enable_features("contrib")
     return make_gaussian(vector_domain(atom_domain(T="i64"), size=length), l2_distance(T=float), scale=float(scale))
+
+
+@lru_cache(maxsize=32)
+def _discrete_laplace_measurement(length: int, scale: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_laplace(vector_domain(atom_domain(T="i64"), size=length), l1_distance(T="i64"), scale=scale)

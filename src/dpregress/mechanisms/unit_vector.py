@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from dpregress.accounting import PureDP, Relation
 from dpregress.accounting.caps import LARGEST_EPSILON, Cap, best_cap
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import NotAnswered, UnsafeNoise
-from dpregress.mechanisms.base import Mechanism, row_map_of
+from dpregress.mechanisms.base import Mechanism
 from dpregress.mechanisms.randomness import Sampler
-from dpregress.queries.base import Query, R
+from dpregress.queries.base import Norm, Query, R
 from dpregress.releases import UnitMessages
 from dpregress.rows import PrivateRows
 
@@ -47,6 +48,7 @@ class UnitVector(Mechanism):
     the cap; docs/privacy/local-messages.md for floating point.
     """
 
+    norm: ClassVar[Norm] = Norm.L2
     spend: PureDP
 
     def event(self) -> PureDP:
@@ -56,16 +58,18 @@ class UnitVector(Mechanism):
         """The cap for values of this length."""
         return best_cap(self.spend.epsilon0 - ROUNDING, order)
 
-    def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002 - n plays no part
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002 - n plays no part
         if relation is not Relation.REPLACE_ONE:
             raise NotAnswered("a user's own message hides which row they hold, not whether they hold one")
         if query.kept_apart:
             raise NotAnswered("unit vectors answer sums only")
+        if query.apart:
+            raise NotAnswered("a count beside a sum is read from normal noise: ask for the sum alone")
         check_epsilon(self.spend.epsilon0)
         self.cap(query.size)
 
     def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:  # noqa: ARG002
-        row_map, cap, bound = row_map_of(query), self.cap(query.size), query.contribution()
+        row_map, cap, bound = query.row_map, self.cap(query.size), query.contribution()
         unit, noise = self.law(query, rows.n)
         total = np.zeros(query.size)
         for chunk in rows.source.chunks(rows.engine.chunk_rows(query.columns)):

@@ -165,8 +165,8 @@ BinomialFamily = Family(BinomialDistribution(), LogitLink())
 PoissonFamily = Family(PoissonDistribution(), LogLink())
 GammaFamily = Family(GammaDistribution(), LogLink())
 
-#: The families by name; the first link is the default.
-_OFFERED: Mapping[str, tuple[Family, ...]] = {
+#: Every family by its name, with each link that is offered; the first is the default. A new family is added here.
+FAMILIES: Mapping[str, tuple[Family, ...]] = {
     offered[0].distribution.name: offered
     for offered in (
         (GaussianFamily, Family(GaussianDistribution(), LogLink())),
@@ -177,6 +177,15 @@ _OFFERED: Mapping[str, tuple[Family, ...]] = {
 }
 
 
+#: The family of one of several classes, whose responses are no numbers.
+MULTINOMIAL = "multinomial"
+
+
+def family_names() -> tuple[str, ...]:
+    """The names of all families that a response can be modelled by."""
+    return (*FAMILIES, MULTINOMIAL)
+
+
 def family_of(name: str, link: str | None = None) -> Family:
     """The family of a name, with a link or its default.
 
@@ -185,11 +194,11 @@ def family_of(name: str, link: str | None = None) -> Family:
     InvalidInput
         For a name or a combination that is not offered.
     """
-    if not isinstance(name, str) or name not in _OFFERED:
-        raise InvalidInput(f"family must be one of {', '.join(_OFFERED)}, not {name!r}")
-    links = {family.link.name: family for family in _OFFERED[name]}
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise InvalidInput(f"family must be one of {', '.join(FAMILIES)}, not {name!r}")
+    links = {family.link.name: family for family in FAMILIES[name]}
     if link is None:
-        return _OFFERED[name][0]
+        return FAMILIES[name][0]
     if not isinstance(link, str) or link not in links:
         raise InvalidInput(f"link of {name} must be one of {', '.join(links)}, not {link!r}")
     return links[link]

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from dpregress.accounting import GDP, MemoryLedger, split
+from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SeededSampler
@@ -21,7 +21,7 @@ from dpregress.public import PublicMoments
 from dpregress.queries import Ask, ClippedGradient, ClippedScore, PublishedHessian
 from dpregress.rows import ArraySource, PrivateRows, RawRows, WhitenedRows
 from dpregress.solvers import Solution, Solver
-from dpregress.trust import Central, Session
+from dpregress.trust import Session
 
 
 def pmt(X: Matrix, public_second_moment: Matrix, eta: float) -> tuple[Matrix, Matrix, float]:
@@ -226,7 +226,7 @@ def gradient_descent(
     """
     order = X.shape[1]
     space = _plain_space(order, math.inf).with_response(ResponseScale("y"))
-    ask = _door(X, y, space, mu, rng)
+    ask = _session(X, y, space, mu, rng)
     each = split(GDP(mu), [1.0] * steps)
     coef = np.zeros(order)
     for spend in each:
@@ -313,17 +313,16 @@ def _check_alpha(alpha: float) -> None:
         raise InvalidInput(f"alpha must be finite and not negative, not {alpha}")
 
 
-def _door(X: Matrix, y: Vector, space: WhitenedSpace, mu: float, rng: np.random.Generator) -> Session:
+def _session(X: Matrix, y: Vector, space: WhitenedSpace, mu: float, rng: np.random.Generator) -> Session:
     """A central curator with a seeded source and a budget of exactly mu."""
     if np.shape(X)[1:] != (len(space.features),):
         raise InvalidInput(f"X must have shape (n, {len(space.features)}), as the public moment has")
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    reservation = MemoryLedger(GDP(mu)).reserve(GDP(mu))
-    return Session(Central(), PrivateRows(source), SeededSampler(rng), reservation)
+    return Session.reserve(PrivateRows(source), GDP(mu), sampler=SeededSampler(rng))
 
 
 def _fit(X: Matrix, y: Vector, solver: PublishedRidge, mu: float, rng: np.random.Generator) -> Vector:
-    solution = solver.solve(_door(X, y, solver.space, mu, rng))
+    solution = solver.solve(_session(X, y, solver.space, mu, rng))
     return solution.space.pull_back(solution.whitened)[0]
 
 
@@ -344,7 +343,7 @@ def _newton(
     """Noisy Newton steps from 0, every iterate projected on the ball of ``coef_bound`` (whitened)."""
     _check_alpha(alpha)
     space = space.with_response(ResponseScale("y", bound=response_bound))
-    ask = _door(X, y, space, math.sqrt(2) * mu, rng)
+    ask = _session(X, y, space, math.sqrt(2) * mu, rng)
     penalty = alpha * space.slopes @ space.slopes.T
     coef = np.zeros(space.order)
     iterates = np.empty((steps, space.order))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import expit
 
-from dpregress.accounting import ApproxDP, MemoryLedger, Relation, gaussian_promise, split, zcdp_promise
+from dpregress.accounting import ApproxDP, Relation, gaussian_promise, split, zcdp_promise
 from dpregress.coordinates import Domain, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace, svec
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SeededSampler
@@ -27,7 +27,7 @@ from dpregress.rows.readers.files import to_table
 from dpregress.solvers.marginals.aim import AIM, MixtureEstimator, TableEstimator
 from dpregress.solvers.marginals.chebyshev import chebyshev_coefficients
 from dpregress.solvers.marginals.private_pgm import PrivatePGM
-from dpregress.trust import Central, Session
+from dpregress.trust import Session
 
 __all__ = [
     "adassp",
@@ -225,9 +225,15 @@ def _aim(
     promise = zcdp_promise(ApproxDP(epsilon, delta))
     held = to_table(table, domain.names)
     Coder(domain).check_types(held.schema)
-    reservation = MemoryLedger(promise, relation=Relation.ADD_REMOVE).reserve(promise, relation=Relation.ADD_REMOVE)
-    door = Session(Central(), PrivateRows(CodedSource(held, domain)), SeededSampler(rng), reservation)
-    return AIM(domain, promise, made).estimate(door)
+    solver = AIM(domain, promise, made)
+    session = Session.reserve(
+        PrivateRows(CodedSource(held, domain)),
+        promise,
+        rounds=solver.rounds,
+        relation=Relation.ADD_REMOVE,
+        sampler=SeededSampler(rng),
+    )
+    return solver.estimate(session)
 
 
 def _check_target(domain: Domain, target: str, most: int | None) -> None:

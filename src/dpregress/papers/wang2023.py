@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpregress.accounting import GDP, ApproxDP, MemoryLedger, split
+from dpregress.accounting import GDP, ApproxDP, split
 from dpregress.accounting.classical import classical_mu
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import InvalidInput
@@ -162,9 +162,8 @@ def two_round_glm(
     else:
         first, second = split(GDP(_exact(epsilon, delta, calibration)), [1, 1])
     space = _space(order, math.sqrt(10 * order * _checked(covariance_norm, "covariance_norm") * math.log(n)), 1.0)
-    reservation = MemoryLedger(first + second).reserve(first + second)
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    ask = Session(TwoRounds(), PrivateRows(source), SeededSampler(rng), reservation)
+    ask = Session.reserve(PrivateRows(source), first + second, trust=TwoRounds(), rounds=2, sampler=SeededSampler(rng))
     coef = _least_squares(ask, space, first)
     predictions = ask(Predictions(space, coef, n), second).total
     return scaled_coefficients(response.slope, predictions, coef)
@@ -184,7 +183,7 @@ def _one_round(
     else:
         spend = GDP(_exact(epsilon, delta, calibration))
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    ask = Session(Local(), PrivateRows(source), SeededSampler(rng), MemoryLedger(spend).reserve(spend))
+    ask = Session.reserve(PrivateRows(source), spend, trust=Local(), sampler=SeededSampler(rng))
     coef = _least_squares(ask, space, spend)
     assert public.rows is not None
     return scaled_coefficients(response.slope, public.rows @ coef, coef)

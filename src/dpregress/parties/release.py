@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.accounting import Composed, Ledger, MemoryLedger, PrivacyStatement, Relation, decode
+from dpregress.accounting import RECORD, Composed, Ledger, PrivacyStatement, Relation, decode
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.svec import svec, unsvec
 from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
-from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.sketching import derived_key, keystream, sketch_matrix
 from dpregress.parties.align import Alignment
 from dpregress.parties.documents import (
@@ -36,11 +35,10 @@ from dpregress.public.whitening import start
 from dpregress.releases import Isotropic, Moments, Sketch
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.rows.memory import check_mixture_fits
-from dpregress.solvers.vertical.release import PartyRelease, release_party
+from dpregress.solvers.vertical.release import PARTY_ROUNDS, PartyRelease, release_party
 from dpregress.trust import Session, Vertical
 
 _FORMAT = "dpregress.vertical/1.release"
-_UNIT = "record"
 #: Coordinates worse than this cannot be inverted in floats.
 LARGEST_CONDITION = 1e14
 ASSUMED_PUBLIC = (
@@ -111,20 +109,24 @@ def make_release(
         raise InvalidInput(f"these are not the keys with which {party} signed the plan")
     if ledger is None and not alignment.mock:
         raise InvalidInput("real rows are released against a ledger: give --ledger and --dataset")
-    ledger = ledger if ledger is not None and not alignment.mock else MemoryLedger(terms.promise)
-    if ledger.account.unit != _UNIT:
-        raise LedgerError(f"this ledger counts a {ledger.account.unit}; a release protects a {_UNIT}")
     check_mixture_fits(agreed.plan.k, [len(each.encoder.features) for each in agreed.plan.parties])
     mixing = sketch_matrix(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
     try:  # once: to release again would be other noise on the same rows, for one charge
-        reservation = ledger.reserve(terms.promise, note=ledger_note(agreed), once=True)
+        session = Session.reserve(
+            PrivateRows(ArraySource(rows)),
+            terms.promise,
+            trust=Vertical(),
+            rounds=PARTY_ROUNDS,
+            ledger=None if alignment.mock else ledger,
+            note=ledger_note(agreed),
+            once=True,
+        )
     except ChargedBefore as error:
         raise LedgerError(
             "this release was charged before and its file is not in --keys: restore the file, "
             "or agree on a new plan and pay again"
         ) from error
-    door = Session(Vertical(), PrivateRows(ArraySource(rows)), SecureSampler(), reservation)
-    release = release_party(door, first_space(terms), terms.promise, mixing)
+    release = release_party(session, first_space(terms), terms.promise, mixing)
     return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
 
 
@@ -188,7 +190,7 @@ def statement(agreed: Agreement, file: ReleaseFile) -> PrivacyStatement:
         promise=terms.promise,
         events=Composed.of(file.release.events),
         relation=Relation.REPLACE_ONE,
-        unit=_UNIT,
+        unit=RECORD.name,
         assumed_public=ASSUMED_PUBLIC,
         seeded=False,
         recorded=None,

@@ -1,6 +1,7 @@
 """What can be asked of private rows, each with its sensitivity."""
 
-from dpregress.queries.base import Ask, Query, noise_in_mean
+from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise_in_mean
+from dpregress.queries.count import UsableRowCount
 from dpregress.queries.counted import Counted, among
 from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
@@ -24,6 +25,7 @@ __all__ = [
     "MeanResidual",
     "ModelErrors",
     "MultinomialScore",
+    "Norm",
     "PairDistances",
     "Predictions",
     "PublishedHessian",
@@ -31,9 +33,12 @@ __all__ = [
     "Query",
     "ResidualHistogram",
     "ResponseHistogram",
+    "RowQuery",
     "RowSketch",
     "SecondMoment",
     "SketchMatrix",
+    "TableQuery",
+    "UsableRowCount",
     "among",
     "noise_in_mean",
 ]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from enum import Enum
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import Event, Relation
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates import Domain, Matrix, Vector, WhitenedSpace
 from dpregress.releases import NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
+from dpregress.rows.codes import LevelRows
 
 R = TypeVar("R", bound=Release)
 #: One bound, or one for each candidate.
@@ -33,46 +36,57 @@ def noise_in_mean(change: Bound, spend: Event, n: int) -> Bound:
     return change / (spend.mu * n)
 
 
+class Norm(Enum):
+    """The norm in which a query's sensitivity is stated; with the kind of event it decides on the mechanism."""
+
+    L1 = 1
+    L2 = 2
+    LINF = np.inf
+
+    def of(self, values: Vector | Matrix) -> NDArray[np.float64]:
+        """The norms of vectors along the last axis."""
+        return np.asarray(np.linalg.norm(values, ord=self.value, axis=-1))
+
+
 class Query(ABC, Generic[R]):
-    """A vector that is additive over disjoint chunks of bounded rows.
+    """A vector that is additive over disjoint chunks of bounded rows: of a :class:`RowQuery` or a :class:`TableQuery`.
 
     Attributes
     ----------
-    space : WhitenedSpace
-        The coordinates and the ball that the row map makes true.
+    norm : Norm
+        In which sensitivities are stated. L2 for Gaussian noise, L1 for Laplace noise, Linf (the largest entry) for
+        qualities of candidates, one of which is chosen.
     tight : bool
         Whether some pair of neighbours reaches the sensitivity (to 1%).
     reads_features : bool
         False for a query of the response alone, whose rows are then not whitened.
     kept_apart : bool
         True where every row has cells of its own in the vector, so that no two rows' noises add up.
-    chooses : bool
-        Whether its answer is one of several candidates, for the exponential mechanism, instead of a noisy vector.
     apart : int
         How many entries, the last, a seed draws from a child of its own: the other noise is then what it is without.
     exact : bool
         Whether sums over rows are free of rounding: of integers times powers of two, below 2^53.
+    whole : bool
+        Whether its answer consists of whole numbers, below 2^53.
     """
 
+    norm: ClassVar[Norm] = Norm.L2
     tight: ClassVar[bool]
     reads_features: ClassVar[bool] = True
     kept_apart: ClassVar[bool] = False
-    chooses: ClassVar[bool] = False
     exact: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
     apart: ClassVar[int] = 0
 
-    def __init__(self, space: WhitenedSpace) -> None:
-        self.space = space
-
     @property
+    @abstractmethod
     def columns(self) -> int:
         """How many numbers of a row it looks at: what a chunk's size follows from."""
-        return self.space.order + 1 if self.reads_features else 1
 
     @property
+    @abstractmethod
     def row_map(self) -> RowMap:
         """What makes the query's bounds true."""
-        return WhitenedRows(self.space) if self.reads_features else ResponseRows(self.space)
 
     @property
     @abstractmethod
@@ -97,18 +111,18 @@ class Query(ABC, Generic[R]):
 
     @abstractmethod
     def contribution(self) -> float:
-        """The largest norm of one row's value: the sensitivity to adding or removing it."""
+        """The largest ``norm`` of one row's value: the sensitivity to adding or removing it."""
 
     @abstractmethod
     def replacement(self) -> float:
-        """The largest norm of the difference between two rows' values: the sensitivity to replacing one."""
+        """The largest ``norm`` of the difference between two rows' values: the sensitivity to replacing one."""
 
     @abstractmethod
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> R:
         """Wrap the noisy total as a release."""
 
     def sensitivity(self, relation: Relation) -> float:
-        """The sensitivity of the exact sum for neighbours of this kind."""
+        """The sensitivity of the exact sum for neighbours of this kind, in ``norm``."""
         return self.replacement() if relation is Relation.REPLACE_ONE else self.contribution()
 
     def noise(self, spend: Event, n: int, relation: Relation = Relation.REPLACE_ONE) -> float:
@@ -129,6 +143,51 @@ class Query(ABC, Generic[R]):
     def noise_length(self, spend: Event, n: int) -> float:
         """The root mean squared length of the noise in the mean of n rows, over all entries."""
         return math.sqrt(self.size) * self.noise(spend, n)
+
+
+class RowQuery(Query[R]):
+    """A query over rows ``(x, y)`` in whitened coordinates.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        The coordinates and the ball that the row map makes true.
+    """
+
+    def __init__(self, space: WhitenedSpace) -> None:
+        self.space = space
+
+    @property
+    def columns(self) -> int:
+        return self.space.order + 1 if self.reads_features else 1
+
+    @property
+    def row_map(self) -> RowMap:
+        return WhitenedRows(self.space) if self.reads_features else ResponseRows(self.space)
+
+
+class TableQuery(Query[R]):
+    """A query over coded rows, every cell of which is a level of its attribute.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes with their public levels.
+    """
+
+    exact: ClassVar[bool] = True
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+
+    @property
+    def columns(self) -> int:
+        # a code mostly takes one byte, and over large chunks the cost of a pass through all cells is spread
+        return math.ceil(len(self.domain.attributes) / 8)
+
+    @property
+    def row_map(self) -> RowMap:
+        return LevelRows(self.domain)
 
 
 class Ask(Protocol):

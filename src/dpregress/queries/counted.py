@@ -11,7 +11,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.queries.base import Ask, Query, R
+from dpregress.queries.base import Ask, Query, R, RowQuery
 from dpregress.releases import Isotropic, NoiseLaw
 from dpregress.rows.bounded import BoundedRows, RowMap
 
@@ -21,7 +21,7 @@ _BELIEVED = 4.0
 _ROUNDING = 1e-12
 
 
-class Counted(Query[R]):
+class Counted(RowQuery[R]):
     r"""The answer of a query, and u times the number of rows that have a weight; its ``n`` is that number.
 
     Rows without a usable response count for nothing, and how many there are is private. With D and B the inner
@@ -35,7 +35,7 @@ class Counted(Query[R]):
 
     Parameters
     ----------
-    query : Query
+    query : RowQuery
         A tight one, with the value 0 at rows of weight 0, and ``D > B``.
 
     References
@@ -46,7 +46,7 @@ class Counted(Query[R]):
     tight: ClassVar[bool] = True
     apart: ClassVar[int] = 1
 
-    def __init__(self, query: Query[R]) -> None:
+    def __init__(self, query: RowQuery[R]) -> None:
         super().__init__(query.space)
         self.query = query
         squared = query.replacement() ** 2 - query.contribution() ** 2

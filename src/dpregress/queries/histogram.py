@@ -11,13 +11,13 @@ from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family
-from dpregress.queries.base import Query
+from dpregress.queries.base import RowQuery
 from dpregress.queries.score import ClippedScore
 from dpregress.releases import Histogram, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
 
-class _Histogram(Query[Histogram]):
+class _Histogram(RowQuery[Histogram]):
     """Counts of magnitudes in public bins, at most one a row."""
 
     def __init__(self, space: WhitenedSpace, edges: Vector) -> None:

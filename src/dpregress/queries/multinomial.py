@@ -15,7 +15,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.contrasts import contrasts, probabilities
-from dpregress.queries.base import Query
+from dpregress.queries.base import RowQuery
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import ULPS, BoundedRows
@@ -24,7 +24,7 @@ from dpregress.rows.bounded import ULPS, BoundedRows
 _ROUNDING = 1e-6
 
 
-class _ClassResidual(Query[Score]):
+class _ClassResidual(RowQuery[Score]):
     """What both queries share: the residual ``e_y - softmax(Q B'x)`` in the basis of contrasts."""
 
     def __init__(self, space: WhitenedSpace, coef: Matrix) -> None:

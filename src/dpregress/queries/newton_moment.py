@@ -9,13 +9,13 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace, svec
 from dpregress.models.families import Family
-from dpregress.queries.base import Query
+from dpregress.queries.base import RowQuery
 from dpregress.queries.score import checked, linear_predictor
 from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
 
-class PublishedHessian(Query[Moments]):
+class PublishedHessian(RowQuery[Moments]):
     r"""``sum b''(x'beta) x x'`` on and above the diagonal, with the published sensitivity.
 
     With ``||x|| <= R`` and ``M2 = max b''``: ``2 R^2 M2`` for replacing a row (loose: sqrt 2 R^2 M2 bounds

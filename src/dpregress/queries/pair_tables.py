@@ -10,7 +10,6 @@ Exactness holds below 2^53 for the products of counts and steps, far beyond any 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from typing import Any, ClassVar
@@ -20,10 +19,10 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Domain, Matrix, Vector
-from dpregress.queries.base import Query, R
+from dpregress.queries.base import Norm, R, TableQuery
 from dpregress.releases import Clique, Isotropic, NoiseLaw, PairScores, Selection, Tables
-from dpregress.rows.bounded import BoundedRows, RowMap
-from dpregress.rows.codes import LevelRows, code_type
+from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.codes import code_type
 
 #: Weights keep this many binary digits, so that their products with counts stay exact.
 _DIGITS = 6
@@ -104,24 +103,13 @@ def _on_grid(reference: Matrix) -> Matrix:
     return np.asarray(np.round(reference.clip(-limit, limit) / _GRID) * _GRID)
 
 
-class CodedQuery(Query[R]):
-    """A query over rows of a domain."""
-
-    exact: ClassVar[bool] = True
+class CliqueQuery(TableQuery[R]):
+    """A function of the joint tables of some attributes and pairs of attributes."""
 
     def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
-        self.domain = domain
+        super().__init__(domain)
         self.cliques = tuple(cliques)
         self._cover = cover(domain.sizes, self.cliques)
-
-    @property
-    def row_map(self) -> RowMap:
-        return LevelRows(self.domain)
-
-    @property
-    def columns(self) -> int:
-        # a code mostly takes one byte, and over large chunks the cost of a pass through all cells is spread
-        return math.ceil(len(self.domain.attributes) / 8)
 
     def value(self, rows: BoundedRows) -> Vector:
         """Integer blocks of the cliques, one after another."""
@@ -154,16 +142,12 @@ class CodedQuery(Query[R]):
         """The largest norm of one row's integer block."""
         return math.prod(self.domain.attributes[j].unit for j in clique) if len(clique) > 1 else 1.0
 
-    @property
-    @abstractmethod
-    def size(self) -> int: ...
 
-
-def _cells(query: CodedQuery[R]) -> int:
+def _cells(query: CliqueQuery[R]) -> int:
     return sum(math.prod(query.shape(clique)) for clique in query.cliques)
 
 
-class Blocks(CodedQuery[Tables]):
+class Blocks(CliqueQuery[Tables]):
     r"""Weighted blocks ``w_b B_b`` of attributes and pairs, so that noise of one scale gives each its own precision.
 
     One row adds to block b a vector of norm at most ``u_b``, with ``u`` the product of the attributes' units (1
@@ -225,7 +209,7 @@ class Blocks(CodedQuery[Tables]):
         return Tables(total, n, noise, events, self.domain, blocks, sigmas)
 
 
-class PairDistances(CodedQuery[PairScores]):
+class PairDistances(CliqueQuery[PairScores]):
     r"""For every pair the L1 distance ``|B - E|_1 / u`` of its integer block from a public or released reference E.
 
     One row adds to B entries of summed size at most ``u``, so the distance moves by at most 1 whatever E is:
@@ -276,11 +260,11 @@ class PairDistances(CodedQuery[PairScores]):
         return PairScores(total / scale, n, noise, events, self.domain, self.cliques, noise.sigma / scale)
 
 
-class ModelErrors(CodedQuery[Selection]):
+class ModelErrors(CliqueQuery[Selection]):
     r"""AIM's quality of each candidate: ``w_r (|T_r - model_r|_1 - penalty_r)``, to choose one of them by.
 
     The model and the penalties are released or public, so one row moves a candidate's quality by at most
-    ``w_r``. The sensitivities are those of the largest entry, which is what the exponential mechanism asks for.
+    ``w_r``. The sensitivities are in the largest entry, which is what the exponential mechanism asks for.
 
     Parameters
     ----------
@@ -296,7 +280,7 @@ class ModelErrors(CodedQuery[Selection]):
     """
 
     tight: ClassVar[bool] = False
-    chooses: ClassVar[bool] = True
+    norm: ClassVar[Norm] = Norm.LINF
 
     def __init__(
         self,
@@ -330,7 +314,7 @@ class ModelErrors(CodedQuery[Selection]):
         return Selection(total, n, noise, events, self.domain, int(total[0]))
 
 
-class CentredTables(CodedQuery[Tables]):
+class CentredTables(CliqueQuery[Tables]):
     r"""ResidualPlanner's tables: n, and ``P_j T_j``, ``P_j T_jk P_k`` with ``P_j = I - 11'/k_j``, each with its weight.
 
     A row's residual has squared norm ``p_j = 1 - 1/k_j`` and ``p_j p_k`` whatever its levels, so adding or

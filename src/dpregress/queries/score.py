@@ -11,7 +11,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family, GaussianFamily
-from dpregress.queries.base import Bound, Query
+from dpregress.queries.base import Bound, RowQuery
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import ULPS, BoundedRows
 
@@ -32,7 +32,7 @@ def checked(coef: Vector) -> Vector:
     return coef
 
 
-class _Residual(Query[Score]):
+class _Residual(RowQuery[Score]):
     """What both scores share: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float) -> None:

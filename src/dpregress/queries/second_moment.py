@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, svec
-from dpregress.queries.base import Query
+from dpregress.queries.base import RowQuery
 from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
@@ -35,7 +35,7 @@ def gram(x: Matrix) -> Matrix:
     return total
 
 
-class SecondMoment(Query[Moments]):
+class SecondMoment(RowQuery[Moments]):
     r"""``svec(sum v v')`` over joint rows ``v = (x, u y)``, or over x where the frame has no response.
 
     With ``||x|| <= R``, ``|y| <= C`` the joint radius is ``Rv = sqrt(R^2 + u^2 C^2)``, and

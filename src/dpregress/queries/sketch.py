@@ -11,7 +11,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.queries.base import Query
+from dpregress.queries.base import RowQuery
 from dpregress.releases import NoiseLaw, Sketch
 from dpregress.rows.bounded import BoundedRows
 
@@ -52,7 +52,7 @@ class SketchMatrix(ABC):
         """``sum_i B[:, first_row + i] x[i]'``, of shape (k, p); exact for integer x within 2^52 / n."""
 
 
-class RowSketch(Query[Sketch]):
+class RowSketch(RowQuery[Sketch]):
     r"""``B Z`` of bounded rows z (without the constant of an intercept), in whole units of ``R 2^-16``.
 
     Cells are cut toward zero onto the grid, so that ``||z|| <= R`` stays true; every sum is then a sum of

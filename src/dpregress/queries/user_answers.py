@@ -10,13 +10,13 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace, svec
 from dpregress.coordinates.products import products
-from dpregress.queries.base import Query
+from dpregress.queries.base import RowQuery
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
 
 
-class PublishedMoments(Query[Score]):
+class PublishedMoments(RowQuery[Score]):
     r"""The upper triangle of ``sum x x'`` and ``w sum x y`` in one message, ``w = R / C``.
 
     With ``||x|| <= R`` and ``|y| <= C`` the two parts have the published sensitivities ``2 R^2`` and
@@ -67,7 +67,7 @@ class PublishedMoments(Query[Score]):
         return svec.un_upper(release.mean[:-order], order), np.asarray(release.mean[-order:] / self.weight)
 
 
-class Predictions(Query[Score]):
+class Predictions(RowQuery[Score]):
     """``clip(x'beta, 0, 1)`` of every row in a cell of its own: what a second round asks of each user.
 
     Replacing a row moves its own cell, by at most 1.

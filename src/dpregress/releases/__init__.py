@@ -1,14 +1,25 @@
 """Values right of the privacy barrier, their frames and their noise laws."""
 
 from dpregress.releases.marginals import Marginals, Mixture
-from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw, UnitMessages
-from dpregress.releases.release import ClassCoefficients, Coefficients, Histogram, Moments, Release, Score, Sketch
+from dpregress.releases.noise import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
+from dpregress.releases.release import (
+    ClassCoefficients,
+    Coefficients,
+    Count,
+    Histogram,
+    Moments,
+    Release,
+    Score,
+    Sketch,
+)
 from dpregress.releases.tables import Clique, PairScores, Selection, Tables
 
 __all__ = [
     "ClassCoefficients",
     "Clique",
     "Coefficients",
+    "Count",
+    "DiscreteLaplaceNoise",
     "Entrywise",
     "Histogram",
     "Isotropic",

@@ -101,6 +101,41 @@ class UnitMessages(NoiseLaw):
         return Isotropic(self.sigma).spectral_norm(order)
 
 
+@dataclass(frozen=True)
+class DiscreteLaplaceNoise(NoiseLaw):
+    """Independent whole numbers k with probabilities proportional to ``exp(-|k| / b)`` on every entry.
+
+    Parameters
+    ----------
+    scales : tuple of float
+        b of each independent noise that was added: one, or one for each release that was summed.
+    """
+
+    scales: tuple[float, ...]
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of an entry: ``2 q / (1 - q)^2`` with ``q = exp(-1/b)`` is one noise's variance."""
+        return math.sqrt(math.fsum(1 / (2 * math.sinh(min(1 / (2 * b), 300.0)) ** 2) for b in self.scales))
+
+    def __add__(self, other: NoiseLaw) -> DiscreteLaplaceNoise:
+        if not isinstance(other, DiscreteLaplaceNoise):
+            return NotImplemented
+        return DiscreteLaplaceNoise(self.scales + other.scales)
+
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """As of isotropic noise with the same variance."""
+        return Isotropic(self.sigma).product_covariance(vector)
+
+    def cut(self, places: Sequence[int]) -> DiscreteLaplaceNoise:  # noqa: ARG002 - every part of it looks alike
+        """The same law."""
+        return self
+
+    def spectral_norm(self, order: int) -> float:
+        """As of isotropic noise with the same variance."""
+        return Isotropic(self.sigma).spectral_norm(order)
+
+
 @dataclass(frozen=True, eq=False)
 class Entrywise(NoiseLaw):
     """Independent normal noise with its own variance on and above the diagonal of a symmetric matrix.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -96,6 +97,16 @@ class Score(Release):
 
 
 @dataclass(frozen=True, eq=False)
+class Count(Release):
+    """A noisy number of rows, as a vector of length 1."""
+
+    @property
+    def count(self) -> int:
+        """The noisy count, a whole number that may be negative."""
+        return int(self.total[0])
+
+
+@dataclass(frozen=True, eq=False)
 class Histogram(Release):
     """Noisy counts; bin i holds values in ``[edges[i], edges[i + 1])``, the outer bins everything beyond."""
 
@@ -165,6 +176,18 @@ class Coefficients:
     def predict(self, x: Matrix) -> Vector:
         """``x @ coef + intercept``, of shape (m,); a cell that is not finite counts as the fill value."""
         return np.asarray(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept)
+
+    def in_order(self, features: Sequence[str]) -> Coefficients:
+        """The same coefficients, in the order of these features."""
+        order = [self.features.index(name) for name in features]
+        return replace(
+            self,
+            features=tuple(features),
+            coef=self.coef[order],
+            privacy_error=self.privacy_error[order],
+            standard_error=self.standard_error[order],
+            fill=self.fill[order],
+        )
 
     def by_class(self) -> tuple[tuple[str, Coefficients], ...]:
         """One linear predictor, of no class."""

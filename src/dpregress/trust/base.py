@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dpregress.accounting import Event, Relation, Reservation
 from dpregress.errors import NotAnswered
-from dpregress.mechanisms import Mechanism, Sampler
+from dpregress.mechanisms import Mechanism, MechanismTable, Sampler
 from dpregress.queries.base import Query, R
 from dpregress.rows import PrivateRows
 
@@ -20,6 +20,11 @@ class TrustModel(ABC):
     #: Whether it can keep the number of rows to itself, as add-or-remove neighbours ask.
     hides_count: ClassVar[bool] = False
 
+    @property
+    @abstractmethod
+    def mechanisms(self) -> MechanismTable:
+        """Which mechanism answers a query of a norm for a kind of event."""
+
     def accept(self, rounds: int) -> None:
         """Refuse a solver that asks more often than this model can be asked; called before any charge.
 
@@ -30,9 +35,22 @@ class TrustModel(ABC):
         if self.rounds is not None and rounds > self.rounds:
             raise NotAnswered(f"{type(self).__name__} answers {self.rounds} time(s), this method asks {rounds} times")
 
-    @abstractmethod
-    def mechanism(self, spend: Event, rows: PrivateRows) -> Mechanism:
-        """The mechanism that spends this event under this model; NotAnswered where there is none."""
+    def mechanism(self, query: Query[R], spend: Event, rows: PrivateRows) -> Mechanism:
+        """The mechanism for a query of this norm that spends this event under this model.
+
+        Raises
+        ------
+        NotAnswered
+            Where the model has none.
+        """
+        maker = self.mechanisms.get((query.norm, type(spend)))
+        if maker is None:
+            offered = ", ".join(f"{norm.name} with {event.__name__}" for norm, event in self.mechanisms)
+            raise NotAnswered(
+                f"{type(self).__name__} answers queries of norm {offered}, "
+                f"not {type(query).__name__} of norm {query.norm.name} with {type(spend).__name__}"
+            )
+        return maker(spend, rows.n)
 
     def release(
         self,
@@ -61,7 +79,7 @@ class TrustModel(ABC):
             raise NotAnswered(
                 f"{type(query).__name__} answers for each row in its place: it cannot protect a unit's rows"
             )
-        mechanism = self.mechanism(spend, rows)
+        mechanism = self.mechanism(query, spend, rows)
         mechanism.check(query, rows, reservation.relation)
         reservation.draw(mechanism.event())
         return mechanism.release(query, rows, source, reservation.relation)

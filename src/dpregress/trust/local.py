@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpregress.accounting import GDP, Event, PureDP
-from dpregress.errors import NotAnswered
-from dpregress.mechanisms import Gaussian, Mechanism, UnitVector
-from dpregress.rows import PrivateRows
+from dpregress.mechanisms import DEVICE_MECHANISMS, MechanismTable
 from dpregress.trust.base import TrustModel
 
 
@@ -19,14 +16,8 @@ class Local(TrustModel):
     drawn one for each.
     """
 
+    mechanisms: ClassVar[MechanismTable] = DEVICE_MECHANISMS
     rounds: ClassVar[int | None] = 1
-
-    def mechanism(self, spend: Event, rows: PrivateRows) -> Mechanism:
-        if isinstance(spend, PureDP):
-            return UnitVector(spend)
-        if not isinstance(spend, GDP):
-            raise NotAnswered(f"devices add Gaussian noise for GDP and send unit vectors for PureDP, not for {spend}")
-        return Gaussian(spend, contributors=rows.n)
 
 
 class TwoRounds(Local):

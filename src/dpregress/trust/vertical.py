@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpregress.accounting import GDP, Event
-from dpregress.errors import NotAnswered
-from dpregress.mechanisms import Gaussian, Mechanism
-from dpregress.rows import PrivateRows
+from dpregress.mechanisms import PARTY_MECHANISMS, MechanismTable
 from dpregress.trust.base import TrustModel
 
 
@@ -19,9 +16,5 @@ class Vertical(TrustModel):
     party's release, so that against the public the parties' guarantees compose.
     """
 
+    mechanisms: ClassVar[MechanismTable] = PARTY_MECHANISMS
     rounds: ClassVar[int | None] = 2
-
-    def mechanism(self, spend: Event, rows: PrivateRows) -> Mechanism:  # noqa: ARG002 - the party's noise does not depend on who the rows are
-        if not isinstance(spend, GDP):
-            raise NotAnswered(f"a party adds Gaussian noise for a GDP event, not for {spend}")
-        return Gaussian(spend)

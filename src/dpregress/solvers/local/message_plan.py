@@ -25,7 +25,7 @@ from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, Whit
 from dpregress.errors import InvalidInput
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import ClippedScore, Query, SecondMoment
+from dpregress.queries import ClippedScore, RowQuery, SecondMoment
 from dpregress.solvers.shared.surrogate import surrogate_rows
 
 Message = Literal["auto", "unit-vector", "gaussian", "joint"]
@@ -53,7 +53,7 @@ class MessagePlan:
         In squares of the response's half-range.
     """
 
-    query: Query[Any]
+    query: RowQuery[Any]
     spend: Event
     predicted: float
 
@@ -129,7 +129,7 @@ def _offered(facts: PublicFacts, budget: ApproxDP, response: ResponseScale) -> I
             yield _rated(facts, joint, gaussian, rows, joint.noise(gaussian, 1) ** 2 / (2 * radius**2))
 
 
-def _rated(facts: PublicFacts, query: Query[Any], spend: Event, rows: Matrix, noise: float) -> MessagePlan:
+def _rated(facts: PublicFacts, query: RowQuery[Any], spend: Event, rows: Matrix, noise: float) -> MessagePlan:
     """``noise`` is the variance of one user's cross moment on each coordinate."""
     weights = equation_weights(query.space, rows)
     gram = (rows * weights[:, None]).T @ rows / len(rows)
@@ -141,7 +141,7 @@ def _rated(facts: PublicFacts, query: Query[Any], spend: Event, rows: Matrix, no
     return MessagePlan(query, spend, variance + _BIAS * lost**2)
 
 
-def gram_error(facts: PublicFacts, query: Query[Any], spend: Event, scale: float) -> float:
+def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: float) -> float:
     """Variance of a relative entry of the Gram matrix: ``1/m`` of public rows, less where users send one as well.
 
     Parameters

@@ -35,6 +35,8 @@ _BEYOND = 1.0
 #: From this n mu^2 on the radius grows, so that what it cuts vanishes with the noise.
 _PLENTY = 2e4
 _FEWEST_MIXED = 64
+#: How often a party asks: for its moments, and for its mixture.
+PARTY_ROUNDS = 2
 #: The constant's scale in a frame that centres rows for mixing: it takes nothing of the ball.
 _FAINT = 2.0**-40
 

@@ -1,0 +1,46 @@
+"""``--family``: the names come from the package's own tables, which are loaded when a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+
+class FamilyChoice(click.ParamType[str]):
+    """One of some names that are looked up when they are needed.
+
+    Parameters
+    ----------
+    names : callable
+        Gives the names.
+    """
+
+    name = "family"
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self.names = names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - as click calls it
+        return f"[{'|'.join(self.names())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        names = tuple(self.names())
+        if value not in names:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
+        return str(value)
+
+
+def response_families() -> Iterable[str]:
+    """Families of ``fit`` and ``check``."""
+    from dpregress.models import family_names
+
+    return family_names()
+
+
+def table_families() -> Iterable[str]:
+    """Families of ``marginals fit``."""
+    from dpregress.estimators.marginals_fit import TABLE_FAMILIES
+
+    return TABLE_FAMILIES

@@ -1,0 +1,51 @@
+r"""The number of rows that can be used: the answer under which n itself is private."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.coordinates import Vector
+from dpregress.queries.base import Norm, RowQuery
+from dpregress.releases import Count, NoiseLaw
+from dpregress.rows.bounded import BoundedRows
+
+
+class UsableRowCount(RowQuery[Count]):
+    r"""The number of rows with a usable response (and exposure, where there is one), as a vector of length 1.
+
+    A row counts 1 or, with weight 0, nothing: adding, removing or replacing one moves the count by at most 1.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        With a response.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    norm: ClassVar[Norm] = Norm.L1
+    tight: ClassVar[bool] = True
+    reads_features: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def value(self, rows: BoundedRows) -> Vector:
+        return np.array([float(np.count_nonzero(rows.weight > 0))])
+
+    def contribution(self) -> float:
+        return 1.0
+
+    def replacement(self) -> float:
+        return 1.0
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Count:
+        return Count(total, n, noise, events, self.space)
