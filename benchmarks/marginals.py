@@ -33,7 +33,7 @@ from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.datasets import folder_table
 from dpregress.errors import SeededNoiseWarning
 from dpregress.models import BinomialFamily
-from dpregress.papers.ferrando2024 import adassp, ddssp_linear, ddssp_logistic, objective_perturbation
+from dpregress.papers.ferrando2024 import ddssp_linear, ddssp_logistic, objective_perturbation, published_adassp
 from dpregress.public.coding import domain_of
 from dpregress.queries import Blocks
 from dpregress.releases.marginals import encoded_design
@@ -155,7 +155,7 @@ def baseline(split: Split, epsilon: float, rng: np.random.Generator) -> float:
     x, y = split.design(split.train), split.response(split.train)
     bound = float(np.sqrt(len(split.domain.names) - 1))
     if split.task.family == "gaussian":
-        coef = adassp(x, y, x_bound=bound, y_bound=1.0, epsilon=epsilon, delta=DELTA, rng=rng)
+        coef = published_adassp(x, y, x_bound=bound, y_bound=1.0, epsilon=epsilon, delta=DELTA, rng=rng)
     else:
         coef = objective_perturbation(x, y, x_bound=bound, epsilon=epsilon, delta=DELTA, rng=rng)
     return split.score(split.design(split.test) @ coef)

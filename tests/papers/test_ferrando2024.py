@@ -12,12 +12,12 @@ from scipy.special import expit
 from dpregress import Schema
 from dpregress.errors import InvalidInput
 from dpregress.papers.ferrando2024 import (
-    adassp,
     aim_synth,
     chebyshev_coefficients,
     ddssp_linear,
     ddssp_logistic,
     objective_perturbation,
+    published_adassp,
 )
 
 SCHEMA = Schema.from_levels({"a": range(4), "b": range(3), "y": range(7), "s": range(2)}, numeric=["a", "y"])
@@ -84,10 +84,10 @@ def test_adassp_without_noise(calibration: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, size=(2000, 3))
     y = x @ [0.2, -0.1, 0.3]
-    coef = adassp(x, y, x_bound=2.0, y_bound=1.0, epsilon=1e8, delta=1e-5, rng=rng, calibration=calibration)
+    coef = published_adassp(x, y, x_bound=2.0, y_bound=1.0, epsilon=1e8, delta=1e-5, rng=rng, calibration=calibration)
     np.testing.assert_allclose(coef, [0.2, -0.1, 0.3], atol=1e-3)
     with pytest.raises(InvalidInput):
-        adassp(x, y, x_bound=2.0, y_bound=1.0, epsilon=0.0, delta=1e-5, rng=rng)
+        published_adassp(x, y, x_bound=2.0, y_bound=1.0, epsilon=0.0, delta=1e-5, rng=rng)
 
 
 def test_objective_perturbation_is_a_minimum(seed: int) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -106,7 +109,7 @@ def fit(
       dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
-    from dpregress import ApproxDP, SQLQuery
+    from dpregress import ApproxDP
     from dpregress.cli.tables import (
         choose_features,
         declared_response,
@@ -149,14 +152,24 @@ def fit(
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
-    with taken(out, _FILES, overwrite=overwrite) as place, warnings.catch_warnings():
-        for said in SeededNoiseWarning, SelectedRowsWarning:  # in words of this command, here and below
-            warnings.simplefilter("ignore", said)
-        if isinstance(source, SQLQuery) and source.selects:
-            say(_SELECTED.format(source.selects))
-        model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
+    with taken(out, _FILES, overwrite=overwrite) as place:
+        with _in_own_words(source):
+            model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
+
+
+@contextmanager
+def _in_own_words(source: Any) -> Iterator[None]:
+    """What the fit would warn of is said by this command: of selected rows here, of a seed with the results."""
+    from dpregress import SQLQuery
+
+    if isinstance(source, SQLQuery) and source.selects:
+        say(_SELECTED.format(source.selects))
+    with warnings.catch_warnings():
+        for said in SeededNoiseWarning, SelectedRowsWarning:
+            warnings.simplefilter("ignore", said)
+        yield
 
 
 def _source(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]

@@ -49,7 +49,7 @@ def marginals() -> None:
 @_OUT
 @_OVERWRITE
 @click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
-def release(
+def marginals_release(
     data: Path,
     schema_file: Path,
     columns: str | None,
@@ -118,7 +118,7 @@ def release(
     "--family", type=FamilyChoice(table_families), default="gaussian", show_default=True,
     help="Of the response: a number, one of two classes, one of several, a count.",
 )  # fmt: skip
-def fit(file: Path, target: str, features: str | None, family: str) -> None:
+def marginals_fit(file: Path, target: str, features: str | None, family: str) -> None:
     """Regress a column of a released FILE on others. Costs nothing more.
 
     A class enters by indicators of its levels but the first, a number by its level's position scaled to [-1, 1].
@@ -156,7 +156,7 @@ def fit(file: Path, target: str, features: str | None, family: str) -> None:
 @_OUT
 @_OVERWRITE
 @click.option("--seed", type=click.IntRange(min=0), help="For the same rows again; sampling spends nothing.")
-def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -> None:
+def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -> None:
     """Sample synthetic rows from a released FILE, as CSV. Costs nothing more.
 
     \b
@@ -184,7 +184,7 @@ def synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -
 @click.argument("file", type=_PATH)
 @_OUT
 @_OVERWRITE
-def report(file: Path, out: Path, overwrite: bool) -> None:
+def marginals_report(file: Path, out: Path, overwrite: bool) -> None:
     """Write an HTML page about a released FILE: bars of each column, heat maps of the strongest pairs.
 
     \b

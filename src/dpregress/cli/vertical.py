@@ -48,7 +48,7 @@ def vertical() -> None:
 
 @vertical.command("keys")
 @click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets: made if it is not there.")
-def keys_command(keys: Path) -> None:
+def vertical_keys(keys: Path) -> None:
     """Make a party's signing key, if it has none, and print its fingerprint.
 
     Written into the terms, as key = "..." of the party, it goes into the plan, which then accepts no other key.
@@ -70,7 +70,7 @@ def keys_command(keys: Path) -> None:
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key: made if it is not there.")
 @click.option("--out", type=_PATH, required=True, help="Folder for plan.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a plan that is there.")
-def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
+def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     """Make a plan from TERMS (TOML): parties, their keys, columns, bounds, units, n, budgets, row rule.
 
     The length k of the mixture follows from n, the columns and the budgets, unless TERMS gives it. The plan
@@ -112,7 +112,7 @@ def plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
 @click.argument("plan_file", metavar="PLAN", type=_PATH)
 @click.option("--party", required=True, help="Who signs.")
 @click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets: made if it is not there.")
-def sign(plan_file: Path, party: str, keys: Path) -> None:
+def vertical_sign(plan_file: Path, party: str, keys: Path) -> None:
     """Sign PLAN as a party, beside it, committing to a share of the mixing seed.
 
     A signature of the same plan with other keys is not replaced.
@@ -148,7 +148,7 @@ def sign(plan_file: Path, party: str, keys: Path) -> None:
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key that the parties share.")
 @click.option("--exchange", type=_PATH, required=True, help="A folder among the parties, closed to the analyst.")
 @click.option("--mock", is_flag=True, help="Invented people instead of DATA.")
-def align(
+def vertical_align(
     plan_file: Path, data: Path | None, party: str, keys: Path, key_file: Path, exchange: Path, mock: bool
 ) -> None:
     """Write the keyed pseudonyms of the people in DATA, for the other parties, and check theirs once all are there.
@@ -199,7 +199,7 @@ def align(
 @click.option("--dataset", help="Whose budget in the ledger.")
 @click.option("--out", type=_PATH, required=True, help="Folder for the release.")
 @click.option("--mock", is_flag=True, help="Invented rows instead of DATA: nothing is charged.")
-def release(
+def vertical_release(
     plan_file: Path,
     data: Path | None,
     party: str,
@@ -262,7 +262,7 @@ def release(
 @vertical.command("inspect")
 @click.argument("file", type=_PATH)
 @click.option("--plan", "plan_file", type=_PATH, required=True, help="The signed plan.")
-def inspect(file: Path, plan_file: Path) -> None:
+def vertical_inspect(file: Path, plan_file: Path) -> None:
     """Show a governance officer what a release FILE holds, and whether it is what the plan allows.
 
     \b
@@ -307,7 +307,7 @@ def inspect(file: Path, plan_file: Path) -> None:
 @click.argument("releases", nargs=-1, type=_PATH, required=True)
 @click.option("--out", type=_PATH, required=True, help="Folder for joint.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a joint.json that is there.")
-def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool) -> None:
+def vertical_join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool) -> None:
     """Check the RELEASES of all parties against PLAN and each other, and join them.
 
     Refuses a release that is changed, cut off, repeated, missing, of another agreement, of other people or in
@@ -339,7 +339,9 @@ def join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool
 @click.option("--levels", help="For a yes-or-no target: its lower and upper value, as 0,1; fits logistic regression.")
 @click.option("--out", type=_PATH, required=True, help="Folder for model.json and privacy.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
-def fit(joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool) -> None:
+def vertical_fit(
+    joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool
+) -> None:
     """Regress a column of JOINT on others: free, as often as you like.
 
     To predict for tables in which columns have levels, give `dpregress predict` a --schema of these columns: a joint

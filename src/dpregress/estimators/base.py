@@ -18,7 +18,7 @@ from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_prom
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, type_of
-from dpregress.estimators.progress import check_progress, shown
+from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import original_coefficients
 from dpregress.inputs.exposure import exposed, exposure_bounds
@@ -378,7 +378,7 @@ class CentralModel(PrivateLinearModel):
         promise = gaussian_promise(budget)
         check_moments_fit(facts.start.space.order, len(self.target_classes))
         solver = self._solver(facts, data.unit.per_record(promise))
-        with shown(progress, solver.rounds) as report:
+        with reported(progress, solver.rounds) as report:
             session = Session.reserve(
                 data.rows(engine, report),
                 promise,

@@ -15,7 +15,7 @@ from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.estimators.base import PrivateLinearModel, Training, original
-from dpregress.estimators.progress import shown
+from dpregress.estimators.progress import reported
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs
 from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse, mean_response
@@ -243,7 +243,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
         campaign = plan_messages(facts, budget, self._bounds(facts), self.message)
-        with shown(progress, 1) as report:
+        with reported(progress, 1) as report:
             # its ledger stands for n, one on each device, of which each is charged for one message before its row is
             # looked at; a real device does so when device_report is given its ledger
             session = Session.reserve(

@@ -19,7 +19,7 @@ from dpregress.accounting import (
 )
 from dpregress.coordinates import Domain
 from dpregress.errors import InvalidInput
-from dpregress.estimators.progress import check_progress, shown
+from dpregress.estimators.progress import check_progress, reported
 from dpregress.releases import Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.codes import Coder
@@ -90,7 +90,7 @@ def release_marginals(
     promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
     _check_memory(mechanism, domain)
     source = coded_source(table, domain)
-    with shown(progress, solver.rounds) as report:
+    with reported(progress, solver.rounds) as report:
         session = Session.reserve(
             PrivateRows(source, ThreadedEngine(progress=report)),
             promise,

@@ -21,7 +21,7 @@ def check_progress(progress: Any) -> None:
 
 
 @contextmanager
-def shown(progress: bool | Progress, passes: int) -> Iterator[Progress | None]:
+def reported(progress: bool | Progress, passes: int) -> Iterator[Progress | None]:
     """What an engine reports to: a bar for True, nothing for False, a callable as it is.
 
     Parameters

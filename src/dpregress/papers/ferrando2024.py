@@ -30,12 +30,12 @@ from dpregress.solvers.marginals.private_pgm import PrivatePGM
 from dpregress.trust import Session
 
 __all__ = [
-    "adassp",
     "aim_synth",
     "chebyshev_coefficients",
     "ddssp_linear",
     "ddssp_logistic",
     "objective_perturbation",
+    "published_adassp",
 ]
 
 EstimatorName = Literal["mixture", "private-pgm"]
@@ -116,7 +116,7 @@ def aim_synth(
     return decoded(marginals.domain, marginals.mixture.sample(rows, rng))
 
 
-def adassp(
+def published_adassp(
     X: Matrix, y: Vector, *, x_bound: float, y_bound: float, epsilon: float, delta: float,
     rng: np.random.Generator, calibration: Literal["published", "exact"] = "published",
 ) -> Vector:  # fmt: skip
@@ -178,7 +178,7 @@ def objective_perturbation(
     y : ndarray of shape (n,)
         -1 or 1.
     x_bound, epsilon, delta, rng
-        As in :func:`adassp`.
+        As in :func:`published_adassp`.
 
     Returns
     -------

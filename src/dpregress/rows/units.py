@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
-from dpregress.rows.design.encoder import is_text, plain, readable, text_of, value_type
+from dpregress.rows.design.encoder import is_text, readable, text_of, undictionaried, value_type
 from dpregress.rows.readers.files import from_series
 from dpregress.rows.sources import Piece, Source
 
@@ -130,7 +130,7 @@ def keys_of(column: pa.Array) -> pa.Array:
         For a type that holds no ids (see :func:`check_ids`).
     """
     check_ids(column.type, "unit")
-    column = plain(column)
+    column = undictionaried(column)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_fixed_size_binary(column.type):

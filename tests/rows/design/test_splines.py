@@ -14,7 +14,7 @@ import pytest
 from dpregress import GDP, Categorical, DPLinearRegression, Numeric, Schema
 from dpregress.coordinates import Matrix
 from dpregress.rows import FormulaEncoder
-from dpregress.rows.design.expressions import parsed
+from dpregress.rows.design.expressions import parse_with
 from dpregress.rows.design.splines import Spline, spline_of
 from tests.support import run
 
@@ -22,7 +22,7 @@ KNOTS = ["[]", "[40]", "[40, 60.5]", "[18.1, 30, 31, 89]"]
 
 
 def spline(text: str) -> Spline:
-    found = parsed(text, spline_of)
+    found = parse_with(text, spline_of)
     assert found is not None
     return found
 

@@ -147,7 +147,7 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
     numbers = np.empty(len(column))
     if _copied(column, numbers):
         return numbers
-    column = plain(column)
+    column = undictionaried(column)
     if is_text(column.type):
         column = _as_text(column)
         for word, digit in ((_TRUE, b"1"), (_FALSE, b"0")):
@@ -209,7 +209,7 @@ def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vecto
     level, and so are ``true`` and ``1``. Which type a column has, which may follow from other cells, has no say.
     By spelling alone go levels of 2^53 and beyond, which floats do not tell apart, and levels of the same value.
     """
-    column = plain(column)
+    column = undictionaried(column)
     values = _values(levels)
     if not np.isfinite(values).any():
         return _spelt(column, levels)
@@ -314,7 +314,7 @@ def _copied(column: pa.Array | pa.ChunkedArray, out: Vector) -> bool:
     return True
 
 
-def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def undictionaried(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """A dictionary column as its values."""
     if not pa.types.is_dictionary(column.type):
         return column

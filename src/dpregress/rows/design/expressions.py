@@ -214,7 +214,7 @@ class Extreme(Expression):
 
 
 @dataclass(frozen=True)
-class Comparison(Expression):
+class Compared(Expression):
     """1 where it holds, 0 where it does not, missing where a side is."""
 
     symbol: str
@@ -265,10 +265,10 @@ def parse_expression(text: str) -> Expression:
     InvalidInput
         For anything but numbers, columns, ``+ - * / **``, comparisons and the functions offered.
     """
-    return parsed(text, expression_of)
+    return parse_with(text, expression_of)
 
 
-def parsed(text: str, read: Callable[[ast.expr, Mapping[str, str]], T]) -> T:
+def parse_with(text: str, read: Callable[[ast.expr, Mapping[str, str]], T]) -> T:
     """What ``read`` makes of the syntax tree and of the names in backticks, by what stands for them in the tree.
 
     Raises
@@ -324,7 +324,7 @@ def _comparison(node: ast.Compare, quoted: Mapping[str, str]) -> Expression:
     symbol = _COMPARED.get(type(node.ops[0]))
     if len(node.ops) != 1 or symbol is None:
         raise InvalidInput(f"{ast.unparse(node)!r} is not arithmetic: write I((x > 18) * (x < 65))")
-    return Comparison(symbol, expression_of(node.left, quoted), expression_of(node.comparators[0], quoted))
+    return Compared(symbol, expression_of(node.left, quoted), expression_of(node.comparators[0], quoted))
 
 
 def _call(node: ast.Call, name: str, quoted: Mapping[str, str]) -> Expression:

@@ -19,7 +19,7 @@ from dpregress.rows.design.expressions import (
     expression_of,
     finite,
     parse_expression,
-    parsed,
+    parse_with,
 )
 from dpregress.rows.design.splines import Spline, spline_of
 
@@ -127,10 +127,10 @@ def factor_of(text: str, schema: Schema | None) -> Factor:
     InvalidInput
         For what reads data, levels that are not declared, and what is no factor.
     """
-    column = parsed(text, _categorical)
+    column = parse_with(text, _categorical)
     if column is not None:
         return _levels(*column, schema)
-    spline = parsed(text, spline_of)
+    spline = parse_with(text, spline_of)
     factor = computed(text) if spline is None else Splined(text, spline)
     if isinstance(factor, Computed) and isinstance(factor.expression, Column):
         declared = None if schema is None else schema.column(factor.label)
