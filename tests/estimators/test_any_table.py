@@ -102,12 +102,12 @@ def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 def test_the_bar_waits_and_counts_passes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress.shown(True, 2) as report:
+    with progress.reported(True, 2) as report:
         assert report is not None
         report(1, 10)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(progress, "_PATIENCE", -1.0)
-    with progress.shown(True, 2) as report:
+    with progress.reported(True, 2) as report:
         assert report is not None
         for done in (5, 10, 5, 10):
             report(done, 10)
@@ -135,7 +135,7 @@ def test_the_rate_counts_the_time_in_which_rows_were_read(monkeypatch: pytest.Mo
         def stop(self) -> None: ...
 
     drawn = Drawn()
-    with progress.shown(True, 3) as report:
+    with progress.reported(True, 3) as report:
         assert report is not None
         for _ in range(3):
             now[0] += 10.0
@@ -159,7 +159,7 @@ def test_fit_has_a_bar_before_the_first_rows_are_read(
     assert "pass 1 of at most" in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="progress= takes True, False or a callable"):
         model.fit(x, y, progress="yes")  # type: ignore[arg-type]
-    with progress.shown(True, 2) as report:
+    with progress.reported(True, 2) as report:
         assert report is not None
         report._timer.join(10.0)  # type: ignore[attr-defined]  # the timer draws it without a report
     assert "pass 1 of at most 2" in capsys.readouterr().err

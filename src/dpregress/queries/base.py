@@ -10,9 +10,9 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpregress.accounting import Event, Relation
+from dpregress.accounting import Event, PureDP, Relation
 from dpregress.coordinates import Domain, Matrix, Vector, WhitenedSpace
-from dpregress.releases import NoiseLaw, Release
+from dpregress.releases import DiscreteLaplaceNoise, NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import LevelRows
 
@@ -133,12 +133,15 @@ class Query(ABC, Generic[R]):
         Parameters
         ----------
         spend : Event
-            What asking will cost, with a finite mu.
+            What asking will cost: an event with a finite mu, or PureDP for a query of norm L1.
         n : int
             Rows whose mean is taken; 1 for the noise in the sum itself, or in one user's message.
         relation : Relation
         """
-        return noise_in_mean(self.sensitivity(relation), spend, n)
+        sensitivity = self.sensitivity(relation)
+        if self.norm is Norm.L1 and isinstance(spend, PureDP):
+            return DiscreteLaplaceNoise((sensitivity / spend.epsilon0,)).sigma / n
+        return noise_in_mean(sensitivity, spend, n)
 
     def noise_length(self, spend: Event, n: int) -> float:
         """The root mean squared length of the noise in the mean of n rows, over all entries."""
