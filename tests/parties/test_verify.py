@@ -156,7 +156,7 @@ def test_fingerprints_are_printed_to_be_compared(study: tuple[Path, list[Path]],
     for said in shown:
         for party in PARTIES:
             key = fingerprint(open_identity(folder / f"{party}-keys").public_key)
-            assert f"Key of {party}: {key} (not in the plan: compare it with {party}'s own)" in said
+            assert f"Key of {party}: {key} (not in the plan: compare it with the one {party} reports)" in said
     # a plan without keys is written as it always was: its digest, and so every signature of it, stays
     assert all("key" not in party for party in json.loads((folder / "shared/plan.json").read_text())["parties"])
 

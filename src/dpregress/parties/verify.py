@@ -59,7 +59,7 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
         mixture.space, sketch_matrix(plan.mixing, plan.n, plan.k, bytes(SEED_BYTES))
     )  # norms know no seed
     if not math.isclose(mixture.unit, mixed.unit / mixed.mixing.column_norm, rel_tol=_SCALE):
-        raise InvalidInput("the unit of the mixture does not follow from its radius")
+        raise InvalidInput("the unit of the row sketch does not follow from its radius")
     _check_noise("mixture", mixture, mixed, spends[1], plan.n)
 
 

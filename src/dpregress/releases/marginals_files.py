@@ -79,7 +79,7 @@ def _positive(value: Any) -> float:
 def _mixture(domain: Domain, chances: Matrix) -> Mixture:
     sums = [chances[:, domain.levels_of(j)].sum(axis=1) for j in range(len(domain.attributes))]
     if not len(chances) or (chances < 0).any() or not np.allclose(sums, 1.0):
-        raise InvalidInput("its mixture is none: chances are not negative and sum to 1")
+        raise InvalidInput("its mixture is not valid: probabilities must not be negative and must sum to 1")
     return Mixture(domain, chances)
 
 
