@@ -100,7 +100,7 @@ def _encoded_noise(noise: NoiseLaw) -> dict[str, Any]:
         return {"law": "residuals", "sigmas": sigmas, "kept": list(noise.kept)}
     if isinstance(noise, Entrywise):
         return {"law": "entrywise", "variance": _packed(noise.variance)}
-    raise InvalidInput(f"{type(noise).__name__} is no noise law of marginals")
+    raise InvalidInput(f"{type(noise).__name__} is not a noise law of marginals")
 
 
 def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
