@@ -28,7 +28,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--target", help="Response column, checked as a response.")
 @click.option(
     "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
-    help="Of the response, as in `dpregress fit`.",
+    help="Family of the response, as in `dpregress fit`.",
 )  # fmt: skip
 @click.option("--classes", help="Classes of the target, as NO,YES [default: those of the schema, else 0,1].")
 def check(

@@ -40,7 +40,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
     "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
-    help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
+    help="Family of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
 @click.option("--link", help="Link function, such as identity or probit [default: the family's own].")

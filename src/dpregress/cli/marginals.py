@@ -116,7 +116,7 @@ def marginals_release(
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option(
     "--family", type=FamilyChoice(table_families), default="gaussian", show_default=True,
-    help="Of the response: a number, one of two classes, one of several, a count.",
+    help="Family of the response: a number, one of two classes, one of several, a count.",
 )  # fmt: skip
 def marginals_fit(file: Path, target: str, features: str | None, family: str) -> None:
     """Regress a column of a released FILE on others. This costs nothing more.
