@@ -6,15 +6,15 @@
     ├── InvalidInput (ValueError)     a public fact is wrong: the call, a file's shape, the public table
     │   ├── UnboundedData             a bound that must be public is missing
     │   └── SchemaError               the schema contradicts itself or the table's columns
-    ├── PrivacyError                  the answer would break the promise
+    ├── PrivacyError                  the answer would break the guarantee
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
     │   ├── NotAnswered               this trust model cannot answer that query
     │   ├── UnsafeNoise               a noise scale at which the sampler would return the data itself
-    │   └── SeededNoise               a total is asked of a fit whose noise came from a seed: it has none
+    │   └── SeededNoise               a fit whose noise came from a seed has no guarantee to report
     ├── SourceError                   private rows could not be read to their end; what was charged stays charged
     ├── OutputError                   results could not be written; what was charged stays charged
-    └── LedgerError                   no such ledger or budget, or a file that is not one
-        └── ChargedBefore             what is released once was charged before
+    └── LedgerError                   no such ledger or budget, or a file that is not a ledger
+        └── ChargedBefore             a release that is made only once was charged before
 
 None of them ever depends on the value of a private cell: an error is an output too.
 """
@@ -37,7 +37,7 @@ class SchemaError(InvalidInput):
 
 
 class PrivacyError(DPRegressError):
-    """Answering would break the promise that was made."""
+    """Answering would break the privacy guarantee."""
 
 
 class BudgetExceeded(PrivacyError):
@@ -49,11 +49,11 @@ class NotAnswered(PrivacyError):
 
 
 class UnsafeNoise(PrivacyError):
-    """A noise scale at which a sampler would hand back the data itself."""
+    """The noise scale is one at which a sampler would return the data itself."""
 
 
 class SeededNoise(PrivacyError):
-    """A total is asked of a fit whose noise came from a seed: against whoever knows the seed it has none."""
+    """The noise of the fit came from a seed, so there is no guarantee to report against anyone who knows the seed."""
 
 
 class SourceError(DPRegressError):
@@ -65,27 +65,27 @@ class OutputError(DPRegressError):
 
 
 class LedgerError(DPRegressError):
-    """A ledger or a budget that does not exist, exists already, or a file that is not a ledger."""
+    """The ledger or budget does not exist or exists already, or the file is not a ledger."""
 
 
 class ChargedBefore(LedgerError):
-    """A release that is made once was charged before; nothing was charged again."""
+    """A release that is made only once was charged before; nothing was charged again."""
 
 
 class SeededNoiseWarning(UserWarning):
-    """The noise came from a seed: whoever knows it can subtract the noise. For tests and simulations only."""
+    """The noise came from a seed: anyone who knows the seed can subtract it. For tests and simulations only."""
 
 
 class SelectedRowsWarning(UserWarning):
-    """A query selects rows, and the number that it selects is published exactly: it may tell of private cells."""
+    """A query selects rows, and their number is published exactly: it may depend on private cells."""
 
 
 class NoScaleWarning(UserWarning):
-    """Released moments fit no coefficients of the model: a stated rule chose the nearest. It tells of noise only."""
+    """No coefficients match the released moments: a stated rule chose the nearest. It tells of noise only."""
 
 
 def type_of(value: object) -> str:
-    """What a value is, for messages: ``a float``, ``an int``."""
+    """The type of a value, for messages: ``a float``, ``an int``."""
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 

@@ -34,7 +34,7 @@ def parsed(text: str) -> Any:
     except InvalidInput:
         raise
     except ValueError as error:
-        raise InvalidInput(f"it is no JSON: {error}") from error
+        raise InvalidInput(f"it is not JSON: {error}") from error
 
 
 def _number(text: str) -> float:

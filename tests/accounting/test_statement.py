@@ -46,7 +46,7 @@ def test_totals_are_those_of_the_promise() -> None:
 def test_the_sentence_names_budget_neighbours_and_unit() -> None:
     sentence = statement().describe()
     assert "\n" not in sentence
-    for part in ("epsilon = 1", "delta = 1e-06", "replace-one visit", "mu = 0.2367"):
+    for part in ("epsilon = 1", "delta = 1e-06", "replace-one neighbours, one visit", "mu = 0.2367"):
         assert part in sentence
     assert "no protection" not in sentence
 

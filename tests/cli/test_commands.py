@@ -48,7 +48,7 @@ def test_check_counts_what_would_be_mapped(tables: Path, capsys: pytest.CaptureF
 
 
 def test_check_of_a_clean_table(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "usable as it is" in run(capsys, "check", tables / "private.csv").out
+    assert "can be used unchanged" in run(capsys, "check", tables / "private.csv").out
 
 
 def test_public_refuses_text_and_existing_files(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_check_judges_a_response(tables: Path, capsys: pytest.CaptureFixture[str
     assert "2 cell(s) would be mapped" in shown.out
     assert "weight 0" in shown.out
     shown = run(capsys, "check", "sick.csv", "--features", "age", "--target", "cost", "--family", "gamma")
-    assert "2 response(s) are none that the family gamma can have" in shown.out
+    assert "2 response(s) are impossible for the family gamma" in shown.out
     (tables / "levels.toml").write_text('[sick]\nlevels = ["well", "ill"]\n')
     for arguments, words in (
         (("--classes", "a,b"), "name its column with --target"),

@@ -85,7 +85,7 @@ def test_refusals(coded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     released(capsys)
     for arguments, said in (
         ((*base, "-o", "m.json"), "already"),
-        (("marginals", "fit", "m.json", "--target", "sex"), "no number"),
+        (("marginals", "fit", "m.json", "--target", "sex"), "not a number"),
         (("marginals", "fit", "m.json", "--target", "steps", "--family", "binomial"), "is a number"),
         (("marginals", "synth", "m.json", "--rows", 5, "-o", "s.parquet"), "CSV"),
     ):

@@ -109,8 +109,8 @@ def test_check_says_what_each_column_becomes(tables: Path, capsys: pytest.Captur
     assert shown.code == 0, shown.err
     for words in (
         "0 to 110 years", "age=missing", "job=?", "Level '?' of 'job' is read as a missing cell",
-        "the schema lacks (read as numbers): bmi, cost", "public.csv lacks: job, w",
-        "needs public rows that hold them: w",
+        "outside the schema (read as numbers): bmi, cost", "not in public.csv: job, w",
+        "needs public rows with these columns: w",
     ):  # fmt: skip
         assert words in " ".join(shown.out.split()), words
 

@@ -49,7 +49,7 @@ def test_the_ledger_must_count_the_same_unit(capsys: pytest.CaptureFixture[str])
     new = ("ledger", "new", "budget.db", "--epsilon", 9, "--delta", 1e-6, "--dataset")
     assert run(capsys, *new, "records").code == 0
     opened = run(capsys, *new, "people", "--unit", "person_id")
-    assert "for replace-one person_id" in opened.out
+    assert "for replace-one neighbours, one person_id" in opened.out
     wrong = fit(capsys, *UNIT, "--ledger", "budget.db", "--dataset", "records")
     assert wrong.code == 2
     assert "this ledger counts a record; this fit protects a person_id" in wrong.err

@@ -316,7 +316,7 @@ def test_a_collected_campaign_is_fitted(message: str, seed: int) -> None:
     assert model.privacy_.promise == study.spend
     assert isinstance(study.spend, PureDP if message == "unit-vector" else GDP)
     assert model.predict(x).shape == (400,)
-    with pytest.raises(InvalidInput, match="another campaign"):
+    with pytest.raises(InvalidInput, match="another study"):
         model.fit_release(model.release_, model_of(message, seed + 1).plan(NAMES, 400))
     with pytest.raises(InvalidInput, match="shape"):
         study.release(sums[:-1], 400)

@@ -175,7 +175,7 @@ def test_python_examples_run(
         names: dict[str, object] = {}
         exec(compile(example, name_of(page), "exec"), names)
         printed = capsys.readouterr().out
-        assert "replace-one record" in printed
+        assert "replace-one neighbours, one record" in printed
         assert not names["model"].privacy_.seeded  # type: ignore[attr-defined]
 
 

@@ -372,7 +372,7 @@ def test_a_bad_penalty_is_refused(alpha: float) -> None:
 def test_a_seed_warns_and_repeats() -> None:
     fits: list[Vector] = []
     for _ in range(2):
-        with pytest.warns(SeededNoiseWarning, match="whoever knows it"):
+        with pytest.warns(SeededNoiseWarning, match="anyone who knows it"):
             fitted = seeded().fit(X, Y)
         assert fitted.privacy_.seeded
         assert "no protection" in fitted.summary()
@@ -420,12 +420,12 @@ def test_a_fitted_model_holds_no_private_rows() -> None:
 def test_the_summary_is_a_table_with_the_guarantee_below() -> None:
     fitted = model(ApproxDP(2.0, 1e-6)).fit(FRAME, pd.Series(Y, name="cost"))
     lines = fitted.summary().splitlines()
-    assert lines[0].split() == ["coefficient", "std.", "error", "of", "it", "privacy"]
+    assert lines[0].split() == ["coefficient", "std.", "error", "privacy", "s.e."]
     assert lines[1].split() == ["(intercept)", f"{fitted.intercept_:.6g}"]
     found = fitted.coefficients_
     for line, *values in zip(lines[2:5], NAMES, found.coef, found.standard_error, found.privacy_error, strict=True):
         assert line.split() == [values[0], *(f"{value:.6g}" for value in values[1:])]
-    assert lines[-1].startswith(f"n = {N}; epsilon = 2, delta = 1e-06 for replace-one record, mu = ")
+    assert lines[-1].startswith(f"n = {N}; epsilon = 2, delta = 1e-06 for replace-one neighbours, one record; mu = ")
     assert len({len(line) for line in lines[:1] + lines[2:5]}) == 1
 
 

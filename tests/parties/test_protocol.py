@@ -110,7 +110,7 @@ def test_from_agreement_to_model(tmp_path: Path, capsys: Capture, seed: int) -> 
     out = tmp_path / "model"
     said = ok(capsys, "fit", joint, "--target", "cost", "--features", "age,smoker=yes,dose", "--out", out)
     assert "clinic: epsilon" in said
-    assert "over all of them" in said
+    assert "Over all releases" in said
     model = load_model(out / "model.json")
     design = np.column_stack([np.ones(len(x)), x])
     expected = np.linalg.lstsq(design, y, rcond=None)[0]
@@ -128,10 +128,10 @@ def test_plan_says_what_to_expect(tmp_path: Path, capsys: Capture, seed: int) ->
     """How well correlations will be known, and that a small study at an ordinary budget is not worth it."""
     write_study(tmp_path, np.random.default_rng(seed))
     plan = ("plan", tmp_path / "study.toml", "--key", tmp_path / "key", "--out", tmp_path / "shared", "--overwrite")
-    assert "too much to be of use" in ok(capsys, *plan)
+    assert "too large to be useful" in ok(capsys, *plan)
     terms = tmp_path / "study.toml"
     terms.write_text(terms.read_text().replace("n = 400", "n = 4000000"))
-    assert "too much" not in ok(capsys, *plan)
+    assert "too large" not in ok(capsys, *plan)
 
 
 def test_people_missing_somewhere(tmp_path: Path, capsys: Capture, seed: int) -> None:
@@ -187,7 +187,7 @@ def test_inspect(study: tuple[Path, list[Path]], capsys: Capture) -> None:
     """Words, numbers and guarantees; no pseudonym is in the file."""
     folder, files = study
     said = ok(capsys, "inspect", files[0], "--plan", folder / "shared/plan.json")
-    for word in ("age, smoker=yes", "epsilon = 1", "No number in it is of one person", "Signed by clinic"):
+    for word in ("age, smoker=yes", "epsilon = 1", "No number in it belongs to one person", "Signed by clinic"):
         assert word in said
     pseudonyms = json.loads((folder / "exchange/clinic.pseudonyms.json").read_text())["pseudonyms"]
     assert not any(one in files[0].read_text() for one in pseudonyms)
@@ -232,7 +232,7 @@ def test_mismatched(study: tuple[Path, list[Path]], capsys: Capture) -> None:
         "other columns": lambda record: record["moments"]["frame"].update(features=["price"]),
         "numbers where the plan has": lambda record: record["mixture"].update(total="AAAAAAAAAAA="),
         "spends more": lambda record: record["mixture"].update(events=[{"kind": "gdp", "mu": 9.0}]),
-        "no positive number": lambda record: record["mixture"].update(sigma=0.0),
+        "not a positive number": lambda record: record["mixture"].update(sigma=0.0),
         "cannot be taken back": lambda record: record["mixture"]["frame"].update(whitening=[[1.0, 0.0], [0.0, 0.0]]),
         "about other people": lambda record: record.update(people="0" * 64),
         "another order": lambda record: record.update(order="0" * 64),

@@ -43,19 +43,19 @@ def other_split(record: dict[str, Any]) -> None:
 
 #: What is said, and what its own party wrote and signed.
 FORGED: dict[str, tuple[str, Change]] = {
-    "no noise": ("the mixture state noise of scale 1e-09", lambda record: record["mixture"].update(sigma=1e-9)),
-    "a little less noise": ("the mixture state noise", scaled("mixture", "sigma", 0.999)),
-    "more noise": ("the mixture state noise", scaled("mixture", "sigma", 1e6)),
+    "no noise": ("the sketched rows state noise of scale 1e-09", lambda record: record["mixture"].update(sigma=1e-9)),
+    "a little less noise": ("the sketched rows state noise", scaled("mixture", "sigma", 0.999)),
+    "more noise": ("the sketched rows state noise", scaled("mixture", "sigma", 1e6)),
     "moments without noise": ("the moments state noise", lambda record: record["moments"].update(sigma=1e-9)),
-    "a smaller ball": ("the radius of the mixture", scaled("mixture", "radius", 0.9)),
+    "a smaller ball": ("the radius of the sketched rows", scaled("mixture", "radius", 0.9)),
     "a larger ball for moments": ("the radius of the moments", scaled("moments", "radius", 2.0)),
     "an endless ball": ("the radius of the moments", lambda record: record["moments"]["frame"].update(radius=None)),
-    "another unit": ("the unit of the mixture", scaled("mixture", "unit", 2.0)),
-    "other coordinates": ("the coordinates of the mixture do not follow", scaled("mixture", "whitening", 1.001)),
+    "another unit": ("the unit of the sketched rows", scaled("mixture", "unit", 2.0)),
+    "other coordinates": ("the coordinates of the sketched rows do not follow", scaled("mixture", "whitening", 1.001)),
     "other bounds": ("the coordinates of the moments do not follow", scaled("moments", "whitening", 1.001)),
     "another fill": ("the coordinates of the moments", lambda record: record["moments"]["frame"].update(fill=[2.9])),
-    "another split": ("spend something else", other_split),
-    "no events": ("spend something else", lambda record: record["moments"].update(events=[])),
+    "another split": ("spend something other", other_split),
+    "no events": ("spend something other", lambda record: record["moments"].update(events=[])),
     "another rule": ("of another kind", lambda record: record["mixture"]["frame"].update(weighting="features")),
 }  # fmt: skip
 
@@ -104,7 +104,7 @@ def test_every_mixing_is_verified(mixing: str, tmp_path: Path, capsys: Capture, 
     files = released(capsys, tmp_path)
     ok(capsys, *join(tmp_path, files))
     resigned(tmp_path, "lab", files[1], scaled("mixture", "sigma", 0.9))
-    assert "the mixture state noise" in refused(capsys, *join(tmp_path, files))
+    assert "the sketched rows state noise" in refused(capsys, *join(tmp_path, files))
 
 
 def pinned(folder: Path, capsys: Capture) -> dict[str, str]:
@@ -156,7 +156,7 @@ def test_fingerprints_are_printed_to_be_compared(study: tuple[Path, list[Path]],
     for said in shown:
         for party in PARTIES:
             key = fingerprint(open_identity(folder / f"{party}-keys").public_key)
-            assert f"Key of {party}: {key} (not in the plan: compare it with {party}'s own)" in said
+            assert f"Key of {party}: {key} (not in the plan: compare it with the one {party} reports)" in said
     # a plan without keys is written as it always was: its digest, and so every signature of it, stays
     assert all("key" not in party for party in json.loads((folder / "shared/plan.json").read_text())["parties"])
 

@@ -34,7 +34,7 @@ def test_disjoint_sources_add_up() -> None:
 
 def test_another_space_is_refused() -> None:
     other = replace(FRAME, radius=2.1)
-    with pytest.raises(InvalidInput, match="in one frame"):
+    with pytest.raises(InvalidInput, match="in one whitened space"):
         moments() + moments(other)
 
 

@@ -74,7 +74,7 @@ def test_unknown_errors_do_not_break_the_page() -> None:
 def test_words_state_the_guarantee(budget: Event) -> None:
     said = " ".join(words.guarantee(statement(budget)))
     assert "any one record" in said
-    assert "k times the mu" in said
+    assert "mu is k times as large" in said
     assert "not recorded" in said
 
 

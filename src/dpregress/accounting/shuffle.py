@@ -78,7 +78,7 @@ def shuffled_epsilon(message: Event, n: int, delta: float, *, entries: int | Non
     """
     convert.check_delta(delta)
     if n < 1:
-        raise InvalidInput(f"a campaign has at least one message, not {n}")
+        raise InvalidInput(f"a study has at least one message, not {n}")
     if isinstance(message, PureDP):
         return min(message.epsilon(delta), _clones(message.epsilon0, n, delta))
     if not isinstance(message, GDP):

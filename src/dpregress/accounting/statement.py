@@ -81,7 +81,7 @@ class PrivacyStatement:
         """The promise, where it is kept."""
         if self.seeded:
             raise SeededNoise(
-                "the noise of this fit came from a seed, so it protects nobody who knows the seed: fit with "
+                "the noise of this fit came from a seed, which gives no protection from those who know it: fit with "
                 "random_state=None, or take the nominal total from privacy_.promise, as promise.epsilon(delta)"
             )
         return self.promise
@@ -94,12 +94,12 @@ class PrivacyStatement:
         parts = self.budget.parts if isinstance(self.budget, Composed) else (self.budget,)
         budgets = (", ".join(f"{name} = {value:g}" for name, value in part.parameters().items()) for part in parts)
         parameters = " + ".join(budgets)
-        seeded = "no protection, the noise came from a seed; nominally " if self.seeded else ""
+        seeded = "no protection, because the noise came from a seed; nominally " if self.seeded else ""
         unit = Unit(self.unit, self.max_rows_per_unit).describe()
         row = "" if self.max_rows_per_unit is None else f" ({self._row_mu(self.promise):.4g} for any one row)"
         mu = self.promise.mu
         total = f"mu = {mu:.4g}" if math.isfinite(mu) else f"rho = {self.promise.rho:.4g}"
-        return f"{seeded}{parameters} for {self.relation.value} {unit}, {total} in all{row}"
+        return f"{seeded}{parameters} for {self.relation.value} neighbours, one {unit}; {total} in total{row}"
 
     def encode(self) -> dict[str, Any]:
         """Plain values, for JSON; totals of seeded noise are null."""

@@ -25,10 +25,10 @@ _PATH = click.Path(path_type=Path)
 @click.argument("data", type=_PATH)
 @click.option("--features", help="Columns, separated by commas [default: all].")
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
-@click.option("--target", help="The response's column, judged as one.")
+@click.option("--target", help="Response column, checked as a response.")
 @click.option(
     "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
-    help="Of the response, as in `dpregress fit`.",
+    help="Family of the response, as in `dpregress fit`.",
 )  # fmt: skip
 @click.option("--classes", help="Classes of the target, as NO,YES [default: those of the schema, else 0,1].")
 def check(
@@ -37,7 +37,8 @@ def check(
     """Show the curator of DATA which cells a fit would map. NOT PRIVATE: do not publish.
 
     A fit never reports missing, unreadable or undeclared cells, because a message that depends on
-    private values is itself a leak. This command reads them without noise, for whoever holds them anyway.
+    private values is itself a leak. This command reads the cells without noise, for the person who holds
+    the data anyway.
 
     \b
     Example:
@@ -49,7 +50,7 @@ def check(
     from dpregress.rows.readers.files import read
 
     if target is None and (family != "gaussian" or classes is not None):
-        raise InvalidInput("--family and --classes are about a response: name its column with --target")
+        raise InvalidInput("--family and --classes describe a response: name its column with --target")
     wanted = split_names(features)
     if wanted is not None and target is not None and target not in wanted:
         wanted.append(target)
@@ -68,12 +69,12 @@ def check(
     mapped = sum(sum(column.counts[:4]) for column in found)
     impossible = sum(column.impossible for column in found)
     if impossible:
-        say(f"{impossible} response(s) are none that the family {family} can have; a fit takes them as they are.")
+        say(f"{impossible} response(s) are impossible for the family {family}; a fit uses them unchanged.")
     elif mapped == 0:
-        say("Every cell is usable as it is.")
+        say("Every cell can be used unchanged.")
     if mapped:
         say(
-            f"{mapped} cell(s) would be mapped, features as the last column says; "
+            f"{mapped} cell(s) would be mapped: features as shown in the last column; "
             "a row without a usable response gets weight 0."
         )
 

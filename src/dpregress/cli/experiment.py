@@ -18,7 +18,7 @@ _PATH = click.Path(path_type=Path)
 
 @click.group()
 def experiment() -> None:
-    """Run a demonstration or an experiment on data that packages bundle.
+    """Run a demonstration or an experiment on data that come with packages.
 
     \b
     Example:
@@ -30,12 +30,12 @@ def experiment() -> None:
 @click.option(
     "--out", type=_PATH, default=Path("demo-out"), show_default=True, help="Folder for the models and the report."
 )
-@click.option("--overwrite", is_flag=True, help="Replace files that are there.")
+@click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def rand_health(out: Path, overwrite: bool) -> None:
     """Doctor visits in the RAND Health Insurance Experiment: linear, logistic and Poisson.
 
-    Each model spends epsilon 1 at delta 1e-6. Shows the private fits beside the non-private ones, which a
-    real publication never would.
+    Each model spends epsilon 1 at delta 1e-6. The output shows the private fits beside the non-private ones,
+    which a real publication must never do.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
 
     one, every = fits[0].privacy, compose_statements([fit.privacy for fit in fits])
     rows = [[str(k), number(mu), number(epsilon)] for k, mu, epsilon in words.group_rows(one)]
-    print_table("One of the models, for a person with k records", ["k", "mu", "epsilon at delta 1e-06"], rows)
+    print_table("Guarantee of one model for a person with k records", ["k", "mu", "epsilon at delta 1e-06"], rows)
     say(f"Spent by each model: {words.total(one)}.")
     say(f"Spent by all {len(fits)} together: {words.total(every)}.")
     say("The spending is not recorded (no ledger), and the non-private columns are for this demonstration only.")

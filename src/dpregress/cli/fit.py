@@ -18,8 +18,8 @@ from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, Sele
 
 _FILES = ("model.json", "privacy.json", "report.html")
 _SELECTED = (
-    "Caution: the query selects rows ({}), and their exact number is published. If it depends on private cells, keep "
-    "every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
+    "Caution: the query selects rows ({}), and their exact number is published. If the selection depends on private "
+    "cells, keep every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
 )
 _PATH = click.Path(path_type=Path)
 
@@ -32,29 +32,29 @@ _PATH = click.Path(path_type=Path)
 @click.option("--query", help="The SELECT statement for --sql.")
 @click.option("--target", help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
-@click.option("--formula", help='In place of --target and --features, such as "visits ~ age + C(plan)".')
+@click.option("--formula", help='Model formula in place of --target and --features, such as "visits ~ age + C(plan)".')
 @click.option("--public", "public_rows", type=_PATH, help="Public rows (CSV, Parquet) or moments (JSON).")
 @click.option("--ignore-public-labels", is_flag=True, help="Do not use the target column of PUBLIC.")
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
-@click.option("--epsilon", type=float, required=True, help="Budget of the fit.")
+@click.option("--epsilon", type=float, required=True, help="Privacy budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
     "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
-    help="Of the response: a number, one of two classes, one of several, a count, a positive amount.",
+    help="Family of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
-@click.option("--link", help="Of the mean to the predictor, such as identity or probit [default: the family's own].")
-@click.option("--exposure", metavar="COLUMN", help="With a log link: what the mean response is proportional to.")
+@click.option("--link", help="Link function, such as identity or probit [default: the family's own].")
+@click.option("--exposure", metavar="COLUMN", help="With a log link: the mean response is proportional to this.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @click.option("--recipe", type=click.Choice(["residual", "one-shot", "paper"]), default="residual", show_default=True)
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
-@click.option("--dataset", help="Whose budget in the ledger.")
-@click.option("--unit", metavar="COLUMN", help="Column of ids whose owners are protected with all their rows.")
-@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: the first K rows of each count.")
+@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
+@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
-@click.option("--overwrite", is_flag=True, help="Replace results that are there.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
+@click.option("--overwrite", is_flag=True, help="Replace existing results.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
 def fit(
     data: tuple[str, ...],
     database: str | None,
@@ -82,18 +82,18 @@ def fit(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Fit a private regression to DATA: linear, logistic (of two classes or more), Poisson or Gamma.
+    """Fit a private regression to DATA: linear, logistic (two or more classes), Poisson or Gamma.
 
-    DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs; with --sql a query
-    takes their place. They are streamed: memory does not grow with them.
+    DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs. With --sql a query
+    takes their place. Rows are streamed, so memory does not grow with the size of DATA.
 
-    PUBLIC gives the columns' scales: rows that are public already, with the same columns. If it holds
-    the target, its labels scale the response too. Everything public is checked first, then the ledger
-    is charged, and only then is anything computed from private cells. Writes model.json, privacy.json and
-    report.html.
+    PUBLIC holds rows that are already public, with the same columns: they give the scales of the columns. If
+    PUBLIC has the target column, its labels scale the response too. Everything public is checked first. Then the
+    ledger is charged, and only then is anything computed from private cells. The command writes model.json,
+    privacy.json and report.html.
 
-    A private cell that is missing, not finite or not a number counts as the public mean of its column; a
-    row without a usable response gets weight 0; neither is ever reported.
+    A private cell that is missing, not finite or not a number counts as the public mean of its column. A
+    row without a usable response gets weight 0. Neither is ever reported.
 
     \b
     Examples:
@@ -250,14 +250,14 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
         for name, *values in zip(one.features, one.coef, one.standard_error, one.privacy_error, strict=True):
             rows.append([name, *(number(value) for value in values)])
         what = f"{found.target} = {title}" if title else found.target
-        print_table(f"{what}, {found.n:,} private records", ["", "private", "std. error", "of it privacy"], rows)
+        print_table(f"{what}, {found.n:,} private records", ["", "private", "std. error", "privacy s.e."], rows)
     say(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
-        say("The spending is not recorded: without --ledger nothing adds up the fits on these people.")
+        say("The spending is not recorded: without --ledger, nothing adds up the fits on these people.")
     else:
         say(f"Recorded in {model.privacy_.recorded}.")
     if model.privacy_.seeded:
-        say("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
+        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
         say(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
     if left_out:

@@ -9,13 +9,13 @@ import click
 from dpregress.cli.output import print_table, say
 
 _PATH = click.Path(path_type=Path)
-#: What a charge bought: seeded noise protects nobody who knows the seed.
+#: What a charge bought: seeded noise gives no protection from those who know the seed.
 _SEEDED = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
 
 
 @click.group()
 def ledger() -> None:
-    """Open budgets and see what is spent.
+    """Open budgets and show what is spent.
 
     \b
     Example:
@@ -27,15 +27,15 @@ def ledger() -> None:
 @ledger.command("new")
 @click.argument("file", type=_PATH)
 @click.option("--dataset", required=True, help="Name of the data set.")
-@click.option("--epsilon", type=float, required=True, help="All that may ever be spent on it.")
+@click.option("--epsilon", type=float, required=True, help="Total that may ever be spent on it.")
 @click.option("--delta", type=float, required=True)
-@click.option("--unit", default="record", show_default=True, help="Whose data it protects; see `dpregress fit --unit`.")
+@click.option("--unit", default="record", show_default=True, help="Unit of privacy; see `dpregress fit --unit`.")
 @click.option(
     "--neighbours", type=click.Choice(["replace", "add-remove"]), default="replace", show_default=True,
-    help="Fits protect a replaced record, marginals one that is there or not.",
+    help="Neighbouring tables: fits need replace, marginals need add-remove.",
 )  # fmt: skip
 def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str, neighbours: str) -> None:
-    """Open a budget for a data set in FILE (made if it is not there). It can never be changed.
+    """Open a budget for a data set in FILE, which is created if needed. The budget can never be changed.
 
     \b
     Example:
@@ -50,15 +50,15 @@ def new(file: Path, dataset: str, epsilon: float, delta: float, unit: str, neigh
     account = opened.account
     say(
         f"Opened {account.dataset!r} in {file}: epsilon = {epsilon:g}, delta = {delta:g}, "
-        f"for {account.relation.value} {account.unit}."
+        f"for {account.relation.value} neighbours, one {account.unit}."
     )
 
 
 @ledger.command("show")
 @click.argument("file", type=_PATH)
-@click.option("--dataset", help="Only this one.")
+@click.option("--dataset", help="Show only this data set.")
 def show(file: Path, dataset: str | None) -> None:
-    """Show every budget in FILE, what is spent of it, and each charge.
+    """Show every budget in FILE, how much of it is spent, and each charge.
 
     \b
     Example:
@@ -72,7 +72,7 @@ def show(file: Path, dataset: str | None) -> None:
         account = opened.account
         charges = opened.charges
         title = (
-            f"{name}: {describe(account.budget)} for {account.relation.value} {account.unit}; "
+            f"{name}: {describe(account.budget)} for {account.relation.value} neighbours, one {account.unit}; "
             f"{describe_spent(opened.spent, account.budget)} spent"
         )
         rows = [[charge.charged, charge.note, describe(charge.event), _SEEDED[charge.seeded]] for charge in charges]

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.NoArgsIsHelpError as without:
         click.echo(without.ctx.get_help())
     except click.Abort:
-        click.echo("error: interrupted; a budget that was charged before stays charged", err=True)
+        click.echo("error: interrupted; if a budget was charged, it stays charged", err=True)
         sys.exit(130)
     except click.ClickException as refusal:
         click.echo(_refusal(refusal.format_message(), given), err=True)

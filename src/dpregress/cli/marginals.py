@@ -16,7 +16,7 @@ from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 _MOST_CELLS = 10**8
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
-_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 
 
 @click.group()
@@ -36,19 +36,19 @@ def marginals() -> None:
 @click.argument("data", type=_PATH)
 @click.option("--schema", "schema_file", type=_PATH, required=True, help="Levels and bounds of columns (TOML).")
 @click.option("--columns", help="Columns to release, separated by commas [default: all of the schema].")
-@click.option("--epsilon", type=float, required=True, help="Budget of the release.")
+@click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
     "--mechanism", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]), default="one-shot",
-    show_default=True, help="The library's own, AIM, ResidualPlanner, or one noise on every block.",
+    show_default=True, help="The library's own, AIM, ResidualPlanner, or equal noise on every block.",
 )  # fmt: skip
-@click.option("--target", help="A column whose pairs are measured with more care.")
-@click.option("--bins", type=int, default=32, show_default=True, help="Equal bins of a numeric column's bounds.")
+@click.option("--target", help="Column whose pairs are measured more accurately.")
+@click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a numeric column.")
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge, opened with --neighbours add-remove.")
-@click.option("--dataset", help="Whose budget in the ledger.")
+@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
 @_OUT
 @_OVERWRITE
-@click.option("--seed", type=click.IntRange(min=0), help="Seed the noise. For tests only: a seed protects nobody.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
 def marginals_release(
     data: Path,
     schema_file: Path,
@@ -64,12 +64,12 @@ def marginals_release(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Release the pair tables of DATA (CSV or Parquet) to a file; all that is made of it later is free.
+    """Release the pair tables of DATA (CSV or Parquet) to a file. Whatever is computed from it later is free.
 
-    Every column needs public levels (ordered = true where they are steps of a number) or bounds. A cell that
-    is missing or undeclared counts as the schema says (missing, fill), else as the first level of a class and as
-    the middle of a number; one beyond the bounds as the nearest bin. None is ever reported. The guarantee is for
-    a record that is there or not.
+    Every column needs public levels (ordered = true where they are steps of a number) or bounds. A missing or
+    undeclared cell counts as the schema says (missing, fill), else as the first level of a categorical column or
+    as the middle of a number. A number outside the bounds counts as the nearest bin. No such cell is ever reported.
+    Neighbouring tables differ by the addition or removal of one record.
 
     \b
     Example:
@@ -104,9 +104,9 @@ def marginals_release(
     say(f"About {released.marginals.count:,.0f} records, {len(domain.pairs)} pairs of columns.")
     say(f"Spent: {words.total(released.privacy)}.")
     if released.privacy.recorded is None:
-        say("The spending is not recorded: without --ledger nothing adds up the releases on these people.")
+        say("The spending is not recorded: without --ledger, nothing adds up the releases on these people.")
     if released.privacy.seeded:
-        say("CAUTION: the noise came from a seed. Whoever knows it can take it off: do not publish this.")
+        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
     say(f"Wrote {out}.")
 
 
@@ -116,12 +116,13 @@ def marginals_release(
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option(
     "--family", type=FamilyChoice(table_families), default="gaussian", show_default=True,
-    help="Of the response: a number, one of two classes, one of several, a count.",
+    help="Family of the response: a number, one of two classes, one of several, a count.",
 )  # fmt: skip
 def marginals_fit(file: Path, target: str, features: str | None, family: str) -> None:
-    """Regress a column of a released FILE on others. Costs nothing more.
+    """Regress a column of a released FILE on others. This costs nothing more.
 
-    A class enters by indicators of its levels but the first, a number by its level's position scaled to [-1, 1].
+    A categorical column enters as indicators of all its levels but the first. A number enters as the position of
+    its level, scaled to [-1, 1].
 
     \b
     Example:
@@ -147,17 +148,17 @@ def marginals_fit(file: Path, target: str, features: str | None, family: str) ->
         rows = [["(intercept)", *map(number, found.intercept)]]
         rows += [[name, *map(number, column)] for name, column in zip(names, found.coef.T, strict=True)]
         print_table(title, ["", *found.classes], rows)
-    say(f"From the release of {privacy.describe()}: nothing more was spent.")
+    say(f"Computed from the release ({privacy.describe()}): nothing more was spent.")
 
 
 @marginals.command("synth")
 @click.argument("file", type=_PATH)
-@click.option("--rows", type=click.IntRange(min=1), required=True, help="How many.")
+@click.option("--rows", type=click.IntRange(min=1), required=True, help="Number of rows.")
 @_OUT
 @_OVERWRITE
-@click.option("--seed", type=click.IntRange(min=0), help="For the same rows again; sampling spends nothing.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed, to draw the same rows again; sampling spends nothing.")
 def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int | None) -> None:
-    """Sample synthetic rows from a released FILE, as CSV. Costs nothing more.
+    """Sample synthetic rows from a released FILE, as CSV. This costs nothing more.
 
     \b
     Example:
@@ -169,7 +170,7 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
     from dpregress.rows.memory import check_sample_fits
 
     if out.suffix.lower() in (".parquet", ".pq"):
-        raise InvalidInput(f"synthetic rows are written as CSV: call it {out.with_suffix('.csv')}")
+        raise InvalidInput(f"synthetic rows are written as CSV: name the file {out.with_suffix('.csv')}")
     released, _ = load_marginals(file)
     columns = released.domain.attributes
     longest = sum(max(len(level.encode()) for level in column.levels) + 1 for column in columns)
@@ -185,7 +186,7 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
 @_OUT
 @_OVERWRITE
 def marginals_report(file: Path, out: Path, overwrite: bool) -> None:
-    """Write an HTML page about a released FILE: bars of each column, heat maps of the strongest pairs.
+    """Write an HTML page about a released FILE: a bar chart of each column, heat maps of the strongest pairs.
 
     \b
     Example:

@@ -29,7 +29,7 @@ def say_keys(agreed) -> None:  # type: ignore[no-untyped-def]
     from dpregress.parties.documents import fingerprint
 
     for terms in agreed.plan.parties:
-        known = "named in the plan" if terms.key else f"not in the plan: compare it with {terms.name}'s own"
+        known = "named in the plan" if terms.key else f"not in the plan: compare it with the one {terms.name} reports"
         say(f"Key of {terms.name}: {fingerprint(agreed.public_keys[terms.name])} ({known})")
 
 
@@ -69,6 +69,6 @@ def read_levels(text: str) -> tuple[float, float]:
 
 def say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
     say(
-        f"A person is in every party's release: over all of them mu = {person.mu:.4g}, "
+        f"A person is in every party's release. Over all releases, mu = {person.mu:.4g}, "
         f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
     )

@@ -178,7 +178,7 @@ def _check(place: Place, out: Path, *, overwrite: bool) -> None:
         if path.is_dir():
             raise InvalidInput(f"{shown(called)} is a folder: choose another --out")
         if (path.exists() or path.is_symlink()) and not overwrite:
-            raise InvalidInput(f"{shown(called)} is there already: choose another --out, or add --overwrite")
+            raise InvalidInput(f"{shown(called)} already exists: choose another --out, or add --overwrite")
     if place.target.is_dir() and not os.access(place.target, os.W_OK | os.X_OK):
         raise InvalidInput(f"cannot write to {shown(out)}: Permission denied; choose another --out")
 
@@ -229,7 +229,7 @@ def _check_own(staging: Path) -> None:
     """Refuse what somebody else put in the place of the staging folder: its files would become results."""
     found = staging.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise ValueError(f"{staging.name} beside it is no folder of yours")
+        raise ValueError(f"{staging.name} beside it is not a folder that you own")
 
 
 def _emptied(folder: Path) -> None:

@@ -20,15 +20,15 @@ _PATH = click.Path(path_type=Path)
     "--schema",
     "schema_file",
     type=_PATH,
-    help="In place of the schema of the fit, which the model file holds (TOML).",
+    help="Schema in place of the one that the model file holds (TOML).",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwrite: bool) -> None:
     """Predict the response of the rows of DATA with a MODEL (model.json or folder of a fit).
 
-    Writes one row for each row of DATA: the mean response; for two classes the probability of the second
-    and the likelier one, for more the probability of each and the likeliest. Predictions about people are about
-    those people: the guarantee covers the model only.
+    The command writes one row for each row of DATA, with the mean response. For two classes it writes the
+    probability of the second class and the likelier class; for more classes, the probability of each and the
+    likeliest one. The guarantee covers the model only, and not the rows of DATA from which predictions are made.
 
     \b
     Example:

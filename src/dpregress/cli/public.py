@@ -17,12 +17,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("-o", "--out", type=_PATH, required=True, help="File to write (JSON).")
 @click.option("--features", help="Columns, separated by commas [default: all].")
 @click.option("--schema", "schema_file", type=_PATH, help="Levels of categorical columns (TOML).")
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def public(rows: Path, out: Path, features: str | None, schema_file: Path | None, overwrite: bool) -> None:
     """Write the moments of public ROWS: count, names, means, second moment.
 
-    The file can be handed to `dpregress fit --public` in place of the rows. It holds no row, but it is
-    not protected either: use it for rows that are public.
+    The file can be given to `dpregress fit --public` in place of the rows. It holds no row, but it is not
+    protected either: use this command only for rows that are public.
 
     \b
     Example:

@@ -20,7 +20,7 @@ _PATH = click.Path(path_type=Path)
 
 @click.group()
 def schema() -> None:
-    """Draft and check a schema: types, bounds, levels and missing rules of columns.
+    """Draft and check a schema: types, bounds and levels of columns, and rules for missing cells.
 
     \b
     Example:
@@ -34,15 +34,15 @@ def schema() -> None:
 @click.option("-o", "--out", type=_PATH, required=True, help="File to write (TOML).")
 @click.option(
     "--read-as", type=click.Choice(["rows", "dictionary", "domain"]),
-    help="What the file is [default: domain for .json, dictionary where it has columns such as name and type].",
+    help="Kind of file [default: domain for .json, dictionary if it has columns such as name and type].",
 )  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def init(source: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
     """Draft a schema from a SOURCE of public knowledge: PUBLIC rows, a data dictionary, or a domain.
 
-    From public rows (CSV, Parquet) come types, levels of text columns, and ranges as comments: the private rows
-    may lie further out, so widen them by knowledge of the subject before taking the comment signs away.
-    A dictionary is a CSV with a row per column: name, type, lower, upper, levels (a|b|c), unit, missing,
+    Public rows (CSV, Parquet) give types, levels of text columns, and ranges as comments. Private rows may lie
+    further out, so widen the ranges with subject knowledge before you remove the comment signs.
+    A dictionary is a CSV with one row per column: name, type, lower, upper, levels (a|b|c), unit, missing,
     fill, description. A domain is JSON: {column: number of levels}. Never draft from private rows.
 
     \b
@@ -69,7 +69,7 @@ def init(source: Path, out: Path, read_as: str | None, overwrite: bool) -> None:
 @click.argument("schema_file", metavar="SCHEMA", type=_PATH)
 @click.option("--public", "table", type=_PATH, help="A table or moments file to compare the columns with.")
 def check_schema(schema_file: Path, table: Path | None) -> None:
-    """Say what SCHEMA makes of each column: design columns, bounds, and what stands in for missing cells.
+    """Show what SCHEMA makes of each column: design columns, bounds, and the value that replaces missing cells.
 
     \b
     Example:
@@ -92,7 +92,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
             values = _shortened(column.levels)
         kind = "number" if isinstance(column, Numeric) else "level"
         rows.append([name, kind, values, stand_in(column), _shortened(column.design(name))])
-    header = ["column", "read as", "bounds or levels", "a missing cell is", "design columns"]
+    header = ["column", "read as", "bounds or levels", "missing cells become", "design columns"]
     print_table(f"{shown(schema_file)}: {len(rows)} column(s)", header, rows)
     for remark in remarks:
         say(remark)
@@ -107,7 +107,7 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
     remarks = []
     unbounded = [name for name, column in schema.columns.items() if isinstance(column, Numeric) and not column.bounds]
     if unbounded:
-        remarks.append(f"Without bounds, so a fit needs public rows that hold them: {_shortened(unbounded)}.")
+        remarks.append(f"Without bounds, so a fit needs public rows with these columns: {_shortened(unbounded)}.")
     for name, column in schema.columns.items():
         unread = [level for level in column.levels if level in MISSING] if isinstance(column, Categorical) else []
         if unread:
@@ -118,9 +118,9 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
         lacking = [name for name in names if name not in schema.columns and name not in designs]
         absent = [name for name, column in schema.columns.items() if not {name, *column.design(name)} & set(names)]
         if lacking:
-            remarks.append(f"Columns of {shown(table)} that the schema lacks (read as numbers): {_shortened(lacking)}.")
+            remarks.append(f"Columns of {shown(table)} outside the schema (read as numbers): {_shortened(lacking)}.")
         if absent:
-            remarks.append(f"Columns of the schema that {shown(table)} lacks: {_shortened(absent)}.")
+            remarks.append(f"Columns of the schema that are not in {shown(table)}: {_shortened(absent)}.")
         if not lacking and not absent:
             remarks.append(f"The schema and {shown(table)} have the same columns.")
     return remarks

@@ -87,7 +87,7 @@ def choose_features(
         raise InvalidInput(f"target {target!r} is among the features: leave it out of --features")
     check_exposure(exposure, chosen, (target,), unit)
     if not chosen:
-        raise InvalidInput(f"{where} has no column beside {target!r} to regress on")
+        raise InvalidInput(f"{where} has no column other than {target!r} to regress on")
     known, needed = _known_columns(public, schema, chosen)
     unknown = [name for name in needed if name not in known]
     if unknown:

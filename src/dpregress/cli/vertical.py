@@ -20,7 +20,7 @@ from dpregress.cli.places import taken, write_one
 from dpregress.errors import InvalidInput, LedgerError
 
 _PATH = click.Path(path_type=Path)
-#: A correlation known no better than this tells nothing worth planning for.
+#: A correlation with a standard deviation of this or more is of no use.
 _USELESS = 0.5
 _RELEASE = "{}.release.json"
 _PSEUDONYMS = "{}.pseudonyms.json"
@@ -30,8 +30,9 @@ _PSEUDONYMS = "{}.pseudonyms.json"
 def vertical() -> None:
     """Regress on columns that several institutions hold of the same people.
 
-    Nobody sends a row to anybody. The parties agree on a plan and sign it, align their people under a key the
-    analyst never has, and each releases one noisy file; from all files anyone can fit any column on any others.
+    No party sends a row to another. The parties agree on a plan, sign it, and align their people under a key
+    that the analyst never has. Each party releases one noisy file. From all files, anyone can regress any column
+    on any others.
 
     \b
     Example:
@@ -47,11 +48,11 @@ def vertical() -> None:
 
 
 @vertical.command("keys")
-@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets: made if it is not there.")
+@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets, created if needed.")
 def vertical_keys(keys: Path) -> None:
     """Make a party's signing key, if it has none, and print its fingerprint.
 
-    Written into the terms, as key = "..." of the party, it goes into the plan, which then accepts no other key.
+    If the terms state this fingerprint, as key = "..." of the party, the plan accepts no other key.
 
     \b
     Example:
@@ -67,13 +68,13 @@ def vertical_keys(keys: Path) -> None:
 
 @vertical.command("plan")
 @click.argument("terms", type=_PATH)
-@click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key: made if it is not there.")
+@click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key, created if needed.")
 @click.option("--out", type=_PATH, required=True, help="Folder for plan.json.")
-@click.option("--overwrite", is_flag=True, help="Replace a plan that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing plan.")
 def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
     """Make a plan from TERMS (TOML): parties, their keys, columns, bounds, units, n, budgets, row rule.
 
-    The length k of the mixture follows from n, the columns and the budgets, unless TERMS gives it. The plan
+    The length k of the row sketch follows from n, the columns and the budgets, unless TERMS gives it. The plan
     commits to the alignment key: give the key to every party and never to the analyst.
 
     \b
@@ -98,9 +99,9 @@ def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> No
         for party in made.parties
     ]
     print_table(
-        f"{made.study}: {made.n:,} people, mixed into {made.k:,} rows", ["party", "columns", "epsilon", "delta"], rows
+        f"{made.study}: {made.n:,} people, sketched in {made.k:,} rows", ["party", "columns", "epsilon", "delta"], rows
     )
-    useless = ": too much to be of use, so plan for more people or budget" if made.deviation >= _USELESS else ""
+    useless = ": too large to be useful, so plan for more people or budget" if made.deviation >= _USELESS else ""
     say(f"A correlation between two parties will have a standard deviation of about {made.deviation:.2f}{useless}.")
     say_person(made.person, max(party.budget.delta0 for party in made.parties))
     named = {terms.name: terms.key for terms in made.parties if terms.key is not None}
@@ -110,12 +111,12 @@ def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> No
 
 @vertical.command("sign")
 @click.argument("plan_file", metavar="PLAN", type=_PATH)
-@click.option("--party", required=True, help="Who signs.")
-@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets: made if it is not there.")
+@click.option("--party", required=True, help="Party that signs.")
+@click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets, created if needed.")
 def vertical_sign(plan_file: Path, party: str, keys: Path) -> None:
-    """Sign PLAN as a party, beside it, committing to a share of the mixing seed.
+    """Sign PLAN as a party, and commit to a share of the sketch's seed.
 
-    A signature of the same plan with other keys is not replaced.
+    The signature is written beside PLAN. A signature of the same plan with other keys is not replaced.
 
     \b
     Example:
@@ -146,17 +147,17 @@ def vertical_sign(plan_file: Path, party: str, keys: Path) -> None:
 @click.option("--party", required=True)
 @click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets.")
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key that the parties share.")
-@click.option("--exchange", type=_PATH, required=True, help="A folder among the parties, closed to the analyst.")
+@click.option("--exchange", type=_PATH, required=True, help="A folder that the parties share, closed to the analyst.")
 @click.option("--mock", is_flag=True, help="Invented people instead of DATA.")
 def vertical_align(
     plan_file: Path, data: Path | None, party: str, keys: Path, key_file: Path, exchange: Path, mock: bool
 ) -> None:
-    """Write the keyed pseudonyms of the people in DATA, for the other parties, and check theirs once all are there.
+    """Write keyed pseudonyms of the people in DATA, and check those of the other parties once all are there.
 
-    Tells the other parties which pseudonyms this one holds, and so whether it holds anybody whose identifiers they
-    can guess, and reveals its share of the mixing seed. Run it again when the others have: it then says whether all
-    agree on the same people. The file is readable by its owner alone: pass it on to parties only. Invented people
-    never replace real ones.
+    The file tells the other parties which pseudonyms this party holds, and so whether it holds anybody whose
+    identifiers they can guess. It also reveals the party's share of the sketch's seed. Run the command again when
+    the others have run it: it then says whether all agree on the same people. Only its owner can read the file:
+    pass it on to parties only. Invented people never replace real ones.
 
     \b
     Example:
@@ -196,7 +197,7 @@ def vertical_align(
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key.")
 @click.option("--exchange", type=_PATH, required=True, help="The folder of all parties' pseudonyms.")
 @click.option("--ledger", "ledger_file", type=_PATH, help="The party's ledger (see `dpregress ledger new`).")
-@click.option("--dataset", help="Whose budget in the ledger.")
+@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
 @click.option("--out", type=_PATH, required=True, help="Folder for the release.")
 @click.option("--mock", is_flag=True, help="Invented rows instead of DATA: nothing is charged.")
 def vertical_release(
@@ -213,8 +214,9 @@ def vertical_release(
 ) -> None:
     """Charge the ledger and release the party's columns of DATA, once.
 
-    Run again, it hands out the same file and charges nothing: fresh noise on the same rows would cost again. A
-    cell that is missing or no number counts as the middle of its bounds; of rows about one person the first counts.
+    If it is run again, it writes the same file and charges nothing, because fresh noise on the same rows would cost
+    again. A cell that is missing or not a number counts as the middle of its bounds. If several rows are about one
+    person, the first counts.
 
     \b
     Example:
@@ -284,7 +286,7 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
             number(moments.noise.sigma),
         ],
         [
-            f"mixture of all {mixture.n:,} people into {mixture.k:,} rows of signed sums",
+            f"sketch of all {mixture.n:,} people: {mixture.k:,} rows of signed sums",
             f"{mixture.total.size:,}",
             number(mixture.noise.sigma * mixture.unit),
         ],
@@ -292,7 +294,7 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
     terms = agreed.plan.party(found.party)
     title = f"{found.party}: {', '.join(terms.encoder.features)}" + (" (INVENTED ROWS)" if found.mock else "")
     print_table(title, ["what it holds", "numbers", "noise sd"], rows)
-    say("No number in it is of one person: noise was added to each. It holds no identifier and no pseudonym.")
+    say("No number in it belongs to one person: noise was added to each. It holds no identifier and no pseudonym.")
     say(
         f"Budget: epsilon = {terms.budget.epsilon0:g}, delta = {terms.budget.delta0:g} "
         f"for these columns of any one person (mu = {terms.promise.mu:.4g})."
@@ -306,12 +308,13 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
 @click.argument("plan_file", metavar="PLAN", type=_PATH)
 @click.argument("releases", nargs=-1, type=_PATH, required=True)
 @click.option("--out", type=_PATH, required=True, help="Folder for joint.json.")
-@click.option("--overwrite", is_flag=True, help="Replace a joint.json that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing joint.json.")
 def vertical_join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwrite: bool) -> None:
     """Check the RELEASES of all parties against PLAN and each other, and join them.
 
-    Refuses a release that is changed, cut off, repeated, missing, of another agreement, of other people or in
-    another order; flags shared columns that do not agree. Free: it sees only what was released.
+    The command refuses releases that are changed, cut off, repeated or missing, and those of another agreement, of
+    other people or in another order. It flags shared columns that do not agree. It costs nothing, because it uses
+    only what was released.
 
     \b
     Example:
@@ -336,16 +339,16 @@ def vertical_join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwr
 @click.argument("joint_file", metavar="JOINT", type=_PATH)
 @click.option("--target", required=True, help="Any column of any party.")
 @click.option("--features", help="Columns, separated by commas [default: all others].")
-@click.option("--levels", help="For a yes-or-no target: its lower and upper value, as 0,1; fits logistic regression.")
+@click.option("--levels", help="For a yes-or-no target: its lower and upper value, as 0,1. Fits logistic regression.")
 @click.option("--out", type=_PATH, required=True, help="Folder for model.json and privacy.json.")
-@click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing model.")
 def vertical_fit(
     joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool
 ) -> None:
-    """Regress a column of JOINT on others: free, as often as you like.
+    """Regress a column of JOINT on others. This is free, as often as you like.
 
-    To predict for tables in which columns have levels, give `dpregress predict` a --schema of these columns: a joint
-    release knows indicators such as smoker=yes alone.
+    To predict for tables with categorical columns, give `dpregress predict` a --schema of these columns: a joint
+    release knows only indicators such as smoker=yes.
 
     \b
     Example:
@@ -375,11 +378,11 @@ def vertical_fit(
     title = f"{target}, {found.n:,} people at {len(joined.parties)} parties" + (
         " (INVENTED ROWS)" if joined.mock else ""
     )
-    print_table(title, ["", "private", "std. error", "of it privacy"], rows)
+    print_table(title, ["", "private", "std. error", "privacy s.e."], rows)
     if not found.coef.any():
         say(
             f"No correlation with {target} stands out from the noise: every slope is shrunk to 0, and the model "
-            "predicts the mean. More people or a larger budget would tell more."
+            "predicts the mean. More people or a larger budget would help."
         )
     for party, each in zip(joined.parties, joined.per_party, strict=True):
         say(f"{party}: {each.describe()}.")

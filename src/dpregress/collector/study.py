@@ -224,7 +224,7 @@ class Study:
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, DPRegressError):
                 raise
-            raise InvalidInput(f"this is no study: {error}") from error
+            raise InvalidInput(f"this is not a study: {error}") from error
         if study.text() != text:
             raise InvalidInput("this study is not written as its contents ask for: its noise or its grid was changed")
         return study
@@ -237,14 +237,14 @@ def _bound(space: WhitenedSpace) -> float:
 
 def _exactly(record: Any, names: set[str]) -> None:
     if not isinstance(record, dict) or set(record) != names:
-        raise InvalidInput(f"this is no study: it needs exactly the fields {', '.join(sorted(names))}")
+        raise InvalidInput(f"this is not a study: it needs exactly the fields {', '.join(sorted(names))}")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({name for name, _ in pairs}) != len(pairs):
-        raise InvalidInput("this is no study: a field is there twice")
+        raise InvalidInput("this is not a study: a field is there twice")
     return dict(pairs)
 
 
 def _refuse_constant(name: str) -> float:
-    raise InvalidInput(f"this is no study: {name} is no number")
+    raise InvalidInput(f"this is not a study: {name} is not a number")

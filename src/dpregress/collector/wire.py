@@ -64,7 +64,7 @@ class Report:
         if len(data) != length:
             raise InvalidInput(f"a report of this study has {length} bytes, not {len(data)}")
         if data[: len(_MAGIC)] != _MAGIC:
-            raise InvalidInput("these bytes are no report of this version")
+            raise InvalidInput("these bytes are not a report of this version")
         ends = np.cumsum([len(_MAGIC), _TASK, _ID, TOKEN_BYTES])
         task, name, token = (data[start:end] for start, end in pairwise(ends))
         if task != study.digest:

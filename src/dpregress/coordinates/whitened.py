@@ -135,10 +135,10 @@ class WhitenedSpace(Coordinates):
     def __post_init__(self) -> None:
         order = len(self.features) + self.intercept
         if self.whitening.shape != (order, order) or self.fill.shape != (len(self.features),):
-            raise InvalidInput(f"a frame of {order} columns needs a whitening of shape {(order, order)}")
+            raise InvalidInput(f"a whitened space of {order} columns needs a whitening of shape {(order, order)}")
         numbers = np.concatenate([self.whitening.ravel(), self.fill])
         if not ((np.abs(numbers) <= _HUGE).all() and (1 / _HUGE <= self.radius <= _HUGE or self.radius == math.inf)):
-            raise InvalidInput("a frame needs a positive radius and finite public moments, none beyond 1e100")
+            raise InvalidInput("a whitened space needs a positive radius and finite public moments, none beyond 1e100")
 
     @property
     def order(self) -> int:

@@ -418,7 +418,7 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
     if not usable:
         raise InvalidInput(f"alpha must be finite and not negative, not {alpha!r}")
     if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
-        raise InvalidInput(f"alpha = {alpha:g} is beyond any number for columns of this scale: choose a smaller one")
+        raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
     return float(alpha)
 
 

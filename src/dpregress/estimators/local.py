@@ -160,7 +160,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """
         response = campaign.space.response
         if response is None or not release.space.same_as(campaign.space):
-            raise InvalidInput("this release belongs to another campaign")
+            raise InvalidInput("this release belongs to another study")
         facts = self._planned(campaign.space.features, release.n, response.name)
         self._keep(facts, campaign, release)
         self.design_ = None

@@ -48,7 +48,7 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
     kind = TABLE_FAMILIES[family]
     if kind.numeric:
         if not (attribute.numeric and attribute.evenly_spaced):
-            raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=")
+            raise InvalidInput(f"{target!r} is not a number with evenly spaced levels: list it in numeric=")
         distribution = family_of(family).distribution
         if not distribution.possible(np.asarray(attribute.values)).all():
             raise InvalidInput(

@@ -11,7 +11,7 @@ def summary_of(coefficients: Coefficients | ClassCoefficients, privacy: PrivacyS
     """A table of coefficients with standard errors, and the guarantee below it."""
     titled = [(f"{one.target} = {name}" if name else "", one) for name, one in coefficients.by_class()]
     width = max(map(len, [*coefficients.features, "(intercept)", *(title for title, _ in titled)]))
-    header = f"  {'coefficient':>13}  {'std. error':>13}  {'of it privacy':>13}"
+    header = f"  {'coefficient':>13}  {'std. error':>13}  {'privacy s.e.':>13}"
     lines: list[str] = []
     for title, one in titled:
         lines.append(f"{title:{width}}{header}")

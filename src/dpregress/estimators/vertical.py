@@ -248,7 +248,7 @@ class VerticalRegression:
 
     def _sides(self, parties: Sequence[Any]) -> list[_Side]:
         if len(parties) < 2:
-            raise InvalidInput("give a list of at least two parties: one party alone needs no mixing")
+            raise InvalidInput("give a list of at least two parties: one party alone needs no row sketch")
         publics = list(self.public) if self.public is not None else [None] * len(parties)
         if len(publics) != len(parties):
             raise InvalidInput(f"public= has {len(publics)} entries for {len(parties)} parties: give one each, or None")

@@ -230,7 +230,7 @@ def noise_sampler(
         return SecureSampler()
     generator = _generator(random_state)
     warnings.warn(
-        "the noise comes from a seed: whoever knows it can take it off; for publication leave random_state=None",
+        "the noise comes from a seed: anyone who knows it can subtract the noise; to publish, leave random_state=None",
         SeededNoiseWarning,
         stacklevel=stacklevel,
     )

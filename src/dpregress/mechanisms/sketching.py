@@ -35,7 +35,7 @@ def derived_key(seed: bytes, label: bytes) -> bytes:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     except ImportError as error:
-        raise InvalidInput("mixing needs the cryptography package: pip install 'dpregress[vertical]'") from error
+        raise InvalidInput("row sketches need the cryptography package: pip install 'dpregress[vertical]'") from error
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=label).derive(seed)
 
 
@@ -167,7 +167,7 @@ class Hadamard(SketchMatrix):
         super().__init__(n, k)
         order = 1 << max(n - 1, 1).bit_length()
         if k > order:
-            raise InvalidInput(f"a Hadamard mixture of {n} rows has at most {order} rows, not {k}: choose a smaller k")
+            raise InvalidInput(f"a Hadamard sketch of {n} rows has at most {order} rows, not {k}: choose a smaller k")
         self._signs = SharedBits(seed, "hadamard signs")
         self._chosen = _distinct(SharedBits(seed, "hadamard rows"), k, order)
 

@@ -79,7 +79,7 @@ def rmgm_ols(
     """
     blocks, scale = _checked(parties, epsilon, delta, ridge)
     if k < 1:
-        raise InvalidInput(f"a mixture has at least one row, not {k}")
+        raise InvalidInput(f"a sketch has at least one row, not {k}")
     columns = sum(block.shape[1] for block in blocks)
     mixed = np.zeros((k, columns))
     step = max(1, _CELLS // k)

@@ -242,7 +242,7 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
         if not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
             raise InvalidInput(f"the coordinates of the {name} cannot be taken back")
         if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
-            raise InvalidInput(f"the scale of the noise in the {name} is no positive number")
+            raise InvalidInput(f"the scale of the noise in the {name} is not a positive number")
         total = unpacked(part["total"], length, f"the {name} in it")
         events = tuple(decode(event) for event in part["events"])
         parts[name] = (total, Isotropic(float(part["sigma"])), events, space)

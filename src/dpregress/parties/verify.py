@@ -47,20 +47,20 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
     """
     moments, mixture = release.moments, release.mixture
     spends = party_spends(len(first.features), plan.n, terms.promise)
-    for name, part, spend in (("moments", moments, spends[0]), ("mixture", mixture, spends[1])):
+    for name, part, spend in (("moments", moments, spends[0]), ("sketched rows", mixture, spends[1])):
         if len(part.events) != 1 or not math.isclose(_gaussian_mu(part.events[0]), spend.mu, rel_tol=_SCALE):
-            raise InvalidInput(f"the {name} spend something else than mu = {spend.mu:.6g}, which the plan gives them")
+            raise InvalidInput(f"the {name} spend something other than mu = {spend.mu:.6g}, which the plan gives them")
     _check_space("moments", moments.space, first.with_response(None))
     _check_noise("moments", moments, SecondMoment(moments.space), spends[0], plan.n)
     with np.errstate(all="ignore"):  # what does not come out finite is refused
         second = mixing_space(moments, spends[1].mu)
-    _check_space("mixture", mixture.space, second)
+    _check_space("sketched rows", mixture.space, second)
     mixed = RowSketch(
         mixture.space, sketch_matrix(plan.mixing, plan.n, plan.k, bytes(SEED_BYTES))
     )  # norms know no seed
     if not math.isclose(mixture.unit, mixed.unit / mixed.mixing.column_norm, rel_tol=_SCALE):
-        raise InvalidInput("the unit of the mixture does not follow from its radius")
-    _check_noise("mixture", mixture, mixed, spends[1], plan.n)
+        raise InvalidInput("the unit of the sketched rows does not follow from its radius")
+    _check_noise("sketched rows", mixture, mixed, spends[1], plan.n)
 
 
 def _gaussian_mu(event: object) -> float:

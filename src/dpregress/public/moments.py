@@ -72,7 +72,7 @@ class PublicMoments:
         if not (np.abs(numbers) <= _LARGEST).all():
             raise InvalidInput("public moments must be finite: drop or mend missing and huge public cells first")
         if np.linalg.eigvalsh(self.second)[0] < -1e-9 * max(float(np.trace(self.second)), 0.0):
-            raise InvalidInput("a second moment has no negative eigenvalues: this matrix is none")
+            raise InvalidInput("this matrix is not a second moment: it has negative eigenvalues")
         if len(set(self.names)) != order:
             raise InvalidInput("names of public columns must differ")
 

@@ -38,7 +38,7 @@ class SketchMatrix(ABC):
 
     def __init__(self, n: int, k: int) -> None:
         if not 1 <= k <= 2**31 or not 1 <= n <= 2**40:
-            raise InvalidInput(f"a mixture of {n} rows into {k} cannot be made: give 1 <= k <= 2^31, n at least 1")
+            raise InvalidInput(f"{n} rows cannot be sketched in {k} rows: give 1 <= k <= 2^31, n at least 1")
         self.n = n
         self.k = k
 
@@ -75,7 +75,7 @@ class RowSketch(RowQuery[Sketch]):
     def __init__(self, space: WhitenedSpace, mixing: SketchMatrix) -> None:
         super().__init__(space.with_response(None))
         if not math.isfinite(space.radius):
-            raise InvalidInput("rows are mixed inside a ball: give the frame a finite radius")
+            raise InvalidInput("sketched rows must lie in a ball: give the whitened space a finite radius")
         bits = min(_CELL_BITS, _EXACT_BITS - mixing.n.bit_length())
         self.unit = space.radius * 2.0**-bits
         self.mixing = mixing

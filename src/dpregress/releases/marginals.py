@@ -168,7 +168,7 @@ class Marginals:
             half = (attribute.values[-1] - attribute.values[0]) / 2
             place, response = own.start, ResponseScale(target, attribute.values[0] + half, half, 1.0)
         else:
-            raise InvalidInput(f"{target!r} is no number of evenly spaced levels: list it in numeric=, or name a level")
+            raise InvalidInput(f"{target!r} has no evenly spaced levels: list it in numeric=, or name a level")
         if level is not None and attribute.numeric:
             raise InvalidInput(f"{target!r} is a number: a level is chosen of a class")
         joint = [*self.places(features), place]

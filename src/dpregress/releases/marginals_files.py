@@ -79,7 +79,7 @@ def _positive(value: Any) -> float:
 def _mixture(domain: Domain, chances: Matrix) -> Mixture:
     sums = [chances[:, domain.levels_of(j)].sum(axis=1) for j in range(len(domain.attributes))]
     if not len(chances) or (chances < 0).any() or not np.allclose(sums, 1.0):
-        raise InvalidInput("its mixture is none: chances are not negative and sum to 1")
+        raise InvalidInput("its mixture is not valid: probabilities must not be negative and must sum to 1")
     return Mixture(domain, chances)
 
 
@@ -100,7 +100,7 @@ def _encoded_noise(noise: NoiseLaw) -> dict[str, Any]:
         return {"law": "residuals", "sigmas": sigmas, "kept": list(noise.kept)}
     if isinstance(noise, Entrywise):
         return {"law": "entrywise", "variance": _packed(noise.variance)}
-    raise InvalidInput(f"{type(noise).__name__} is no noise law of marginals")
+    raise InvalidInput(f"{type(noise).__name__} is not a noise law of marginals")
 
 
 def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:

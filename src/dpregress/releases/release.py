@@ -48,7 +48,7 @@ class Release:
             For another kind of release, or another frame.
         """
         if type(other) is not type(self) or not self.space.same_as(other.space):
-            raise InvalidInput("only releases of one kind in one frame can be added")
+            raise InvalidInput("only releases of one kind in one whitened space can be added")
         return replace(
             self,
             total=self.total + other.total,

@@ -34,8 +34,8 @@ def marginals_page(title: str, marginals: Marginals, privacy: PrivacyStatement, 
         f"<h1>{escape(title)}</h1>",
         f'<p class="lead">About {marginals.count:,.0f} private records; {escape(privacy.describe())}</p>',
         "<h2>Columns</h2>",
-        '<p class="note">Bars are estimated counts; whiskers reach two standard deviations of the noise in the '
-        "released count, before it was fitted, either way.</p>",
+        '<p class="note">Bars are estimated counts. Whiskers extend two standard deviations of the noise in the '
+        "released count, before the fit, in either direction.</p>",
         *(_bars(marginals, j) for j in range(len(domain.attributes))),
         f"<h2>Pairs of columns</h2><p>The {len(pairs)} pairs furthest from independence. Blue cells hold more records "
         "than independence would put there, orange ones fewer; each cell names its count.</p>",
@@ -87,7 +87,7 @@ def _heat_map(marginals: Marginals, pair: tuple[int, int]) -> str:
     expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     error = pair_error(marginals, pair)
     said = (
-        "noise of a cell not known" if error is None else f"two standard deviations of a cell's noise: {2 * error:,.0f}"
+        "noise of a cell unknown" if error is None else f"two standard deviations of a cell's noise: {2 * error:,.0f}"
     )
     caption = f"{first.name} (down) and {second.name} (across); {said}"
     cell = max(4, min(26, 560 // second.size, 560 // first.size))

@@ -82,8 +82,8 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
         *(f"<p>{escape(note)}</p>" for note in notes),
         *([_NOT_PRIVATE] if compared else []),
         *(part for fit in fits for part in _fit_parts(fit)),
-        '<p class="note">Standard errors are first-order: privacy noise and sampling together; they do not include '
-        "the bias of row weights and clipping.</p>",
+        '<p class="note">Standard errors are first-order and cover privacy noise and sampling; the privacy s.e. is '
+        "the part that privacy noise adds. The bias of row weights and clipping is not included.</p>",
         "<h2>What is promised</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
         group_table(privacy),
@@ -119,7 +119,7 @@ _NOT_PRIVATE = (
 
 
 def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None) -> str:
-    header = ["", "private", "std. error", "of it privacy"]
+    header = ["", "private", "std. error", "privacy s.e."]
     rows = [["(intercept)", _number(coefficients.intercept), "", ""]]
     for name, *values in zip(
         coefficients.features,

@@ -18,25 +18,25 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
     unit = privacy.unit
     if privacy.seeded:
         return [
-            "THE NOISE CAME FROM A SEED: whoever knows it can take it off. This is a simulation and protects nobody.",
+            "THE NOISE CAME FROM A SEED: anyone who knows it can subtract the noise. This simulation protects nobody.",
             f"With the operating system's noise it would have cost {total(privacy)}.",
         ]
     sentences = [
         f"What is published here would look almost the same if any one {unit} had been {_CHANGE[privacy.relation]}.",
         *([attacker(privacy.mu, unit)] if math.isfinite(privacy.mu) else []),  # zCDP knows no strongest test
         f"In the usual terms: {total(privacy)}.",
-        f"It was paid for with {len(privacy.events.parts)} noisy release(s), charged before anything was computed "
-        "from private rows; everything after them is post-processing and costs nothing.",
+        f"The budget bought {len(privacy.events.parts)} noisy release(s) and was charged before anything was computed "
+        "from private rows. Everything after the releases is post-processing and costs nothing.",
     ]
     if privacy.max_rows_per_unit is None:
-        sentences.append("The guarantee is for one record. Whoever has k records in the table has k times the mu.")
+        sentences.append("The guarantee is for one record. For a person with k records, mu is k times as large.")
     else:
         whole = Unit(unit, privacy.max_rows_per_unit).describe()
         sentences.append(
-            f"The guarantee is for one {whole}: mu = {privacy.mu:.4g} in all, and {privacy.record_mu:.4g} for any one "
-            "row, even if it becomes another unit's. Several together are protected at as many times the mu."
+            f"The guarantee is for one {whole}: mu = {privacy.mu:.4g} in total, and {privacy.record_mu:.4g} for any "
+            "one row, even if the row moves to another unit. For k units together, mu is k times as large."
         )
-    sentences.append("Taken as public, and not protected: " + "; ".join(privacy.assumed_public) + ".")
+    sentences.append("These facts are taken as public, not protected: " + "; ".join(privacy.assumed_public) + ".")
     if privacy.recorded is None:
         sentences.append("The spending is not recorded in a ledger: further fits on the same people add to it.")
     return sentences
@@ -47,8 +47,8 @@ def attacker(mu: float, unit: str = "record") -> str:
     power = float(ndtr(mu - 1.6448536269514722))
     percent = math.ceil(1000 * power) / 10  # "at most": rounded up
     return (
-        f"Somebody who knows every other {unit}, tests whether one particular {unit} was used and accepts "
-        f"5% false alarms, notices it at most {percent:.1f}% of the time; a blind guess would do so 5%."
+        f"Suppose that somebody knows every other {unit} and tests whether one particular {unit} was used. At a "
+        f"false-alarm rate of 5%, the test succeeds at most {percent:.1f}% of the time; a blind guess, 5%."
     )
 
 

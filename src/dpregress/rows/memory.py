@@ -66,7 +66,7 @@ def check_moments_fit(columns: int, classes: int) -> None:
 def check_mixture_fits(rows: int, columns: Sequence[int]) -> None:
     """Refuse, by the length k of the mixture, what the widest party could not release, or nobody could join."""
     widest = max(columns)
-    what = f"a mixture of k = {rows:,} rows and {widest:,} columns"
+    what = f"a row sketch of k = {rows:,} rows and {widest:,} columns"
     check_release_fits(rows * widest, sum(columns), what, "give a smaller k, or leave it out for the rule's")
 
 

@@ -77,7 +77,7 @@ class TrustModel(ABC):
         if query.kept_apart and rows.source.capped:
             # its sensitivity is about a row that changes in its place
             raise NotAnswered(
-                f"{type(query).__name__} answers for each row in its place: it cannot protect a unit's rows"
+                f"{type(query).__name__} depends on the position of each row: it cannot protect all rows of a unit"
             )
         mechanism = self.mechanism(query, spend, rows)
         mechanism.check(query, rows, reservation.relation)

@@ -353,7 +353,7 @@ def _call(node: ast.Call, name: str, quoted: Mapping[str, str]) -> Expression:
 
 def _number(value: float) -> Number:
     if not math.isfinite(value):
-        raise InvalidInput("a number in it is too large, or none")
+        raise InvalidInput("a number in it is too large, or not a number")
     return Number(value)
 
 

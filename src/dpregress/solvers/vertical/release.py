@@ -197,7 +197,7 @@ def join_parties(releases: Sequence[PartyRelease]) -> Joint:
     shapes = {(release.mixture.k, release.mixture.n) for release in releases}
     names = tuple(name for release in releases for name in release.mixture.space.features)
     if len(shapes) != 1 or len(set(names)) != len(names):
-        raise InvalidInput("parties must mix the same people into as many rows, and share no column: check the plan")
+        raise InvalidInput("parties must sketch the same people in as many rows, and share no column: check the plan")
     k, n = shapes.pop()
     mixed = np.hstack([release.mixture.matrix for release in releases])
     owner = np.repeat(np.arange(len(releases)), [len(release.mixture.space.features) for release in releases])
