@@ -2,7 +2,7 @@
 
 Every law in ``tests/laws`` and every audit in ``tests/audit`` runs over these lists; a class that is on none
 of them fails ``tests/laws/test_registry.py``. What the laws need to know of a query is how to make one in a
-given frame and how its release is laid out; the frames and the rows that stretch it are the same for all.
+given space and how its release is laid out; the spaces and the rows that stretch it are the same for all.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ from tests.laws.noise_laws import Law
 
 Rng = np.random.Generator
 
-# ---------------------------------------------------------------- frames
+# ---------------------------------------------------------------- spaces
 
-#: Columns of the private rows in every frame: two directions to stretch, one for coefficients.
+#: Columns of the private rows in every space: two directions to stretch, one for coefficients.
 WIDTH = 3
 
 
@@ -152,7 +152,7 @@ def _with_intercept(rng: Rng, radius: float, response: ResponseScale) -> Whitene
     return replace(space, whitening=whitening, intercept=True)
 
 
-#: Kinds of frames; each takes a generator.
+#: Kinds of spaces; each takes a generator.
 SPACES: dict[str, Callable[[Rng], WhitenedSpace]] = {
     "plain": lambda rng: _plain(rng, 2.5, ResponseScale("y", scale=0.7, bound=3.0)),
     "intercept": lambda rng: _with_intercept(rng, 2.5, ResponseScale("y", -4.0, 11.0, 2.0)),
@@ -195,7 +195,7 @@ def wild_rows(rng: Rng, rows: int) -> RawRows:
 
 
 def tame_rows(rng: Rng, space: WhitenedSpace, rows: int) -> RawRows:
-    """Rows as the frame expects them: about half of them inside its ball, responses within a few bounds."""
+    """Rows as the space expects them: about half of them inside its ball, responses within a few bounds."""
     response = space.response or ResponseScale("y", bound=1.0)
     shift = np.zeros(space.order) if space.shift is None else space.shift
     whitened = rng.normal(size=(rows, WIDTH)) * _reach(space) / math.sqrt(WIDTH)
@@ -275,7 +275,7 @@ def _raw_row(space: WhitenedSpace, direction: Vector, response: float) -> tuple[
 
 #: Row maps of coded rows, each made from a domain; tests/laws/test_coded.py.
 CODED_ROW_MAPS: tuple[type[RowMap], ...] = (LevelRows,)
-#: Row maps, each made from a frame.
+#: Row maps, each made from a space.
 ROW_MAPS: tuple[Callable[[WhitenedSpace], RowMap], ...] = (WhitenedRows, ResponseRows)
 
 # ---------------------------------------------------------------- queries
@@ -333,7 +333,7 @@ def _mixture(mixing: str, space: WhitenedSpace, rng: Rng) -> RowSketch:
 
 
 def _classes(space: WhitenedSpace) -> WhitenedSpace:
-    """The frame of a response in {0, 1, 2}, with a bound for the rows that are made in it."""
+    """The space of a response in {0, 1, 2}, with a bound for the rows that are made in it."""
     return space.with_response(ResponseScale("y", bound=2.0))
 
 
@@ -613,7 +613,7 @@ EVENTS: tuple[Event, ...] = (
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """A solver, made so that nothing is clipped: the frame's radius and the public labels are very large.
+    """A solver, made so that nothing is clipped: the space's radius and the public labels are very large.
 
     Solvers that are not of linear models have their limits in tests/solvers.
     """

@@ -274,13 +274,15 @@ def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) 
     study = study_of(message, seed)
     model = model_of(message, seed)
     model.random_state = np.random.default_rng(seed)
-    campaign = model.plan(NAMES, 50_000)
+    message_plan = model.plan(NAMES, 50_000)
     simulated, devices = [], []
     for _ in range(repeats):
         source = SeededSampler(model.random_state)
-        reservation = MemoryLedger(campaign.spend).reserve(campaign.spend)
+        reservation = MemoryLedger(message_plan.spend).reserve(message_plan.spend)
         simulated.append(
-            Session(Local(), PrivateRows(ArraySource(x, y)), source, reservation)(campaign.query, campaign.spend)
+            Session(Local(), PrivateRows(ArraySource(x, y)), source, reservation)(
+                message_plan.query, message_plan.spend
+            )
         )
         devices.append(study.release(summed(study, x, y, source), len(x)))
     first = devices[0]
@@ -311,7 +313,7 @@ def test_a_collected_campaign_is_fitted(message: str, seed: int) -> None:
     sums = np.zeros(study.query.size, dtype=np.int64)
     for row, response in zip(x, y, strict=True):
         sums += Report.decode(device_report([*row, response], study).encode(), study).answer
-    model = model_of(message, seed).fit_release(study.release(sums, 400), study.campaign)
+    model = model_of(message, seed).fit_release(study.release(sums, 400), study.message_plan)
     assert np.isfinite(model.coef_).all()
     assert model.privacy_.promise == study.spend
     assert isinstance(study.spend, PureDP if message == "unit-vector" else GDP)

@@ -132,6 +132,13 @@ def test_links_resolve(page: Path) -> None:
         assert not anchor or anchor in heading_anchors(to), f"{name_of(page)} links to no heading of {target}"
 
 
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_modules_that_pages_name_are_there(page: Path) -> None:
+    named = re.findall(r"`([a-z_0-9]+(?:/[a-z_0-9]+)+\.py)`", page.read_text(encoding="utf-8"))
+    places = (ROOT, ROOT / "src", ROOT / "src" / "dpregress")
+    assert not [module for module in named if not any((place / module).is_file() for place in places)]
+
+
 def test_no_name_is_listed_twice() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(set(listed)) == len(listed)

@@ -83,10 +83,11 @@ def test_the_plan_sees_public_facts_only(message: str, seed: int) -> None:
     """Other rows, the same questions."""
     rng = np.random.default_rng(seed)
     model = model_of(rng, message=message, random_state=0)
-    campaigns = [clone(model).fit(*sample(np.random.default_rng(i), 200, 100.0 * i)).campaign_ for i in range(2)]
-    assert campaigns[0].space.same_as(campaigns[1].space)
-    assert campaigns[0].spend == campaigns[1].spend
-    assert model.plan(("x0", "x1", "x2"), 200).space.same_as(campaigns[0].space)
+    fits = [clone(model).fit(*sample(np.random.default_rng(i), 200, 100.0 * i)) for i in range(2)]
+    message_plans = [fit.message_plan_ for fit in fits]
+    assert message_plans[0].space.same_as(message_plans[1].space)
+    assert message_plans[0].spend == message_plans[1].spend
+    assert model.plan(("x0", "x1", "x2"), 200).space.same_as(message_plans[0].space)
 
 
 def test_shuffling(seed: int) -> None:
@@ -212,7 +213,7 @@ def test_bounds_of_the_response_may_come_from_public_labels(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(500, 2))
     public = PublicMoments.from_rows(x, x @ [1.0, 2.0])
-    response = LocalGLM("squared", public=public).fit(x, x @ [1.0, 2.0]).campaign_.space.response
+    response = LocalGLM("squared", public=public).fit(x, x @ [1.0, 2.0]).message_plan_.space.response
     assert response is not None
     labels = x @ [1.0, 2.0]
     assert math.isclose(response.centre + response.scale, labels.max())

@@ -97,10 +97,10 @@ def test_an_array_has_the_columns_of_the_public_rows() -> None:
 
 
 def test_a_local_campaign_from_public_rows() -> None:
-    def campaign(public: Any) -> Any:
+    def message_plan(public: Any) -> Any:
         return LocalGLM("squared", public=public, schema=SCHEMA).plan(NAMES, 10_000, target="visits")
 
-    found, expected = campaign(PUBLIC), campaign(LABELLED)
+    found, expected = message_plan(PUBLIC), message_plan(LABELLED)
     assert found.space.features == NAMES
     np.testing.assert_allclose(found.space.radius, expected.space.radius, rtol=1e-9)
 

@@ -35,7 +35,7 @@ def on_devices(epsilon: float, value: Vector, bound: float, source: Sampler, dra
     return np.ldexp(sent.astype(float), -UNIT_BITS)
 
 
-def in_campaigns(epsilon: float, value: Vector, source: Sampler) -> Matrix:
+def in_message_plans(epsilon: float, value: Vector, source: Sampler) -> Matrix:
     """Releases over one row each, of a query whose answer is ``value``, as unit vectors."""
     mechanism, query = UnitVector(PureDP(epsilon)), query_of(len(value))
     rows = registry.private(RawRows(value[None, :] / 1.5, np.array([1.5])))
@@ -59,7 +59,7 @@ def test_answers_are_unbiased(epsilon: float, order: int, length: float, seed: i
     value = length * bound * direction(order, rng)
     gain = UnitVector(PureDP(epsilon)).cap(order).gain
     allowed = 6.2 / math.sqrt(DRAWS)
-    for sent in (on_devices(epsilon, value, bound, source), in_campaigns(epsilon, value, source)):
+    for sent in (on_devices(epsilon, value, bound, source), in_message_plans(epsilon, value, source)):
         np.testing.assert_allclose(np.linalg.norm(sent, axis=1), 1.0, atol=1e-7)
         assert np.abs(sent.mean(axis=0) - gain * value / bound).max() <= allowed
 
@@ -72,7 +72,7 @@ def test_device_and_campaign_agree_in_law(epsilon: float, order: int, seed: int)
     along = direction(order, rng)
     across = direction(order, rng)
     across -= (across @ along) * along
-    pair = (on_devices(epsilon, bound * along, bound, source), in_campaigns(epsilon, bound * along, source))
+    pair = (on_devices(epsilon, bound * along, bound, source), in_message_plans(epsilon, bound * along, source))
     for axis in (along, across):
         assert ks_2samp(*(sent @ axis for sent in pair)).pvalue > 1e-8
 

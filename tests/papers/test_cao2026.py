@@ -285,7 +285,7 @@ def pmt_glm(family: Family, of: Data, mu: float, coef_bound: float, alpha: float
 
 
 def whitened_norms(path: Matrix, of: Data) -> Vector:
-    """Norms of iterates in the frame in which they are projected."""
+    """Norms of iterates in the space in which they are projected."""
     values, vectors = np.linalg.eigh(of["second_moment"])
     return np.linalg.norm(path @ (vectors * np.sqrt(values)) @ vectors.T, axis=1)
 

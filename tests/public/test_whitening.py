@@ -1,4 +1,4 @@
-"""First frames: they whiten, their radius is the leave-one-out median, and bounds really bound."""
+"""First spaces: they whiten, their radius is the leave-one-out median, and bounds really bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixed rows: exact sums, so that threads and orders do not show; frames that cannot be mixed are refused."""
+"""Mixed rows: exact sums, so that threads and orders do not show; spaces that cannot be mixed are refused."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def glm_scales(n, d, mu, eta, steps, cumulant, response_bound, coef_bound):
 
 
 def pmt_glm(X, y, X_public, *, cumulant, mu, alpha, eta, steps, response_bound, coef_bound, rng):
-    """Algorithm 4, DP-PMTGLM: the iterates, shape (steps, d), in the frame of X."""
+    """Algorithm 4, DP-PMTGLM: the iterates, shape (steps, d), in the space of X."""
     X = np.asarray(X, dtype=float)
     y = np.clip(np.asarray(y, dtype=float), -response_bound, response_bound)
     n, d = X.shape

@@ -59,7 +59,7 @@ class Silent(Sampler):
 
 
 def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """z-scores of 1,000 fits to one table, against the fit whose frame is the same and whose noise is left out.
+    """z-scores of 1,000 fits to one table, against the fit whose space is the same and whose noise is left out.
 
     The squares of each coefficient's z-scores add up to chi-square with 1,000 degrees of freedom, up to terms of second
     order (under 1% here, allowed for): 8 tails of 1e-8 each, less than 1e-7 in all. Nothing is simulated but
@@ -68,7 +68,7 @@ def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monke
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(20_100, 4)) * [1.0, 30.0, 0.01, 2.0] + [0.0, 500.0, 0.0, 1.0]
     y = x @ [1.0, 0.1, 50.0, -1.0] + rng.normal(size=len(x))
-    public = PublicMoments.from_rows(x[:100], y[:100])  # labelled: nothing in the frame is bought
+    public = PublicMoments.from_rows(x[:100], y[:100])  # labelled: nothing in the space is bought
 
     def fit(random_state: int) -> DPLinearRegression:
         return DPLinearRegression(GDP(2.0), public=public, recipe="one-shot", random_state=random_state).fit(

@@ -64,8 +64,8 @@ class Study:
     >>> import numpy as np
     >>> from dpregress import LocalGLM, PublicMoments
     >>> public = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(200, 2)))
-    >>> campaign = LocalGLM(epsilon=1.0, public=public).plan(("x0", "x1"), n=10_000)
-    >>> study = Study.of(campaign, "An example")
+    >>> message_plan = LocalGLM(epsilon=1.0, public=public).plan(("x0", "x1"), n=10_000)
+    >>> study = Study.of(message_plan, "An example")
     >>> Study.read(study.text()).digest == study.digest
     True
     """
@@ -88,10 +88,10 @@ class Study:
         _ = self.randomiser  # refuses prices that nothing keeps
 
     @classmethod
-    def of(cls, campaign: MessagePlan, title: str) -> Self:
-        """The study of a planned campaign."""
-        question = "second-moment" if isinstance(campaign.query, SecondMoment) else "cross-moment"
-        return cls(title, question, campaign.space, campaign.spend)
+    def of(cls, message_plan: MessagePlan, title: str) -> Self:
+        """The study that asks what a message plan asks."""
+        question = "second-moment" if isinstance(message_plan.query, SecondMoment) else "cross-moment"
+        return cls(title, question, message_plan.space, message_plan.spend)
 
     @cached_property
     def query(self) -> RowQuery[Any]:
@@ -109,7 +109,7 @@ class Study:
         return IntegerGaussian.for_query(self.query, self.spend)
 
     @property
-    def campaign(self) -> MessagePlan:
+    def message_plan(self) -> MessagePlan:
         """What a solver needs to know of it."""
         return MessagePlan(self.query, self.spend, math.nan)
 
@@ -124,7 +124,7 @@ class Study:
         Parameters
         ----------
         x : ndarray of shape (d,)
-            In the order of ``frame.features``; what is not finite counts as the frame's fill value.
+            In the order of ``space.features``; what is not finite counts as the space's fill value.
         y : float
         source : Sampler
         """

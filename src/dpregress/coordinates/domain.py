@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.coordinates.svec import Matrix
 from dpregress.coordinates.whitened import Coordinates
 from dpregress.errors import InvalidInput
 
@@ -89,13 +89,6 @@ class Attribute:
     def columns(self) -> tuple[str, ...]:
         """Names of its design columns, the reference level's included."""
         return (self.name,) if self.numeric else tuple(f"{self.name}={level}" for level in self.levels)
-
-    def to_values(self, scores: Vector) -> Vector:
-        """Scores in [-1, 1], or beyond, in the units of the values; linear between levels and past the ends."""
-        position = (np.asarray(scores) + 1) / 2 * (self.size - 1)
-        if self.evenly_spaced:
-            return np.asarray(self.values[0] + position * (self.values[-1] - self.values[0]) / (self.size - 1))
-        return np.interp(position, np.arange(self.size), self.values)
 
     @property
     def evenly_spaced(self) -> bool:

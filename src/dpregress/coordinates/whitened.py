@@ -210,7 +210,7 @@ class WhitenedSpace(Coordinates):
         return original, 0.0
 
     def same_as(self, other: Coordinates) -> bool:
-        """Whether totals in the two frames may be added."""
+        """Whether totals in the two spaces may be added."""
         return (
             isinstance(other, WhitenedSpace)
             and (self.features, self.radius, self.intercept, self.response, self.weighting, self.exposure)

@@ -26,7 +26,7 @@ from dpregress.releases.model_files import ResponseModel
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.solvers.local.message_plan import Message, MessagePlan, plan_messages
-from dpregress.solvers.local.moment_matching import solve_campaign
+from dpregress.solvers.local.moment_matching import solve_message_plan
 from dpregress.trust import Local, Session
 
 _OFFERED = {**LOSSES, **LINKS}
@@ -39,7 +39,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
 
     Each user whitens their row by the public moments, bounds it, and sends ``x~ (y - c)`` as a random unit vector
     or with Gaussian noise, whichever is predicted to lose less; the server sums. :meth:`fit` simulates a whole
-    campaign by the exact law of that sum. One campaign serves any number of losses and links (:meth:`refit`).
+    study by the exact law of that sum. One study serves any number of losses and links (:meth:`refit`).
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     ----------
     coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
         As in :class:`DPRidge`; ``privacy_`` is the guarantee of one user.
-    campaign_ : Campaign
+    message_plan_ : MessagePlan
         What users were asked.
     release_ : Score or Moments
-        What the campaign collected; anything computed from it is free.
+        What the study collected; anything computed from it is free.
     scale_ : Scale
         Stein's constant and whether it is a root; if not, the noise hides the signal.
 
@@ -144,29 +144,29 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         facts = self._planned(features, n, target)
         return plan_messages(facts, self.privacy, self._bounds(facts), self.message)
 
-    def fit_release(self, release: Release, campaign: MessagePlan) -> Self:
-        """Fit to what a campaign has collected: the fit costs nothing more, further campaigns do.
+    def fit_release(self, release: Release, message_plan: MessagePlan) -> Self:
+        """Fit to what a study has collected: the fit costs nothing more, further studies do.
 
-        ``privacy_`` is what a user spent on the campaign of this release alone. A user who answers several
-        campaigns, of this model or another, spends their sum: Gaussian messages ``sqrt(sum mu_i^2)``, unit vectors
+        ``privacy_`` is what a user spent on the study of this release alone. A user who answers several
+        studies, of this model or another, spends their sum: Gaussian messages ``sqrt(sum mu_i^2)``, unit vectors
         ``sum epsilon_i`` (docs/methods/local.md).
 
         Parameters
         ----------
         release : Score or Moments
             The sum of the users' messages.
-        campaign : Campaign
+        message_plan : MessagePlan
             The plan that they answered.
         """
-        response = campaign.space.response
-        if response is None or not release.space.same_as(campaign.space):
+        response = message_plan.space.response
+        if response is None or not release.space.same_as(message_plan.space):
             raise InvalidInput("this release belongs to another study")
-        facts = self._planned(campaign.space.features, release.n, response.name)
-        self._keep(facts, campaign, release)
+        facts = self._planned(message_plan.space.features, release.n, response.name)
+        self._keep(facts, message_plan, release)
         self.design_ = None
         self.privacy_ = PrivacyStatement(
-            budget=campaign.spend,
-            promise=campaign.spend,
+            budget=message_plan.spend,
+            promise=message_plan.spend,
             events=Composed.of(release.events),
             relation=Relation.REPLACE_ONE,
             unit=_DEVICE.name,
@@ -174,7 +174,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             seeded=False,
             recorded=None,
         )
-        Inputs(len(campaign.space.features), None).keep(self)
+        Inputs(len(message_plan.space.features), None).keep(self)
         return self
 
     def refit(self, loss: str | MeanResponse) -> Self:
@@ -187,14 +187,14 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         check_is_fitted(self)
         mean_response(loss, _OFFERED)
         self.loss = loss
-        self._keep(self._fitted_facts, self.campaign_, self.release_)
+        self._keep(self._fitted_facts, self.message_plan_, self.release_)
         return self
 
     def coef_for(self, loss: str | MeanResponse) -> Vector:
         """Coefficients of another loss or link from the same release, of shape (d,); free of cost."""
         check_is_fitted(self)
         response = mean_response(loss, _OFFERED)
-        return self._solved(self._fitted_facts, self.campaign_, self.release_, response)[0].coef
+        return self._solved(self._fitted_facts, self.message_plan_, self.release_, response)[0].coef
 
     def shuffled_epsilon(self, delta: float | None = None) -> float:
         """The central epsilon at delta if messages are shuffled before anybody sees them.
@@ -208,8 +208,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             Default: that of the budget.
         """
         check_is_fitted(self)
-        campaign, delta = self.campaign_, self.delta if delta is None else delta
-        return shuffled_epsilon(campaign.spend, self.release_.n, delta, entries=campaign.query.size)
+        message_plan, delta = self.message_plan_, self.delta if delta is None else delta
+        return shuffled_epsilon(message_plan.spend, self.release_.n, delta, entries=message_plan.query.size)
 
     def predict(self, X: ArrayLike) -> Vector:
         """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
@@ -242,21 +242,21 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             raise InvalidInput("a user's message is about a row without an exposure: leave exposure= out")
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
-        campaign = plan_messages(facts, budget, self._bounds(facts), self.message)
+        message_plan = plan_messages(facts, budget, self._bounds(facts), self.message)
         with reported(progress, 1) as report:
             # its ledger stands for n, one on each device, of which each is charged for one message before its row is
             # looked at; a real device does so when device_report is given its ledger
             session = Session.reserve(
                 data.rows(engine, report),
-                campaign.spend,
+                message_plan.spend,
                 trust=Local(),
-                budget=campaign.spend if isinstance(campaign.spend, PureDP) else budget,
+                budget=message_plan.spend if isinstance(message_plan.spend, PureDP) else budget,
                 unit=_DEVICE,
                 note=note_of(f"a message about {data.target}"),
                 random_state=self.random_state,
             )
-            release: Release = session(campaign.query, campaign.spend)
-        self._keep(facts, campaign, release)
+            release: Release = session(message_plan.query, message_plan.spend)
+        self._keep(facts, message_plan, release)
         self.design_ = data.design
         data.inputs.keep(self)
         self.privacy_ = session.statement(_assumed_public(facts))
@@ -288,18 +288,18 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             return float(facts.trusted_labels.min()), float(facts.trusted_labels.max())
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
-    def _keep(self, facts: PublicFacts, campaign: MessagePlan, release: Release) -> None:
-        solved = self._solved(facts, campaign, release, mean_response(self.loss, _OFFERED))
-        self._fitted_facts, self.campaign_, self.release_ = facts, campaign, release
+    def _keep(self, facts: PublicFacts, message_plan: MessagePlan, release: Release) -> None:
+        solved = self._solved(facts, message_plan, release, mean_response(self.loss, _OFFERED))
+        self._fitted_facts, self.message_plan_, self.release_ = facts, message_plan, release
         self.coefficients_, self.scale_ = solved
         self.coef_: Vector = self.coefficients_.coef
         self.intercept_: float = self.coefficients_.intercept
         self.moments_ = None
 
     def _solved(
-        self, facts: PublicFacts, campaign: MessagePlan, release: Release, response: MeanResponse
+        self, facts: PublicFacts, message_plan: MessagePlan, release: Release, response: MeanResponse
     ) -> tuple[Coefficients, Any]:
-        solution, scale = solve_campaign(campaign, release, facts, response)
+        solution, scale = solve_message_plan(message_plan, release, facts, response)
         return original(solution, solution.uncertainty, facts), scale
 
 

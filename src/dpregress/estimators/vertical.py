@@ -33,7 +33,7 @@ from dpregress.solvers.vertical.release import PARTY_ROUNDS, Joint, join_parties
 from dpregress.trust import Session, Vertical
 
 Family = Literal["gaussian", "binomial"]
-#: The ball of a party's first frame is this many times that of its public rows.
+#: The ball of a party's first space is this many times that of its public rows.
 _PUBLIC_REACH = 2.0
 
 
@@ -310,7 +310,7 @@ _ASSUMED_PUBLIC = (
 
 
 def party_space(names: Sequence[str], schema: Schema, public: PublicMoments | None = None) -> WhitenedSpace:
-    """A party's first frame: its public moments with a ball of twice their radius, else its bounds."""
+    """A party's first space: its public moments with a ball of twice their radius, else its bounds."""
     space = start(names, intercept=True, public=public, schema=schema, row_bound=None).space
     return space if public is None else space.rewhitened(np.eye(space.order), _PUBLIC_REACH * space.radius)
 

@@ -77,7 +77,7 @@ def pmt_ridge(
     Returns
     -------
     coef : ndarray of shape (d,)
-        In the original frame.
+        In the original space.
     """
     public = PublicMoments.from_rows(X_public, y_public)
     space = published_space(public, len(X), eta)
@@ -131,7 +131,7 @@ def pmt_logistic(
     Returns
     -------
     coef : ndarray of shape (steps, d)
-        After every step, in the original frame.
+        After every step, in the original space.
     """
     space = _pmt_space(PublicMoments.from_rows(X_public), len(X), eta)
     return _newton_logistic(X, y, space, mu=mu, alpha=alpha, steps=steps, rng=rng)
@@ -158,12 +158,12 @@ def pmt_glm(
     mu, alpha, eta, steps, rng
         As in :func:`pmt_logistic`; sqrt(2) mu in all.
     response_bound, coef_bound : float
-        Ry, and Rb in the whitened frame; public.
+        Ry, and Rb in the whitened space; public.
 
     Returns
     -------
     coef : ndarray of shape (steps, d)
-        After every step, in the original frame.
+        After every step, in the original space.
     """
     for name, bound in (("response_bound", response_bound), ("coef_bound", coef_bound)):
         if not (math.isfinite(bound) and bound > 0):
@@ -235,7 +235,7 @@ def gradient_descent(
 
 
 class PublishedRidge(Solver):
-    """Algorithm 2 on a given frame: a noisy Gram matrix and a noisy cross moment at half of mu^2 each.
+    """Algorithm 2 on a given space: a noisy Gram matrix and a noisy cross moment at half of mu^2 each.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class PublishedRidge(Solver):
 
 
 def published_space(public: PublicMoments, n: int, eta: float, *, intercept: bool = False) -> WhitenedSpace:
-    """The frame of Algorithm 2: y is divided by the public root mean square, and truncated as a row with d = 1."""
+    """The space of Algorithm 2: y is divided by the public root mean square, and truncated as a row with d = 1."""
     if public.labels is None:
         raise InvalidInput("the published recipe scales y by public labels: give y= with the public rows")
     scale = float(np.sqrt(np.mean(public.labels**2)))

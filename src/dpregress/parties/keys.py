@@ -1,4 +1,4 @@
-"""What a party keeps to itself: its signing key and its share of the mixing seed."""
+"""What a party keeps to itself: its signing key and its share of the sketch seed."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Agreement:
     ----------
     plan : Plan
     public_keys, commitments : mapping of str to str
-        By party: its signing key, and its commitment to a share of the mixing seed.
+        By party: its signing key, and its commitment to a share of the sketch seed.
     digest : str
         SHA-256 over all of it: what every later file carries.
     """

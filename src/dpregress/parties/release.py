@@ -177,7 +177,7 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
 
 
 def _largest(agreed: Agreement) -> int:
-    """Bytes that no release by this plan exceeds: base64 takes 11 for a number, a number of a frame at most 32."""
+    """Bytes that no release by this plan exceeds: base64 takes 11 for a number, a number of a space at most 32."""
     widest = max(len(terms.encoder.features) for terms in agreed.plan.parties) + 1
     return LARGEST_TERMS + 11 * (agreed.plan.k + widest) * widest + 2 * 32 * (widest + 1) * widest
 

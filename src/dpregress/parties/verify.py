@@ -29,7 +29,7 @@ _DEVIATIONS = 60.0
 def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, first: WhitenedSpace) -> None:
     """Refuse budgets, coordinates, radii and scales of noise that do not follow from the plan.
 
-    The moments' frame is that of the column's bounds, the mixture's follows from the released moments; the noise
+    The moments' space is that of the column's bounds, the mixture's follows from the released moments; the noise
     follows from these, from n and from the party's mu.
 
     Parameters
@@ -38,8 +38,8 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
     terms : PartyTerms
     release : PartyRelease
         As read from a file.
-    first : Frame
-        The party's frame by the plan.
+    first : WhitenedSpace
+        The party's space by the plan.
 
     Raises
     ------

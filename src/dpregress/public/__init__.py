@@ -1,4 +1,4 @@
-"""Public facts: moments of public rows, schemas, and the frames that follow from them."""
+"""Public facts: moments of public rows, schemas, and the spaces that follow from them."""
 
 from dpregress.public.columns import Categorical, Numeric
 from dpregress.public.moments import PublicMoments

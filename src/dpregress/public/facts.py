@@ -24,7 +24,7 @@ class PublicFacts:
     target : str
         Name of the response.
     start : Start
-        The first frame and whether to refine it.
+        The first space and whether to refine it.
     public : PublicMoments or None
         Of the design columns, in their order.
     schema : Schema or None

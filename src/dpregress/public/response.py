@@ -85,5 +85,5 @@ def from_bounds(name: str, schema: Schema | None, space: WhitenedSpace) -> Respo
 
 
 def scaled(response: ResponseScale, space: WhitenedSpace, bound: float) -> ResponseScale:
-    """The response with its clip and the best weight for it in this frame."""
+    """The response with its clip and the best weight for it in this space."""
     return replace(response, bound=bound, cross=cross_weight(space.radius, bound))

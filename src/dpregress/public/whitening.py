@@ -4,7 +4,7 @@ Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the 
 norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best;
 no shrinkage, small eigenvalues are what must be whitened). Directions in which S is zero take the
 scale of the schema. Without public moments the schema's bounds, or a plain bound on the row norm, give
-a first frame that the recipe refines with a private second moment.
+a first space that the recipe refines with a private second moment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LARGEST_BOUND = 1e90
 
 @dataclass(frozen=True)
 class Start:
-    """A first frame, whether to refine it by a private second moment, and whether it rests on a bound of rows."""
+    """A first space, whether to refine it by a private second moment, and whether it rests on a bound of rows."""
 
     space: WhitenedSpace
     refine: bool
@@ -48,7 +48,7 @@ def start(
     schema: Schema | None,
     row_bound: float | None,
 ) -> Start:
-    """Choose the first frame from what is public.
+    """Choose the first space from what is public.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _start(
 
 
 def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | None = None) -> WhitenedSpace:
-    """The frame whitened by a public second moment.
+    """The space whitened by a public second moment.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class ResponseHistogram(_Histogram):
     Parameters
     ----------
     space : WhitenedSpace
-        With a response; y is centred and scaled as the frame says, and not weighted.
+        With a response; y is centred and scaled as the space says, and not weighted.
     edges : ndarray of shape (bins + 1,)
         Increasing; the outer bins hold everything beyond the inner edges.
 

@@ -113,7 +113,7 @@ class MeanClassResidual(_ClassResidual):
 
     Parameters
     ----------
-    frame, coef
+    space, coef
         As in :class:`MultinomialScore`.
 
     References

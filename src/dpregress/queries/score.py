@@ -132,7 +132,7 @@ class ClippedGradient(_Residual):
     Parameters
     ----------
     space, family, coef
-        As in :class:`ClippedScore`; the frame's radius may be infinite.
+        As in :class:`ClippedScore`; the space's radius may be infinite.
     clip : float
         C, the bound on the norm of each row's gradient.
 

@@ -36,7 +36,7 @@ def gram(x: Matrix) -> Matrix:
 
 
 class SecondMoment(RowQuery[Moments]):
-    r"""``svec(sum v v')`` over joint rows ``v = (x, u y)``, or over x where the frame has no response.
+    r"""``svec(sum v v')`` over joint rows ``v = (x, u y)``, or over x where the space has no response.
 
     With ``||x|| <= R``, ``|y| <= C`` the joint radius is ``Rv = sqrt(R^2 + u^2 C^2)``, and
 

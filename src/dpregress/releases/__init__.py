@@ -1,4 +1,4 @@
-"""Values right of the privacy barrier, their frames and their noise laws."""
+"""Values right of the privacy barrier, their spaces and their noise laws."""
 
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages

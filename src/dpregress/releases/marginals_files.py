@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.accounting import Composed, PrivacyStatement, Relation, decode
+from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix
 from dpregress.display import shown
@@ -54,7 +54,7 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
         if record["format"] != _FORMAT:
             raise InvalidInput(f"it is of format {record['format']!r}, not {_FORMAT!r}")
         domain = Domain.decode(record["domain"])
-        privacy = _statement(record["privacy"])
+        privacy = PrivacyStatement.decode(record["privacy"])
         marginals = Marginals(
             domain,
             _positive(record["count"]),
@@ -114,17 +114,3 @@ def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
     if record["law"] == "entrywise":
         return Entrywise(_unpacked(record["variance"], (domain.width, domain.width)))
     raise InvalidInput(f"no noise law {record['law']!r}")
-
-
-def _statement(record: Mapping[str, Any]) -> PrivacyStatement:
-    recorded = record["recorded"]
-    return PrivacyStatement(
-        budget=decode(record["budget"]),
-        promise=decode(record["promise"]),
-        events=Composed.of(decode(event) for event in record["events"]),
-        relation=Relation(record["relation"]),
-        unit=str(record["unit"]),
-        assumed_public=tuple(str(fact) for fact in record["assumed_public"]),
-        seeded=bool(record["seeded"]),
-        recorded=None if recorded is None else str(recorded),
-    )

@@ -29,8 +29,8 @@ class Release:
         Of the vector in which the noise was added (for matrices: of their svec).
     events : tuple of Event
         What it cost.
-    frame : Coordinates
-        The public ones: a frame, or the domain of coded tables.
+    space : Coordinates
+        The public ones: a space, or the domain of coded tables.
     """
 
     total: Vector
@@ -45,7 +45,7 @@ class Release:
         Raises
         ------
         InvalidInput
-            For another kind of release, or another frame.
+            For another kind of release, or another space.
         """
         if type(other) is not type(self) or not self.space.same_as(other.space):
             raise InvalidInput("only releases of one kind in one whitened space can be added")
@@ -141,7 +141,7 @@ class Sketch(Release):
 
     @property
     def matrix(self) -> Matrix:
-        """``B Z + N``, of shape (k, d), in the coordinates of the frame."""
+        """``B Z + N``, of shape (k, d), in the coordinates of the space."""
         return np.asarray(self.total.reshape(self.k, -1) * self.unit)
 
 

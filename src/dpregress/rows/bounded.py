@@ -1,8 +1,8 @@
 r"""The one place where a norm bound is made true.
 
-Rows come in as they are and leave whitened, inside the ball of the frame, whatever was fed in:
+Rows come in as they are and leave whitened, inside the ball of the space, whatever was fed in:
 
-* a feature cell that is missing or not finite is replaced by the frame's public fill value;
+* a feature cell that is missing or not finite is replaced by the space's public fill value;
 * a row whose response is missing or not finite, or whose exposure is missing, not finite or not positive, becomes 0
   and has weight 0 in every query, also in those that read neither (it still counts in n);
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
@@ -26,7 +26,7 @@ from dpregress.coordinates.products import products, squared_norms
 
 #: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
 ULPS = 8
-#: Largest norm of a row, and largest response, where the frame has no finite bound: products stay finite.
+#: Largest norm of a row, and largest response, where the space has no finite bound: products stay finite.
 _LARGEST = 1e75
 _HUGE = 1e300
 _TINY = np.finfo(float).tiny
@@ -64,7 +64,7 @@ class BoundedRows:
     """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row.
 
     Coded rows have the positions of levels in x, as unsigned integers.
-    ``offset``, of shape (m,), is added to the predictors of the rows; None where the frame has no exposure.
+    ``offset``, of shape (m,), is added to the predictors of the rows; None where the space has no exposure.
     """
 
     x: Matrix
@@ -98,10 +98,6 @@ class RowMap(ABC):
     def _bound(self, rows: RawRows) -> BoundedRows:
         """Bound every row of the chunk, counted or not."""
 
-    @abstractmethod
-    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
-        """Coefficients and intercept in the original units."""
-
 
 @dataclass(frozen=True)
 class WhitenedRows(RowMap):
@@ -117,9 +113,6 @@ class WhitenedRows(RowMap):
     @property
     def radius(self) -> float:
         return self.space.radius
-
-    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
-        return self.space.pull_back(coef)
 
     def _bound(self, rows: RawRows) -> BoundedRows:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -186,9 +179,6 @@ class ResponseRows(RowMap):
     def radius(self) -> float:
         return 0.0
 
-    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
-        return self.space.pull_back(coef)
-
     def _bound(self, rows: RawRows) -> BoundedRows:
         empty = np.empty((len(rows.x), 0))
         if rows.y is None or self.space.response is None:
@@ -201,7 +191,7 @@ class ResponseRows(RowMap):
 
 
 def _offsets(rows: RawRows, space: WhitenedSpace) -> Vector | None:
-    """Logarithms of bounded exposures where the frame has one; 0 for a row whose exposure is not usable."""
+    """Logarithms of bounded exposures where the space has one; 0 for a row whose exposure is not usable."""
     if space.exposure is None or rows.exposure is None:
         return None
     return space.exposure.offsets(rows.exposure)[0]

@@ -43,9 +43,6 @@ class LevelRows(RowMap):
     def radius(self) -> float:
         return float(np.sqrt(len(self.domain.attributes)))
 
-    def pull_back(self, coef: Vector) -> tuple[Vector, float]:
-        return coef, 0.0
-
     def _bound(self, rows: RawRows) -> BoundedRows:
         # column by column, as they are counted
         codes: NDArray[Any] = np.empty(rows.x.shape, dtype=code_type(self.domain), order="F")

@@ -28,7 +28,7 @@ class Solution:
     Attributes
     ----------
     whitened : ndarray of shape (p,)
-        Coefficients in the frame's coordinates.
+        Coefficients in the space's coordinates.
     system : ndarray of shape (p, p)
         The matrix that was inverted to get them.
     space : WhitenedSpace

@@ -12,7 +12,7 @@ class Local(TrustModel):
     """Users who answer once, each with noise of the full scale on their own row.
 
     The server only ever sees the sum of n noisy rows, whose noise is one draw of sqrt(n) sigma: a
-    whole campaign is simulated by its exact law. For a pure epsilon users send randomised unit vectors,
+    whole study is simulated by its exact law. For a pure epsilon users send randomised unit vectors,
     drawn one for each.
     """
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dpregress import Categorical, Numeric, Schema
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
-from dpregress.rows.design.encoder import text_of, to_codes, to_levels, to_numbers
+from dpregress.rows.design.encoder import text_of, to_codes, to_numbers
 from dpregress.rows.readers.files import to_table
 from tests.rows.properties import untimed
 
@@ -124,7 +124,7 @@ def test_every_readable_type(kind: str, chunked: bool) -> None:
     whole: Any = pa.chunked_array([column.slice(0, 1), column.slice(1)]) if chunked else column
     Encoder((("a", Numeric()),)).check_types(pa.schema([("a", column.type)]))
     np.testing.assert_array_equal(to_numbers(whole), numbers)
-    np.testing.assert_array_equal(to_levels(whole, LEVELS), levels)
+    np.testing.assert_array_equal(np.nan_to_num(to_codes(whole, LEVELS)), levels)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ garbage = st.one_of(
 
 
 def check_harmless(column: Any, rows: int) -> None:
-    numbers, levels = to_numbers(column), to_levels(column, LEVELS)
+    numbers, levels = to_numbers(column), np.nan_to_num(to_codes(column, LEVELS))
     assert numbers.shape == levels.shape == (rows,)
     assert numbers.dtype == np.float64
     assert ((levels >= 0) & (levels < len(LEVELS))).all()

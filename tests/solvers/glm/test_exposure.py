@@ -1,4 +1,4 @@
-"""Exposures in score steps: the limit without noise, and stand-ins with the private rows' exposures."""
+"""Exposures in score steps: the limit without noise, and surrogate rows with the private rows' exposures."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_without_noise_it_is_statsmodels(family: Family, monkeypatch: pytest.Mon
     if family.distribution.name == "poisson":
         assert abs(found[0] - expected[0]) <= 1e-6 * size
     mean = exposure * np.exp(x @ found[1:] + found[0])
-    assert float(mean.mean()) == pytest.approx(float(y.mean()), rel=0.05)  # as far as stand-ins have their exposures
+    assert float(mean.mean()) == pytest.approx(float(y.mean()), rel=0.05)  # surrogate rows have other exposures
 
 
 @pytest.mark.parametrize("constant", [1e-3, 0.7, 40.0])

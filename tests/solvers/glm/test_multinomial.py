@@ -184,7 +184,7 @@ def test_scoring_on_public_rows_with_a_class_that_none_has(seed: int) -> None:
 
 
 def test_a_step_follows_the_curve_of_the_expected_score(seed: int) -> None:
-    """The move changes the stand-ins' mean score by what the measured step says; a tangent would fall short."""
+    """The move changes the surrogate rows' mean score by what the measured step says; a tangent would fall short."""
     rng = np.random.default_rng(seed)
     public = PublicMoments.from_rows(*data(rng, 200)).unlabelled()
     found = start(NAMES, intercept=True, public=public, schema=None, row_bound=60.0)

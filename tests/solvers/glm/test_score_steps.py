@@ -159,7 +159,7 @@ class Scripted(Sampler):
 
 
 def _parameters(query: Query[Any]) -> dict[str, Any]:
-    """All numbers of a query, its frame's among them."""
+    """All numbers of a query, its space's among them."""
     own = {name: value for name, value in vars(query).items() if name in ("clip", "lower", "coef", "edges")}
     return {**own, "radius": query.space.radius, "whitening": query.space.whitening, "fill": query.space.fill}
 

@@ -24,7 +24,7 @@ def data(seed: int) -> tuple[Matrix, Vector]:
 
 
 def exact_moments(x: Matrix, y: Vector, *, intercept: bool, sigma: float = 0.0) -> Moments:
-    """Moments without noise in a frame that truncates nothing; sigma is what they claim."""
+    """Moments without noise in a space that truncates nothing; sigma is what they claim."""
     space = from_public(PublicMoments.from_rows(x[:50]), intercept=intercept)
     space = space.rewhitened(np.eye(space.order), 1e3)
     space = space.with_response(scaled(ResponseScale("y", 2.0 * intercept, 4.0), space, 1e3))

@@ -281,11 +281,6 @@ def _places(cells: Vector, values: Vector) -> Vector:
     return np.where(values[order][near] == cells, order[near], np.nan)
 
 
-def to_levels(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Positions in ``levels``; 0 for a missing or undeclared level."""
-    return np.nan_to_num(to_codes(column, levels), nan=0.0).astype(np.int64)
-
-
 def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical, out: Matrix) -> int:
     """Fill the first rows of ``out`` with the design columns of a column; how many these are."""
     if isinstance(declared, Categorical):

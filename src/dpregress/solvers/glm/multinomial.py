@@ -3,7 +3,7 @@ r"""Multinomial logistic regression by score steps: K classes, one private Gram 
 Class predictors are ``Q B'x`` with Q the contrasts (K, K - 1) and B of shape (p, K - 1): they sum to 0, and no class is
 the reference. Steps, shares and merging are those of the logistic model in :mod:`.score_steps`, with
 
-* the information ``mean s^2 x~x~' (x) Q'(diag(pi) - pi pi')Q`` over stand-ins, of order p (K - 1);
+* the information ``mean s^2 x~x~' (x) Q'(diag(pi) - pi pi')Q`` over surrogate rows, of order p (K - 1);
 * the clip on the norm of the residual, chosen on what the model itself expects;
 * the mean residual a vector of K - 1 numbers, which moves the K intercepts back.
 
@@ -108,7 +108,7 @@ class MultinomialSteps(FactSolver):
         return Beginning(np.zeros(len(unknown)), unknown, 1.0, fitted=False)
 
     def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
-        """Move the intercepts by the released mean residual, along the stand-ins' mean probabilities.
+        """Move the intercepts by the released mean residual, along the surrogate rows' mean probabilities.
 
         They stay where that needs a change of a class predictor by more than the longest.
         """

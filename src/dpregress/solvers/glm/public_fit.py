@@ -34,7 +34,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
     Parameters
     ----------
     public : PublicMoments
-        Labelled, with rows; with exposures where the frame has one.
+        Labelled, with rows; with exposures where the space has one.
     space : WhitenedSpace
     family : Family
     """

@@ -5,9 +5,9 @@ Every choice is a function of public facts or of what was released before (docs/
 1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
    coefficients of 0, the intercept from a private histogram of the response (5%);
-   with an exposure first its distribution from a histogram (5%) and its slopes on the features (5%), for stand-ins;
-3. one private Gram matrix of the weighted rows (20%), to which stand-in rows are recoloured;
-4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the stand-ins. With a
+   with an exposure, before that its distribution from a histogram (5%) and its slopes on the features (5%);
+3. one private Gram matrix of the weighted rows (20%), to which surrogate rows are recoloured;
+4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the surrogate rows. With a
    prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
 5. the weights and the clip bias the mean prediction; one more number (40%, 25% without a prior, 5%
    for a response in [0, 1]), the mean residual between wide lopsided bounds, moves the intercept back.
@@ -189,7 +189,7 @@ class ScoreSteps(FactSolver):
     def _adjust_intercept(
         self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None
     ) -> Vector:
-        """Move the intercept by the released mean residual, along the stand-ins' mean prediction."""
+        """Move the intercept by the released mean residual, along the surrogate rows' mean prediction."""
         spend = self._spend["mean"]
         eta = rows.predictor(coef)
         eta = eta[self.family.inside(eta)] if self.family.inside(eta).any() else eta

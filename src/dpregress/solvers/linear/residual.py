@@ -84,7 +84,7 @@ _UNLIKE = 2.0
 
 
 class _Found(NamedTuple):
-    """The Gram matrix and its frame, the steps that are left, and how many rows are usable."""
+    """The Gram matrix and its space, the steps that are left, and how many rows are usable."""
 
     space: WhitenedSpace
     mixed: MixedGram

@@ -1,4 +1,4 @@
-r"""What every user of a campaign is asked, chosen from public facts alone before anybody answers.
+r"""What every user of a study is asked, chosen from public facts alone before anybody answers.
 
 A message is the centred cross moment ``s x~ (y - c) / h`` of one user's row, y in ``[c - h, c + h]``. Three ways of
 asking compete, each at several levels of the radius R, and the one with the least predicted variance of the
@@ -66,7 +66,7 @@ class MessagePlan:
 def plan_messages(
     facts: PublicFacts, budget: ApproxDP, bounds: tuple[float, float], message: Message = "auto"
 ) -> MessagePlan:
-    """The campaign of least predicted variance.
+    """The message plan of least predicted variance.
 
     Parameters
     ----------
@@ -86,10 +86,10 @@ def plan_messages(
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
     response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
-    offered = [campaign for campaign in _offered(facts, budget, response) if message in ("auto", _name(campaign))]
+    offered = [each for each in _offered(facts, budget, response) if message in ("auto", _name(each))]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, message))
-    return min(offered, key=lambda campaign: campaign.predicted)
+    return min(offered, key=lambda each: each.predicted)
 
 
 def public_rows(facts: PublicFacts, space: WhitenedSpace) -> Matrix:
@@ -156,10 +156,10 @@ def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: fl
     return 1 / rows
 
 
-def _name(campaign: MessagePlan) -> str:
-    if isinstance(campaign.spend, PureDP):
+def _name(message_plan: MessagePlan) -> str:
+    if isinstance(message_plan.spend, PureDP):
         return "unit-vector"
-    return "joint" if isinstance(campaign.query, SecondMoment) else "gaussian"
+    return "joint" if isinstance(message_plan.query, SecondMoment) else "gaussian"
 
 
 def _refusal(facts: PublicFacts, budget: ApproxDP, message: str) -> str:

@@ -1,6 +1,6 @@
 r"""Coefficients from a released cross moment: the score equations, with public rows in place of the private ones.
 
-A campaign releases ``T = E[k x~ (y - c)]`` with known noise, k the row weights. For a mean response m the
+A study releases ``T = E[k x~ (y - c)]`` with known noise, k the row weights. For a mean response m the
 coefficients solve ``F(b) = T - mean k x~ (m(x~'b) - c) = 0`` over public rows, whatever the weights, and for normal
 rows this is Stein's constant times least squares, which is where the search starts. What is solved is
 
@@ -66,16 +66,16 @@ class _Prior:
     precision: Matrix
 
 
-def solve_campaign(
-    campaign: MessagePlan, release: Release, facts: PublicFacts, response: MeanResponse
+def solve_message_plan(
+    message_plan: MessagePlan, release: Release, facts: PublicFacts, response: MeanResponse
 ) -> tuple[Solution, Scale]:
     """Whitened coefficients of one mean response, and Stein's constant on the way.
 
     Parameters
     ----------
-    campaign : Campaign
+    message_plan : MessagePlan
     release : Score or Moments
-        What the campaign collected.
+        What the study collected.
     facts : PublicFacts
         Those of the plan; labels of public rows are the prior.
     response : MeanResponse
@@ -83,13 +83,13 @@ def solve_campaign(
     Returns
     -------
     solution : Solution
-        Its frame has no response: coefficients are those of the linear predictor.
+        Its space has no response: coefficients are those of the linear predictor.
     scale : Scale
     """
-    space = campaign.space
+    space = message_plan.space
     assert space.response is not None
     half, centre = space.response.scale, space.response.centre
-    rows, weights, moment, shrunk = _rows_and_moment(campaign, release, facts)
+    rows, weights, moment, shrunk = _rows_and_moment(message_plan, release, facts)
     equations = _Equations(rows, weights, centre, half * moment, response)
 
     outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
@@ -100,7 +100,7 @@ def solve_campaign(
     known = shrunk * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
     covariance = noise + sampling + known + _FLAT * np.trace(noise + sampling + known) * np.eye(len(noise))
 
-    prior = _labelled_prior(facts, campaign, response)
+    prior = _labelled_prior(facts, message_plan, response)
     if prior is None:
         flat = np.full(space.order, 1 / max(spread, 1e-12))
         if space.intercept:
@@ -118,17 +118,17 @@ def solve_campaign(
 
 
 def _rows_and_moment(
-    campaign: MessagePlan, release: Release, facts: PublicFacts
+    message_plan: MessagePlan, release: Release, facts: PublicFacts
 ) -> tuple[Matrix, Vector, Vector, float]:
     """Public rows, recoloured where users sent a Gram matrix, their weights, ``E k x y~`` and the rows' variance."""
-    space = campaign.space
+    space = message_plan.space
     rows = public_rows(facts, space)
     weights = equation_weights(space, rows)
     gram = (rows * weights[:, None]).T @ rows / len(rows)
-    error = gram_error(facts, campaign.query, campaign.spend, float(np.trace(gram)) / len(gram))
+    error = gram_error(facts, message_plan.query, message_plan.spend, float(np.trace(gram)) / len(gram))
     if not isinstance(release, Moments):
         return rows, weights, release.mean, error
-    assert isinstance(campaign.query, SecondMoment)
+    assert isinstance(message_plan.query, SecondMoment)
     share = 0.0 if facts.public is None else facts.public.n * error
     mixed = floored(share * gram + (1 - share) * release.gram, gram_floor(release))
     rows = rows @ symmetric_power(gram, -0.5, smallest=1e-6) @ symmetric_power(mixed, 0.5)
@@ -188,9 +188,9 @@ def _intercept(equations: _Equations, predictor: Vector) -> float:
     return float(brentq(curvature_slack, -reach, reach, xtol=1e-10))
 
 
-def _labelled_prior(facts: PublicFacts, campaign: MessagePlan, response: MeanResponse) -> _Prior | None:
+def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: MeanResponse) -> _Prior | None:
     """A fit to labelled public rows, where there are 30 and twice the columns: its solution and covariance."""
-    labels, space = facts.trusted_labels, campaign.space
+    labels, space = facts.trusted_labels, message_plan.space
     if labels is None or facts.public is None or facts.public.rows is None or len(labels) < 2 * space.order:
         return None
     rows = space.whiten(facts.public.rows)

@@ -147,7 +147,7 @@ def solve_by_relevance(moments: Moments, groups: Sequence[int], equations: Equat
     Parameters
     ----------
     moments : Moments
-        In a plain frame with an intercept: design columns in [-1, 1], the response too.
+        In a plain space with an intercept: design columns in [-1, 1], the response too.
     groups : sequence of int
         0, 1, .. for every design column but the constant.
     equations : Equations, optional

@@ -26,7 +26,7 @@ _EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
 _SMALLEST = 1e-3
-#: Newton steps along the stand-ins' curve, how often each may be halved, and the share of the way left that will do.
+#: Newton steps along the curve of surrogate rows, how often each is halved, and the share of the way that may be left.
 _CURVE_STEPS, _HALVINGS, _CURVE_TOLERANCE = 20, 8, 1e-6
 
 
@@ -83,7 +83,7 @@ class SurrogateRows:
         return np.asarray(self._gram(information) + self.unseen * float(np.mean(information)))
 
     def along_curve(self, family: Family, coef: Vector, system: Matrix, step: Vector) -> Vector:
-        """The move that changes the stand-ins' expected score by ``system @ step``.
+        """The move that changes the surrogate rows' expected score by ``system @ step``.
 
         A Newton step follows the tangent of the expected score, which curves over long ways; here it can be
         followed. Where there is no such move, as beyond the ends of a bounded mean, the step itself.

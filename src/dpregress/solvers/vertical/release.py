@@ -1,6 +1,6 @@
 r"""The vertical recipe: what one party releases, and how releases are joined (docs/methods/vertical.md).
 
-A party of d columns asks twice. First the second moment of ``(1, x)`` in its public frame, which gives its
+A party of d columns asks twice. First the second moment of ``(1, x)`` in its public space, which gives its
 means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` cut to the ball of
 ``R = min(reach of its rows, sqrt(d) + g)``, the mixture ``M = B Z``, with g growing with the budget. Joined,
 
@@ -37,7 +37,7 @@ _PLENTY = 2e4
 _FEWEST_MIXED = 64
 #: How often a party asks: for its moments, and for its mixture.
 PARTY_ROUNDS = 2
-#: The constant's scale in a frame that centres rows for mixing: it takes nothing of the ball.
+#: The constant's scale in a space that centres rows for mixing: it takes nothing of the ball.
 _FAINT = 2.0**-40
 
 
@@ -48,9 +48,9 @@ class PartyRelease:
     Attributes
     ----------
     moments : Moments
-        Of ``(1, x)`` in the party's public frame.
+        Of ``(1, x)`` in the party's public space.
     mixture : Sketch
-        In the frame of :func:`mixing_frame`.
+        In the space of :func:`mixing_frame`.
     """
 
     moments: Moments
@@ -140,7 +140,7 @@ def release_party(ask: Ask, space: WhitenedSpace, budget: GDP, mixing: SketchMat
     ask : Ask
         The door to the party's rows.
     space : WhitenedSpace
-        Its public frame, with an intercept.
+        Its public space, with an intercept.
     budget : GDP
         All of it is drawn.
     mixing : Mixing
