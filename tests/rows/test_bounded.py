@@ -80,10 +80,3 @@ def test_a_query_of_the_response_sees_no_features() -> None:
     assert rows.x.shape == (3, 0)
     np.testing.assert_array_equal(rows.y, [2.0, 0.0, -3.0])
     np.testing.assert_array_equal(rows.weight, [1.0, 0.0, 1.0])
-
-
-def test_pulling_back_is_the_spaces() -> None:
-    for row_map in (WhitenedRows(FRAME), ResponseRows(FRAME)):
-        coef, intercept = row_map.pull_back(np.ones(2))
-        assert coef.tolist() == [20.0, 10.0]
-        assert intercept == 0.0
