@@ -21,23 +21,23 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import Ask, Counted, MeanClassResidual, MultinomialScore, SecondMoment, among
+from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, among
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
-from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, curvature_slack, take_steps
+from dpregress.solvers.glm.design import design_shares, released_design
+from dpregress.solvers.glm.score_loop import Beginning, EmptyBeginning, PublicBeginning, ScoreModel, take_steps
 from dpregress.solvers.glm.score_steps import (
-    GRAM,
     MEAN_BOUNDED,
-    REFINE,
+    MOST_ROWS,
     SMALLEST_SATURATED,
     STEPS_WITH_PRIOR,
     STEPS_WITHOUT,
 )
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
+from dpregress.solvers.linear.residual_plan import MixedGram
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.repair import floor_information, floored, gram_floor
-from dpregress.solvers.shared.surrogate import SurrogateRows, followed, surrogate_rows
-from dpregress.solvers.shared.whitening import refined
+from dpregress.solvers.shared.repair import floor_information
+from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 
 _NEWTON_STEPS = 50
 
@@ -68,8 +68,7 @@ class MultinomialSteps(FactSolver):
         self._basis = contrasts(classes)
         self._labelled = has_prior(facts)
         shares = {
-            "refine": REFINE if facts.start.refine else 0.0,
-            "gram": GRAM,
+            **design_shares(facts, budget),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
         }
         weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_WITHOUT)
@@ -80,19 +79,17 @@ class MultinomialSteps(FactSolver):
         return len(self._spend) + len(self._steps)
 
     def solve(self, ask: Ask) -> Solution:
-        space = self.facts.start.space
-        if "refine" in self._spend:
-            space = refined(ask, space, self._spend["refine"]).space
-        second = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
-        return self.among(second.n)._scored(among(ask, second.n), space, floored(second.gram, gram_floor(second)))
+        space, gram, n = released_design(ask, self.facts, self._spend, self._steps)
+        return self.among(n)._scored(among(ask, n), space, gram)
 
-    def _scored(self, ask: Ask, space: WhitenedSpace, gram: Matrix) -> Solution:
+    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
         """From the Gram matrix of the usable rows."""
+        gram = mixed.matrix
         rows = surrogate_rows(space, self.facts.public, gram)
         space = space.with_response(ResponseScale(self.facts.target))
         each = np.eye(self.classes - 1)
         penalty = np.asarray(np.kron(self.alpha / self.facts.n * space.slopes @ space.slopes.T, each), dtype=np.float64)
-        model = SurrogateClasses(space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n)
+        model = SurrogateClasses(space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance)
         flat, system, uncertainty = take_steps(ask, model, self._begin(space), self._steps, penalty, self.facts.n)
         coef = flat.reshape(space.order, -1)
         if "mean" in self._spend:
@@ -102,10 +99,17 @@ class MultinomialSteps(FactSolver):
     def _begin(self, space: WhitenedSpace) -> Beginning:
         if self._labelled and self.facts.public is not None:
             prior = fit_public_classes(self.facts.public, space, self.classes)
-            return Beginning(prior.coef.ravel(), prior.covariance, prior.dispersion, fitted=True)
+            return PublicBeginning(prior.coef.ravel(), prior.dispersion, prior.covariance)
         each = np.eye(self.classes - 1)
-        unknown = np.asarray(np.kron(_unknown(space), each), dtype=np.float64)
-        return Beginning(np.zeros(len(unknown)), unknown, 1.0, fitted=False)
+        slopes, precision = np.eye(space.order), np.zeros((space.order, space.order))
+        if space.intercept:
+            unit = space.constant / np.linalg.norm(space.constant)
+            slopes -= np.outer(unit, unit)
+            precision = np.outer(unit, unit) / LONGEST**2
+        coef = np.zeros(space.order * len(each))
+        return EmptyBeginning(
+            coef, 1.0, np.asarray(np.kron(precision, each)), np.asarray(np.kron(slopes, each)), LONGEST**2
+        )
 
     def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
         """Move the intercepts by the released mean residual, along the surrogate rows' mean probabilities.
@@ -131,6 +135,7 @@ class SurrogateClasses(ScoreModel):
     gram: Matrix
     basis: Matrix
     n: int
+    gram_variance: float
 
     def question(self, coef: Vector, spend: GDP) -> MultinomialScore:
         """With the bound on a residual's norm that loses least on the residuals that the model itself expects."""
@@ -143,36 +148,26 @@ class SurrogateClasses(ScoreModel):
     def information(self, coef: Vector) -> Matrix:
         return floor_information(_information(self.rows, self._mean(coef), self.basis), self.gram, SMALLEST_SATURATED)
 
-    def along_curve(self, coef: Vector, system: Matrix, step: Vector) -> Vector:
-        rows, start = self.rows, self._mean(coef)
-        linear = system - self._curvature(start)
+    def expected(self, coef: Vector, asked: Vector) -> Vector:
+        residual = self.rows.weight[:, None] * (self._mean(coef) @ self.basis)
+        return np.asarray((self.rows.x.T @ residual / len(self.rows.x)).ravel())
 
-        def change(move: Vector) -> Vector:
-            expected = rows.weight[:, None] * ((self._mean(coef + move) - start) @ self.basis)
-            return np.asarray((rows.x.T @ expected / len(rows.x)).ravel() + linear @ move)
+    def curvature(self, coef: Vector, asked: Vector) -> Matrix:
+        return softmax_information(self.rows.x, self._mean(coef), self.basis) / len(self.rows.x)
 
-        def slope(move: Vector) -> Matrix:
-            return np.asarray(self._curvature(self._mean(coef + move)) + linear)
-
-        return followed(step, system @ step, change, slope)
+    def length(self, move: Vector) -> float:
+        return float(np.mean(np.sum((self.rows.x @ self._columns(move)) ** 2, axis=1)))
 
     def limited(self, move: Vector) -> Vector:
         """Shortened so that no class predictor of a weighted surrogate row moves by more than the longest step."""
-        furthest = float(np.abs(self.rows.x @ self._columns(move) @ self.basis.T).max())
+        furthest = float(np.quantile(np.abs(self.rows.x @ self._columns(move) @ self.basis.T).max(axis=1), MOST_ROWS))
         return np.asarray(min(1.0, LONGEST / max(furthest, 1e-300)) * move)
-
-    def missed(self, move: Vector, left: Vector) -> Matrix:
-        length = float(np.mean(np.sum((self.rows.x @ self._columns(move)) ** 2, axis=1)))
-        return curvature_slack(length, left, self.gram)
 
     def _columns(self, coef: Vector) -> Matrix:
         return coef.reshape(self.space.order, -1)
 
     def _mean(self, coef: Vector) -> Matrix:
         return probabilities(self.rows.predictor(self._columns(coef)), self.basis)
-
-    def _curvature(self, mean: Matrix) -> Matrix:
-        return softmax_information(self.rows.x, mean, self.basis) / len(self.rows.x)
 
 
 def of_classes(solution: Solution, classes: int) -> list[Solution]:
@@ -194,14 +189,6 @@ def _information(rows: SurrogateRows, mean: Matrix, basis: Matrix) -> Matrix:
     found = softmax_information(rows.x, mean, basis) / len(rows.x)
     average = basis.T @ (np.diag(mean.mean(axis=0)) - mean.T @ mean / len(mean)) @ basis
     return np.asarray(found + np.kron(rows.unseen, average))
-
-
-def _unknown(space: WhitenedSpace) -> Matrix:
-    """Covariance of one contrast's coefficients of which nothing is known but how far predictors go."""
-    covariance = np.eye(space.order) * LONGEST**2 / space.order
-    if space.intercept:
-        covariance += LONGEST**2 * np.outer(space.constant, space.constant)
-    return covariance
 
 
 def _shift(predictor: Matrix, wanted: Vector, basis: Matrix) -> Vector:

@@ -14,7 +14,7 @@ from dpregress.solvers.glm.scoring import fisher_scoring
 #: Dispersion of a perfect fit, as a share of that of no fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
 #: Penalty on whitened slopes, in rows: public rows are few.
-RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,13 @@
-"""Private Newton steps of a generalised linear model: the loop that score steps and their multinomial form share."""
+"""Private scores of a generalised linear model, one after another, each where those before lead.
+
+The loop that score steps and their multinomial form share.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -15,17 +17,19 @@ from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, Query
 from dpregress.releases import Score
 from dpregress.solvers.base import Uncertainty
-from dpregress.solvers.shared.posterior import Posterior, Step
+from dpregress.solvers.shared.explained import Before, Explained, Known, Released, explain, inverse, shrunk
+from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
 
-#: What a step misses by curvature, as a share of the squared length it moved: measured best of .03 to 1.
-_CURVATURE = 0.3
-#: No coefficient goes beyond it.
-_LARGEST = 1e90
+#: What the surrogate model misses of a change, as a share of its squared length, where it is long.
+_CURVATURE = 0.1
 
 
 class ScoreModel(ABC):
     """What the loop needs to know of a model. Coefficients are flat vectors of shape (q,)."""
+
+    #: Variance of an entry of the Gram matrix that surrogate rows have.
+    gram_variance: float
 
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> Query[Score]:
@@ -36,42 +40,112 @@ class ScoreModel(ABC):
         """The mean Fisher information of a row, with eigenvalues floored where noise makes them."""
 
     @abstractmethod
-    def along_curve(self, coef: Vector, system: Matrix, step: Vector) -> Vector:
-        """The move that changes the expected score by ``system @ step``."""
+    def expected(self, coef: Vector, asked: Vector) -> Vector:
+        """The expected score of surrogate rows at ``coef``, with the factors of ``asked``, up to a constant."""
+
+    @abstractmethod
+    def curvature(self, coef: Vector, asked: Vector) -> Matrix:
+        """Its derivative."""
+
+    @abstractmethod
+    def length(self, move: Vector) -> float:
+        """The mean square by which a move changes predictors."""
 
     @abstractmethod
     def limited(self, move: Vector) -> Vector:
         """The move, shortened where it goes further than one step may."""
 
+
+@dataclass(frozen=True, eq=False)
+class ModelledScore(Released):
+    """A released score and the model's account of it: expected scores, and beside them what is linear.
+
+    That is floors, penalties and directions that no surrogate row takes.
+    """
+
+    model: ScoreModel
+    asked: Vector
+    value: Vector
+    variance: float
+    linear: Matrix
+    start: Vector
+
+    @classmethod
+    def of(cls, model: ScoreModel, asked: Vector, value: Vector, variance: float, system: Matrix) -> ModelledScore:
+        linear = system - model.curvature(asked, asked)
+        return cls(model, asked, value, variance, linear, model.expected(asked, asked))
+
+    def change(self, coef: Vector) -> Vector:
+        return np.asarray(self.model.expected(coef, self.asked) - self.start + self.linear @ (coef - self.asked))
+
+    def slope(self, coef: Vector) -> Matrix:
+        return np.asarray(self.model.curvature(coef, self.asked) + self.linear)
+
+    def error(self, coef: Vector) -> float:
+        move = coef - self.asked
+        length = self.model.length(move)
+        bent = _CURVATURE * min(length, 1.0) * float(np.sum(self.change(coef) ** 2)) / len(coef)
+        return bent + self.model.gram_variance * float(move @ move)
+
+
+class Beginning(ABC):
+    """What is known before the scores, and where they begin."""
+
+    coef: Vector
+    dispersion: float
+
     @abstractmethod
-    def missed(self, move: Vector, left: Vector) -> Matrix:
-        """Covariance of what a move may have missed by curvature, and by the part ``left`` out of it."""
+    def before(self, first: ModelledScore, sampling: Matrix) -> Before:
+        """What is known once the first score is released; ``sampling`` is the covariance of the private rows' optimum."""
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
-    """Where the steps begin.
+class PublicBeginning(Beginning):
+    """A fit to public rows, widened where the first score contradicts it: they may be of another population."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (q,)
-    covariance : ndarray of shape (q, q)
-        Of what is known of the coefficients.
-    dispersion : float
-    fitted : bool
-        Whether they come from public rows, whose truth need not be the private rows' optimum.
+    coef: Vector
+    dispersion: float
+    covariance: Matrix
+
+    def before(self, first: ModelledScore, sampling: Matrix) -> Before:
+        system = first.slope(first.asked)
+        step = Step(np.asarray(np.linalg.solve(system, first.value)), system, first.variance)
+        known = self.covariance + sampling
+        fixed = Known(self.coef, inverse(known * widening(known, step)))
+        return lambda told, scores: fixed
+
+
+@dataclass(frozen=True, eq=False)
+class EmptyBeginning(Beginning):
+    """No slopes, of which the scores themselves tell how large they are.
+
+    ``precision`` is what is known of the intercept, ``slopes`` the projection on slopes, and ``variance`` the most that
+    predictors vary by.
     """
 
     coef: Vector
-    covariance: Matrix
     dispersion: float
-    fitted: bool
+    precision: Matrix
+    slopes: Matrix
+    variance: float
+
+    def before(self, first: ModelledScore, sampling: Matrix) -> Before:
+        def learned(told: Vector, scores: Matrix) -> Known:
+            return Known(self.coef, shrunk(told, scores, self.coef, self.slopes, self.variance) + self.precision)
+
+        return learned
 
 
 def take_steps(
-    ask: Ask, model: ScoreModel, beginning: Beginning, spends: Sequence[GDP], penalty: Matrix, n: int
+    ask: Ask,
+    model: ScoreModel,
+    beginning: Beginning,
+    spends: Sequence[GDP],
+    penalty: Matrix,
+    n: int,
+    told: Sequence[Released] = (),
 ) -> tuple[Vector, Matrix, Uncertainty]:
-    """Released Newton steps, each merged by the Kalman gain with what is known before it.
+    """Released scores, each at the coefficients that explain those before it.
 
     Parameters
     ----------
@@ -79,11 +153,13 @@ def take_steps(
     model : ScoreModel
     beginning : Beginning
     spends : sequence of GDP
-        Of the steps, at least one.
+        Of the scores, at least one.
     penalty : ndarray of shape (q, q)
         Of a row.
     n : int
         Private rows.
+    told : sequence of Released
+        What was released before.
 
     Returns
     -------
@@ -92,31 +168,14 @@ def take_steps(
         The matrix of the last step.
     uncertainty : Uncertainty
     """
-    posterior = Posterior.before(beginning.coef, beginning.covariance)
-    for turn, spend in enumerate(spends):
-        coef = posterior.coef
+    coef, scores = beginning.coef, []
+    for spend in spends:
         question = model.question(coef, spend)
         score = ask(question, spend)
         system = solvable(model.information(coef) + penalty)
-        value = np.asarray(np.linalg.solve(system, score.mean - penalty @ coef))
-        step = Step(value, system, question.noise(spend, n) ** 2)
+        value = np.asarray(score.mean - penalty @ coef)
+        scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
         sampling = beginning.dispersion / n * sandwich(system, system)
-        if turn == 0 and beginning.fitted:
-            posterior = Posterior.before(coef, beginning.covariance + sampling).inflated(step)
-        updated = posterior.update(step, follow=partial(_followed, model, coef, system))
-        if (np.abs(updated.coef) > _LARGEST).any():  # diverged, in public sight: the last usable step stands
-            break
-        posterior = updated
-    return posterior.coef, system, Uncertainty(posterior.privacy, np.asarray(sampling + posterior.known))
-
-
-def curvature_slack(length: float, left: Vector, gram: Matrix) -> Matrix:
-    """What a step may have missed: by the change of information along its squared length, and by being shortened."""
-    bent = _CURVATURE * length * min(length, 1.0)
-    return np.asarray(bent / len(gram) * np.linalg.inv(gram) + np.outer(left, left))
-
-
-def _followed(model: ScoreModel, coef: Vector, system: Matrix, step: Vector) -> tuple[Vector, Matrix]:
-    wanted = model.along_curve(coef, system, step)
-    move = model.limited(wanted)
-    return move, model.missed(move, wanted - move)
+        found = explain((*told, *scores), beginning.before(scores[0], sampling), coef)
+        coef = coef + model.limited(found.coef - coef)
+    return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

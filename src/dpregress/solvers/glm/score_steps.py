@@ -2,15 +2,16 @@ r"""Score steps: generalised linear models from one private Gram matrix and a fe
 
 Every choice is a function of public facts or of what was released before (docs/methods/score-steps.md):
 
-1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
+1. coordinates from the public moment, refined for 10% of mu^2 where public rows are few, three times where there are
+   none;
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
-   coefficients of 0, the intercept from a private histogram of the response (5%);
+   coefficients of 0, the intercept from a private mean or histogram of the response (5%);
    with an exposure, before that its distribution from a histogram (5%) and its slopes on the features (5%);
-3. one private Gram matrix of the weighted rows (20%), to which surrogate rows are recoloured;
-4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the surrogate rows. With a
-   prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
-5. the weights and the clip bias the mean prediction; one more number (40%, 25% without a prior, 5%
-   for a response in [0, 1]), the mean residual between wide lopsided bounds, moves the intercept back.
+3. the radius weighed against the budget, and one private Gram matrix of the weighted rows, mixed with that of the
+   public rows, to which surrogate rows are recoloured;
+4. scores ``mean(s x clip(s (y - m) f, +-C)) + noise``, each at the coefficients that explain all before it best;
+5. the weights and the clip bias the mean prediction; one more number, the mean residual between wide lopsided bounds,
+   moves the intercept as far as it is known better than before.
 
 The clip is chosen on the sizes of residuals (of the public rows, or a private histogram, 5%) to minimise
 predicted noise plus what it cuts off.
@@ -26,47 +27,63 @@ from scipy.optimize import brentq
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.models import BinomialFamily, Family, GaussianFamily
+from dpregress.models import BinomialFamily, Family
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import (
     Ask,
     ClippedScore,
-    Counted,
     ExposureHistogram,
     ExposureScore,
     MeanResidual,
     ResidualHistogram,
     ResponseHistogram,
-    SecondMoment,
     among,
     noise_in_mean,
 )
-from dpregress.solvers.base import FactSolver, Solution
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
-from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, curvature_slack, take_steps
+from dpregress.solvers.glm.score_loop import Beginning, EmptyBeginning, PublicBeginning, ScoreModel, take_steps
+from dpregress.solvers.linear.residual_plan import MixedGram
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
+from dpregress.solvers.shared.explained import Released
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
-from dpregress.solvers.shared.repair import floor_information, floored, gram_floor
+from dpregress.solvers.shared.repair import floor_information
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
-from dpregress.solvers.shared.whitening import refined
 
-REFINE, _EXPOSURE, _START, GRAM, _LEVELS = 0.10, 0.05, 0.05, 0.20, 0.05
+_EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
+#: For planning the start: the variance of a response, the scores' share of the rest, and the deviance slopes explain.
+_VARIANCE, _STEPS_OF_REST, _SIGNAL = 0.1, 0.7, 0.2
 #: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
 _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
-#: Private steps: few from a prior near the answer, more from nothing.
-STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0)
+#: Private scores.
+STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
 #: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
 SMALLEST_SATURATED = 0.1
 #: A residual is cut below at so many of the largest mean predictions, where its upper bound lies further away.
 _LOWEST_MEANS = 3.0
+#: The same where the response is in [0, 1]: so many times this quantile of mean predictions.
+_ABOVE, _MOST_MEANS = 1.5, 0.98
 #: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
 _TAIL = 2.0
+#: Half octaves above the largest size seen that sizes may lie.
+_FAR = 12
+#: Noise in a mean, as a share of it, that is not worth a tighter bound.
+_FREE = 0.02
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
+#: A step may move this share of the rows' predictors by no more than the link's longest step.
+MOST_ROWS = 0.95
+#: Intercepts may be so many of the longest steps away.
+_INTERCEPT = 3.0
+#: Share of their second moment that a clip may take from residuals that the model itself bounds.
+_CUT = 0.02
+#: What the surrogate rows miss of a mean that moves, as a share.
+_MEAN_MISSED = 0.1
 
 
 class ScoreSteps(FactSolver):
@@ -96,14 +113,16 @@ class ScoreSteps(FactSolver):
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
-            "refine": REFINE if facts.start.refine else 0.0,
+            **design_shares(facts, budget),
             "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
             "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
-            "start": 0.0 if labelled or not facts.start.space.intercept else _START,
-            "gram": GRAM,
+            "start": 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget),
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
         }
+        if shares["start"] > _START:  # all else shares what it leaves
+            rest = (1 - shares["start"]) / (1 - _START)
+            shares = {name: share if name == "start" else share * rest for name, share in shares.items()}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
 
     @property
@@ -111,14 +130,12 @@ class ScoreSteps(FactSolver):
         return len(self._spend) + len(self._steps)
 
     def solve(self, ask: Ask) -> Solution:
-        space = self.facts.start.space
-        if "refine" in self._spend:
-            space = refined(ask, space, self._spend["refine"]).space
-        second = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
-        return self.among(second.n)._scored(among(ask, second.n), space, floored(second.gram, gram_floor(second)))
+        space, gram, n = released_design(ask, self.facts, self._spend, self._steps)
+        return self.among(n)._scored(among(ask, n), space, gram)
 
-    def _scored(self, ask: Ask, space: WhitenedSpace, gram: Matrix) -> Solution:
+    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
         """From the Gram matrix of the usable rows."""
+        gram = mixed.matrix
         rows = surrogate_rows(space, self.facts.public, gram)
         space = replace(space, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
         exposures = None
@@ -127,17 +144,19 @@ class ScoreSteps(FactSolver):
             rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
 
         prior = self._prior(space)
-        coef = prior.coef if prior is not None else self._start(ask, space, exposures)
+        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures)
         levels = self._levels(ask, space, coef, prior)
-        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n)
+        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = self.alpha / self.facts.n * space.slopes @ space.slopes.T
+        told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         coef, system, uncertainty = take_steps(
-            ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n
+            ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told
         )
         if "mean" in self._spend:
             if prior is not None and levels is not None:
-                levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals))
-            coef = self._adjust_intercept(ask, space, rows, coef, levels)
+                levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
+            clip = model.question(coef, self._steps[-1]).clip
+            coef = self._adjust_intercept(ask, space, rows, coef, levels, uncertainty, clip)
         return Solution(coef, system, space, None, uncertainty)
 
     def _prior(self, space: WhitenedSpace) -> PublicFit | None:
@@ -155,22 +174,25 @@ class ScoreSteps(FactSolver):
         found = ask(ExposureScore(space, centre, clip), self._spend["exposed"])
         return np.asarray(np.linalg.solve(gram, found.mean))
 
-    def _start(self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None) -> Vector:
-        """No slopes; the intercept of the mean: of two classes their rate, else the mean size from a histogram."""
+    def _start(self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None) -> tuple[Vector, float]:
+        """No slopes, and the intercept of the mean with its variance: of two classes their rate, else the mean size."""
         if "start" not in self._spend:
-            return np.zeros(space.order)
+            return np.zeros(space.order), 0.0
         if self.family == BinomialFamily:
             spend = self._spend["start"]
             query = MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5)
             found = ask(query, spend)
-            rarest = min(max(2 * query.noise(spend, self.facts.n), 1 / self.facts.n), 0.5)
+            noise = query.noise(spend, self.facts.n)
+            rarest = min(max(2 * noise, 1 / self.facts.n), 0.5)
             rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
-            return self.family.link.predictor(rate) * space.constant
-        mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
+            level = self.family.link.predictor(rate)
+            return level * space.constant, noise**2 + max(rate - 0.5 - float(found.mean[0]), 0) ** 2
+        sizes = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"]))
+        mean = sizes.mean
         level = self.family.link.predictor(mean)
         if exposures is not None:  # the link is the logarithm: the rate of them all
             level -= math.log(exposures.mean)
-        return level * space.constant
+        return level * space.constant, (0.5 * mean) ** 2
 
     def _levels(self, ask: Ask, space: WhitenedSpace, coef: Vector, prior: PublicFit | None) -> Magnitudes | None:
         """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""
@@ -179,33 +201,57 @@ class ScoreSteps(FactSolver):
         if prior is not None:
             return Magnitudes.of_sample(prior.residuals * prior.weight)
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
-        return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n)
+        return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n, _FAR)
 
     def _begin(self, model: SurrogateModel, coef: Vector, prior: PublicFit | None) -> Beginning:
         if prior is not None:
-            return Beginning(prior.coef, prior.covariance, prior.dispersion, fitted=True)
-        return Beginning(coef, model.unknown(), model.dispersion(coef), fitted=False)
+            return PublicBeginning(prior.coef, prior.dispersion, prior.covariance)
+        return model.beginning(coef)
+
+    def _free(self, eta: Vector, spend: GDP) -> float:
+        """The range of positive residuals whose noise in their mean costs next to nothing."""
+        if self.family.distribution.possible(-np.ones(1))[0]:
+            return 0.0
+        per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.facts.n)
+        return _FREE * float(np.mean(self.family.mean(eta))) / per_unit
 
     def _adjust_intercept(
-        self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None
+        self,
+        ask: Ask,
+        space: WhitenedSpace,
+        rows: SurrogateRows,
+        coef: Vector,
+        levels: Magnitudes | None,
+        uncertainty: Uncertainty,
+        clip: float,
     ) -> Vector:
-        """Move the intercept by the released mean residual, along the surrogate rows' mean prediction."""
+        """Move the intercept by the released mean residual, along the surrogate rows' mean prediction.
+
+        As far as the mean is known better than by the coefficients.
+        """
         spend = self._spend["mean"]
         eta = rows.predictor(coef)
-        eta = eta[self.family.inside(eta)] if self.family.inside(eta).any() else eta
-        lower, upper = -1.0, 1.0
+        inside = self.family.inside(eta) if self.family.inside(eta).any() else np.ones(len(eta), dtype=bool)
+        slope = (rows.x / rows.weight[:, None])[inside].T @ self.family.slope(eta[inside]) / inside.sum()
+        doubt = float(slope @ uncertainty.total @ slope)
+        eta = eta[inside]
+        mean = self.family.mean(eta)
+        lower, upper = -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), 1.0), 1.0
         if levels is not None:
             factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
-            lowest = _LOWEST_MEANS * float(np.max(np.abs(self.family.mean(eta))))
+            lowest = _LOWEST_MEANS * float(np.max(np.abs(mean)))
 
             def noise(clip: Vector) -> Vector:
                 change = MeanResidual.largest_change(-np.minimum(clip / factor, lowest), clip / factor)
                 return factor * noise_in_mean(change, spend, self.facts.n)
 
-            upper = levels.best_clip(noise, cut_weight=_TAIL) / factor
+            doubt += (levels.cut(clip) / factor) ** 2
+            upper = max(levels.best_clip(noise, cut_weight=_TAIL) / factor, self._free(eta, spend) - lowest)
             lower = -min(upper, lowest)
-        found = ask(MeanResidual(space, self.family, coef, lower, upper), spend)
-        wanted = float(np.mean(self.family.mean(eta))) + float(found.mean[0])
+        query = MeanResidual(space, self.family, coef, lower, upper)
+        found = ask(query, spend)
+        gain = doubt / (doubt + query.noise(spend, self.facts.n) ** 2)
+        wanted = float(np.mean(mean)) + gain * float(found.mean[0])
 
         def excess(shift: float) -> float:
             return float(np.mean(self.family.mean(eta + shift))) - wanted
@@ -214,8 +260,22 @@ class ScoreSteps(FactSolver):
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
         if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
-            return coef
+            return np.asarray(coef + math.copysign(reach, -excess(0.0)) * space.constant) if False else coef
         return np.asarray(coef + float(brentq(excess, -reach, reach)) * space.constant)
+
+
+def _start_share(facts: PublicFacts, budget: GDP) -> float:
+    """For the mean response: little where noise is small, all but nothing less where slopes would drown in it.
+
+    The expected deviance of a response in {0, 1} is weighed, with the variance of a rare one.
+    """
+    share = np.linspace(_START, 0.9, 86)
+    space = facts.start.space
+    radius = min(space.radius, math.sqrt(2 * space.order))
+    slopes = space.order * noise_in_mean(ClippedScore.largest_change(radius, 1.0), budget, facts.n) ** 2
+    slopes = slopes / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
+    mean = noise_in_mean(MeanResidual.largest_change(-0.5, 0.5), budget, facts.n) ** 2 / share / _VARIANCE
+    return float(share[np.argmin(mean + _SIGNAL * slopes / (_SIGNAL + slopes))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,39 +288,43 @@ class SurrogateModel(ScoreModel):
     gram: Matrix
     levels: Magnitudes | None
     n: int
+    gram_variance: float
 
     def question(self, coef: Vector, spend: GDP) -> ClippedScore:
-        levels = self.levels
-        if levels is None:
-            levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
+        if self.levels is None:
+            expected = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
+            return ClippedScore(self.space, self.family, coef, expected.nearly_all(_CUT))
         per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
-        return ClippedScore(self.space, self.family, coef, levels.best_clip(lambda clip: per_unit * clip))
+        return ClippedScore(self.space, self.family, coef, self.levels.best_clip(lambda clip: per_unit * clip))
 
     def information(self, coef: Vector) -> Matrix:
         smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
         return floor_information(self.rows.information(self.family, coef), self.gram, smallest)
 
-    def along_curve(self, coef: Vector, system: Matrix, step: Vector) -> Vector:
-        return self.rows.along_curve(self.family, coef, system, step)
+    def expected(self, coef: Vector, asked: Vector) -> Vector:
+        return self.rows.expected(self.family, coef, asked)
+
+    def curvature(self, coef: Vector, asked: Vector) -> Matrix:
+        return self.rows.curvature(self.family, coef, asked)
+
+    def length(self, move: Vector) -> float:
+        return float(np.mean((self.rows.x @ move) ** 2))
 
     def limited(self, move: Vector) -> Vector:
-        """Shortened so that no weighted surrogate row's predictor moves by more than the link's longest step."""
-        furthest = float(np.abs(self.rows.x @ move).max())
+        """Shortened so that the predictors of most weighted surrogate rows move by no more than the longest step."""
+        furthest = float(np.quantile(np.abs(self.rows.x @ move), MOST_ROWS))
         return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
 
-    def missed(self, move: Vector, left: Vector) -> Matrix:
-        if self.family == GaussianFamily:  # least squares: one step is exact
-            return np.zeros_like(self.gram)
-        return curvature_slack(float(np.mean((self.rows.x @ move) ** 2)), left, self.gram)
-
-    def unknown(self) -> Matrix:
-        """Covariance of coefficients of which nothing is known but how far predictors go."""
+    def beginning(self, coef: Vector) -> EmptyBeginning:
+        """Nothing is known but the mean, with this variance, and how far predictors go."""
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
-        covariance = np.eye(self.space.order) * reach**2 / self.space.order
+        slopes, precision = np.eye(self.space.order), np.zeros((self.space.order, self.space.order))
         if self.space.intercept:
-            covariance += reach**2 * np.outer(self.space.constant, self.space.constant)
-        return covariance
+            unit = self.space.constant / np.linalg.norm(self.space.constant)
+            slopes -= np.outer(unit, unit)
+            precision = np.outer(unit, unit) / (_INTERCEPT * reach) ** 2
+        return EmptyBeginning(coef, self.dispersion(coef), precision, slopes, reach**2)
 
     def dispersion(self, coef: Vector) -> float:
         """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
@@ -269,6 +333,30 @@ class SurrogateModel(ScoreModel):
         information = self.rows.weight**2 * self.family.information(self.rows.predictor(coef))
         found = self.levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
         return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMean(Released):
+    """The mean response, released before any score, as the mean prediction of the optimum."""
+
+    model: SurrogateModel
+    asked: Vector
+    value: Vector
+    variance: float
+
+    def change(self, coef: Vector) -> Vector:
+        family, rows = self.model.family, self.model.rows
+        return np.array([np.mean(family.mean(rows.predictor(coef)) - family.mean(rows.predictor(self.asked)))])
+
+    def slope(self, coef: Vector) -> Matrix:
+        rows = self.model.rows
+        slope = self.model.family.slope(rows.predictor(coef)) / rows.weight
+        return np.asarray(slope[None, :] @ rows.x / len(slope))
+
+    def error(self, coef: Vector) -> float:
+        length = self.model.length(coef - self.asked)
+        slope = float(np.mean(self.model.family.slope(self.model.rows.predictor(coef))))
+        return (_MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
 
 
 def _binary_residuals(rows: SurrogateRows, mean: Vector) -> Magnitudes:

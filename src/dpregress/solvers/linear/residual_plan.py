@@ -34,6 +34,7 @@ HIDDEN = 0.3
 _PROXY = 0.15
 #: Weight of the bias that is seen on the public rows themselves: a noisy estimate.
 _SEEN = 0.5
+_UNSOLVED = 2.0
 #: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
 _FALSE_BIN = 0.01
 #: Noises of a bin that may hide above the largest size seen.
@@ -181,7 +182,7 @@ def plan_labelled(
             cut = float(np.mean(np.maximum(sizes - clip, 0) ** 2)) / second
             cut += hidden_size / m * float(sizes.max()) ** 2 / second
             seen = seen if seen > _ROUNDING * prior.dispersion else 0.0
-            bias = _SEEN * seen + _PROXY * (cut_rows**2 + cut**2) * prior.dispersion
+            bias = _SEEN * seen + _PROXY * ((cut_rows / kept) ** 2 + cut**2) * prior.dispersion
             noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, clip), scores, n) / kept) ** 2
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
@@ -209,9 +210,9 @@ def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP
         cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
         inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
         gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
-        unsolved = _PROXY * 2 * min(1.0, gram_noise) * _SIGNAL
-        expected = shrunk + _PROXY * cut_rows**2 + max(0.0, inefficiency) * order / n + unsolved
-        plans.append(TruncationPlan(radius / unit, _CLIP, _PROXY * cut_rows**2 / order, expected))
+        unsolved = _PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
+        expected = shrunk + _PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
+        plans.append(TruncationPlan(radius / unit, _CLIP, _PROXY * (cut_rows / kept) ** 2 / order, expected))
     return min(plans, key=lambda plan: plan.expected)
 
 

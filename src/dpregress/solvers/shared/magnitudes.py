@@ -47,7 +47,7 @@ class Magnitudes:
             counts[int(np.argmax(histogram.total))] = 1.0
         return cls(np.sqrt(histogram.edges[:-1] * histogram.edges[1:]), counts / counts.sum(), HALF_BIN)
 
-    def with_hidden_tail(self, hidden: float) -> Magnitudes:
+    def with_hidden_tail(self, hidden: float, half_octaves: int = 4) -> Magnitudes:
         """With what may lie above the largest size seen: half of ``hidden`` (a share) half an octave up, and so on.
 
         Parameters
@@ -55,9 +55,11 @@ class Magnitudes:
         hidden : float
             The share of rows that could lie there without being seen: 1/m for a sample of m, the threshold
             over n for a histogram.
+        half_octaves : int, default=4
+            How far above.
         """
         top = float(self.size[self.share > 0].max())
-        steps = np.arange(1, 5)
+        steps = np.arange(1, half_octaves + 1)
         size = np.concatenate([self.size, top * 2 ** (steps / 2)])
         share = np.concatenate([self.share, hidden * 0.5**steps])
         return Magnitudes(size, share / share.sum(), self.most)
@@ -93,6 +95,17 @@ class Magnitudes:
     def cut(self, bound: float) -> float:
         """``E (|r| - bound)+``: what a clip takes away."""
         return float(self.share @ np.maximum(self.size - bound, 0))
+
+    def nearly_all(self, share: float) -> float:
+        """The least size beyond which no more than this share of ``E r^2`` is cut off."""
+        sizes = np.unique(self.size[self.share > 0])
+        most = share * self.root_mean_square**2
+        low, high = 0, len(sizes) - 1
+        while low < high:
+            middle = (low + high) // 2
+            cut = float(self.share @ np.maximum(self.size - sizes[middle], 0) ** 2)
+            low, high = (low, middle) if cut <= most else (middle + 1, high)
+        return float(sizes[high]) * self.most
 
     def best_clip(self, noise: Callable[[Vector], Vector], *, cut_weight: float = 1.0) -> float:
         """The level, from the median up, with the least squared noise plus square of what is cut off.

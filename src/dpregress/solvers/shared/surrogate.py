@@ -7,10 +7,10 @@ matrix is released once and the weights of every Newton step come from here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import null_space
 from scipy.special import ndtri
 from scipy.stats import qmc
 
@@ -26,8 +26,6 @@ _EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
 _SMALLEST = 1e-3
-#: Newton steps along the curve of surrogate rows, how often each is halved, and the share of the way that may be left.
-_CURVE_STEPS, _HALVINGS, _CURVE_TOLERANCE = 20, 8, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,54 +80,17 @@ class SurrogateRows:
             information = np.where(inside, information, np.mean(information[inside]))
         return np.asarray(self._gram(information) + self.unseen * float(np.mean(information)))
 
-    def along_curve(self, family: Family, coef: Vector, system: Matrix, step: Vector) -> Vector:
-        """The move that changes the surrogate rows' expected score by ``system @ step``.
+    def expected(self, family: Family, coef: Vector, asked: Vector) -> Vector:
+        """The mean of ``s x~ m(x~'b) f(x~'a)``: the expected score at b, with the factors f at a, up to a constant."""
+        weight = self.weight * family.factor(self.predictor(asked)) * family.mean(self.predictor(coef))
+        return np.asarray(self.x.T @ weight / len(self.x))
 
-        A Newton step follows the tangent of the expected score, which curves over long ways; here it can be
-        followed. Where there is no such move, as beyond the ends of a bounded mean, the step itself.
-        """
-        eta = self.predictor(coef)
-        factor = family.factor(eta)
-        linear = system - self._gram(factor * family.slope(eta))  # floors, penalties, directions unseen
-        start = family.mean(eta)
-
-        def change(move: Vector) -> Vector:
-            expected = family.mean(self.predictor(coef + move)) - start
-            return np.asarray(self.x.T @ (self.weight * factor * expected) / len(self.x) + linear @ move)
-
-        def slope(move: Vector) -> Matrix:
-            return np.asarray(self._gram(factor * family.slope(self.predictor(coef + move))) + linear)
-
-        return followed(step, system @ step, change, slope)
+    def curvature(self, family: Family, coef: Vector, asked: Vector) -> Matrix:
+        """Its derivative by b."""
+        return self._gram(family.factor(self.predictor(asked)) * family.slope(self.predictor(coef)))
 
     def _gram(self, weights: Vector) -> Matrix:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
-
-
-def followed(
-    step: Vector, goal: Vector, change: Callable[[Vector], Vector], slope: Callable[[Vector], Matrix]
-) -> Vector:
-    """The move whose ``change`` is the goal, by Newton's method from 0 with halved steps; ``step`` where none is found.
-
-    Parameters
-    ----------
-    step, goal : ndarray of shape (q,)
-    change : callable
-        Of a move; 0 for none.
-    slope : callable
-        Its derivative, of shape (q, q).
-    """
-    moved, left = np.zeros_like(step), goal
-    for _ in range(_CURVE_STEPS):
-        if np.linalg.norm(left) <= _CURVE_TOLERANCE * np.linalg.norm(goal):
-            return moved
-        way = np.linalg.lstsq(slope(moved), left, rcond=None)[0]
-        tried = (moved + share * way for share in 0.5 ** np.arange(_HALVINGS))
-        found = next((each for each in tried if np.linalg.norm(goal - change(each)) < np.linalg.norm(left)), None)
-        if found is None:
-            break
-        moved, left = found, goal - change(found)
-    return step
 
 
 def surrogate_rows(space: WhitenedSpace, public: PublicMoments | None, gram: Matrix) -> SurrogateRows:
@@ -147,9 +108,29 @@ def surrogate_rows(space: WhitenedSpace, public: PublicMoments | None, gram: Mat
     whitened = space.whiten(public.rows)
     weight = space.weights(whitened)
     rows = whitened * weight[:, None]
-    plain = symmetric_power(rows.T @ rows / len(rows), -0.5, smallest=_SMALLEST)
-    recoloured = rows @ plain @ symmetric_power(gram, 0.5)
-    return SurrogateRows(recoloured, weight, gram - recoloured.T @ recoloured / len(rows))
+    if not space.intercept:
+        recoloured = rows @ _recolouring(rows.T @ rows / len(rows), gram)
+        return SurrogateRows(recoloured, weight, gram - recoloured.T @ recoloured / len(rows))
+    constant = space.constant
+    mean, mean_square, spread = _about_constant(rows.T @ rows / len(rows), constant)
+    wanted, wanted_square, wanted_spread = _about_constant(gram, constant)
+    across = null_space(constant[None, :])
+    turned = across @ _recolouring(across.T @ spread @ across, across.T @ wanted_spread @ across) @ across.T
+    longer = weight * math.sqrt(wanted_square / mean_square)
+    recoloured = np.outer(longer, wanted) + (rows - np.outer(weight, mean)) @ turned
+    return SurrogateRows(recoloured, longer, gram - recoloured.T @ recoloured / len(rows))
+
+
+def _about_constant(gram: Matrix, constant: Vector) -> tuple[Vector, float, Matrix]:
+    """The weighted mean row, the mean squared weight and the spread of rows about it, by their Gram matrix."""
+    square = float(constant @ gram @ constant)
+    mean = gram @ constant / square
+    return mean, square, np.asarray(gram - square * np.outer(mean, mean))
+
+
+def _recolouring(public: Matrix, wanted: Matrix) -> Matrix:
+    """``A`` with ``A' public A = wanted``, but for directions in which public rows hardly vary."""
+    return np.asarray(symmetric_power(public, -0.5, smallest=_SMALLEST) @ symmetric_power(wanted, 0.5))
 
 
 def _normal(space: WhitenedSpace, gram: Matrix) -> SurrogateRows:
