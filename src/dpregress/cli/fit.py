@@ -110,39 +110,34 @@ def fit(
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
     from dpregress import ApproxDP
-    from dpregress.cli.tables import (
-        choose_features,
-        declared_response,
-        load_formula_public,
-        load_schema,
-        only_formula,
-        split_classes,
-        split_names,
-    )
+    from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
+    from dpregress.inputs.formula import formula_moments, open_public
     from dpregress.inputs.public import check_apart, moments_of
+    from dpregress.inputs.tables import feature_columns
+    from dpregress.rows import FormulaEncoder
+    from dpregress.rows.sources import reader_of
 
+    if target is None and formula is None:
+        raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
-    if public_rows is None and schema is None:
-        raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
     source = _source(data, database, query)
     check_apart(source, public_rows)
-    columns, public, left_out = None, None, 0
-    named = split_classes(family, classes, declared_response(target, formula, schema))
+    rows, known = reader_of(source), open_public(public_rows)
+    model = _model(
+        family, link, split_classes(family, classes, declared_response(target, formula, schema)), recipe, alpha
+    )
+    columns = split_names(features)
+    public, left_out = None, 0
     if formula is not None:
-        only_formula(target, features, no_intercept)
-        model = _model(family, link, named, recipe, alpha)
-        public, left_out = load_formula_public(
-            formula, source, public_rows, schema, model.target_classes, exposure, labelled=not ignore_public_labels
-        )
-    elif target is None:
-        raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
-    else:
-        columns = choose_features(source, target, split_names(features), public_rows, schema, unit, exposure)
-        model = _model(family, link, named, recipe, alpha)
-        if public_rows is not None:
+        if known is not None:
+            encoder = FormulaEncoder.of(formula, schema, model.target_classes, exposure)
+            public, left_out = formula_moments(known, encoder, schema, not ignore_public_labels)
+    elif target is not None:
+        columns = feature_columns(rows, target, columns, unit, exposure)
+        if known is not None:
             labels = None if ignore_public_labels else target
-            public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes, exposure)
+            public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
     model.set_params(
         privacy=budget,
         public=public,
@@ -154,7 +149,7 @@ def fit(
     )
     with taken(out, _FILES, overwrite=overwrite) as place:
         with _in_own_words(source):
-            model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
+            model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 

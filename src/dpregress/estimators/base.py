@@ -23,7 +23,7 @@ from dpregress.estimators.summary import summary_of
 from dpregress.inference import original_coefficients
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
-from dpregress.inputs.public import check_apart, is_public, moments_of, public_columns
+from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     Inputs,
     bounded_units,
@@ -200,15 +200,15 @@ class PrivateLinearModel(BaseEstimator, ABC):
         check_progress(progress)
         if isinstance(unit, str):
             raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
-        check_apart(X, self.public)
+        public = opened_apart(X, self.public)
         name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
         if self.formula is not None:
-            rows = self._computed(self.formula, X, y)
+            rows = self._computed(self.formula, public, X, y)
         else:
             target = str(getattr(y, "name", None) or "y")
-            known = None if self.public is None else public_columns(self.public, target, name)
+            known = None if public is None else public_columns(public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
-            rows = self._declared(source, columns, target, name, Inputs.of(self, X))
+            rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
@@ -259,33 +259,33 @@ class PrivateLinearModel(BaseEstimator, ABC):
         check_progress(progress)
         if engine is not None and not isinstance(engine, Engine):
             raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
-        check_apart(source, self.public)
+        public = opened_apart(source, self.public)
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, source, None, unit, exposure)
+            rows = self._computed(self.formula, public, source, None, unit, exposure)
         else:
             target = "y" if target is None else target
             table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
             columns = tuple(name for name, _ in encoder.columns)
-            rows = self._declared(table, columns, target, exposure, Inputs.named(columns))
+            rows = self._declared(public, table, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
 
     def _declared(
-        self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
+        self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
     ) -> Training:
         """Columns as the schema or the public rows have them."""
         Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
         features = Encoder.of(columns, None, self.schema).features
         public, left_out = None, 0
-        if self.public is not None:
-            public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
+        if given is not None:
+            public, left_out = moments_of(given, columns, target, self.schema, self.target_classes, exposure)
         _say(left_out)
         return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
-        self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+        self, formula: str, given: Any, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
     ) -> Training:
         """Columns of a formula; labels given as ``y`` are numbers already."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
@@ -295,8 +295,8 @@ class PrivateLinearModel(BaseEstimator, ABC):
             check_classes(target, self.target_classes, self.schema)
         source = formula_source(rows, y, encoder, unit, self.schema)
         public, left_out = None, 0
-        if self.public is not None:
-            public, left_out = formula_moments(self.public, encoder, self.schema)
+        if given is not None:
+            public, left_out = formula_moments(given, encoder, self.schema)
         _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
         columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from dpregress.errors import InvalidInput
 from dpregress.estimators.base import PrivateLinearModel
+from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
-from dpregress.inputs.tables import coded
+from dpregress.inputs.tables import coded, opened_table
 from dpregress.rows import Engine, FormulaEncoder
 from dpregress.rows.design.encoder import text_of
 from dpregress.rows.engines import Progress
@@ -63,9 +64,11 @@ class ClassModel(PrivateLinearModel):
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
         if self.classes is None:
             name = self._target("y" if target is None else target)
-            classes = default_classes(name, type_of_column(source, name), self.schema)
+            check_apart(source, self.public)
+            rows = opened_table(source)
+            classes = default_classes(name, type_of_column(rows, name), self.schema)
             return self._fit_to(
-                classes, lambda model: model.fit_table(source, target, features, engine, progress, **given)
+                classes, lambda model: model.fit_table(rows, target, features, engine, progress, **given)
             )
         return super().fit_table(source, target, features, engine, progress, **given)
 

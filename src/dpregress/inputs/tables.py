@@ -21,6 +21,7 @@ from dpregress.inputs.response import check_exposure_column, check_number, check
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
 from dpregress.rows.design.encoder import text_of, to_codes, to_numbers
+from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
@@ -132,21 +133,37 @@ def training_table(
     exposure: str | None = None,
 ) -> tuple[Source, Encoder]:
     """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
-    names = (to_table(source) if in_memory(source) else reader_of(source)).schema.names
-    if isinstance(features, str):
-        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
-    if features is None:
-        features = [name for name in names if name not in (target, unit, exposure)]
-    check_unit(unit, features, (target,))
-    if target in features:
-        raise InvalidInput(f"target {target!r} is among the features: leave it out")
-    check_exposure(exposure, features, (target,), unit)
+    source = opened_table(source)
+    features = feature_columns(source, target, features, unit, exposure)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
     rows = encoded(source, encoder, unit)
     check_response(rows.schema, target, classes, schema)
     check_exposure_column(rows.schema, exposure, schema)
     return rows, encoder
+
+
+def feature_columns(
+    table: Any, target: str, features: Sequence[str] | None, unit: Any = None, exposure: Any = None
+) -> list[str]:
+    """The columns of an opened table to regress on: those asked for, else all but target, unit and exposure.
+
+    Raises
+    ------
+    InvalidInput
+        For a column that the table does not have, or one that has two roles.
+    """
+    if isinstance(features, str):
+        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
+    where = table.name if isinstance(table, Reader) else "the table"
+    names = (to_table(table) if in_memory(table) else table).schema.names
+    others = [name for name in (target, unit, exposure) if name is not None]
+    chosen = [name for name in names if name not in others] if features is None else list(features)
+    check_unit(unit, chosen, (target,))
+    if target in chosen:
+        raise InvalidInput(f"target {target!r} is among the features: leave it out")
+    check_exposure(exposure, chosen, (target,), unit)
+    return present([*chosen, *others], names, where)[: len(chosen)]
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -170,9 +187,8 @@ def encoded(source: Any, design: Design, unit: str | None) -> TableSource | Stre
     if in_memory(source):
         found = TableSource(to_table(source, needed), design)
     else:
-        reader = reader_of(source)
-        warn_of_selection(source)
-        present(needed, reader.schema.names)
+        reader = opened_table(source)
+        present(needed, reader.schema.names, reader.name)
         found = StreamSource(reader, design)
     design.check_types(found.schema)
     if unit is not None:
@@ -182,8 +198,13 @@ def encoded(source: Any, design: Design, unit: str | None) -> TableSource | Stre
     return found
 
 
-def warn_of_selection(source: Any) -> None:
-    """Warn of a query that selects rows: n is taken as public, and so would be how many rows it selects."""
+def opened_table(source: Any) -> Any:
+    """A table in memory as it is; of all others the reader, which is opened once and then handed on.
+
+    It warns of a query that selects rows: n is taken as public, and so would be how many rows it selects.
+    """
+    if in_memory(source):
+        return source
     found = source.selects if isinstance(source, SQLQuery) else None
     if found is not None:
         warnings.warn(
@@ -192,6 +213,7 @@ def warn_of_selection(source: Any) -> None:
             SelectedRowsWarning,
             stacklevel=2,
         )
+    return reader_of(source)
 
 
 def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:

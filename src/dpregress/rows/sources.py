@@ -220,11 +220,15 @@ def _exposed(piece: Piece, exposure: Vector) -> RawRows:
 def reader_of(source: Any) -> Reader:
     """The reader of files, a dataset, a lazy table, a relation, a query, or any Arrow stream that can be read again.
 
+    A reader is given back. Rows of CSV files are counted in the same opening that finds their columns.
+
     Raises
     ------
     InvalidInput
         For anything else, and for streams that can be read only once.
     """
+    if isinstance(source, Reader):
+        return source
     if isinstance(source, SQLQuery):
         return source.open()
     package, kind = type(source).__module__.split(".", 1)[0], type(source).__name__
@@ -236,4 +240,4 @@ def reader_of(source: Any) -> Reader:
         return DatasetReader(source)
     if isinstance(source, ArrowStream):
         return CapsuleReader(source)
-    return read_files(source)
+    return read_files(source, counted=True)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregress import GDP, DPRidge, MarginalsRegression, Numeric, Schema, SQLQuery
-from dpregress.cli.tables import choose_features, load_formula_public
+from dpregress.cli.main import cli
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
@@ -333,6 +333,13 @@ def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "alice,hiv\nbob,flu\n")
     schema = Schema({"age": Numeric(0, 100), "y": Numeric(0, 1)})
     model = DPRidge(GDP(1.0), schema=schema)
+    declared = tmp_path / "schema.toml"
+    declared.write_text(schema.to_toml())
+
+    def command(*words: str) -> None:
+        given = ["fit", str(path), *words, "--schema", str(declared), "--epsilon", "1", "--delta", "1e-6"]
+        cli.main([*given, "--out", str(tmp_path / "out")], standalone_mode=False)
+
     fits: list[Callable[[], object]] = [
         lambda: read(path, ["y"]),
         lambda: model.fit_table(path, "y"),
@@ -346,8 +353,8 @@ def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
         lambda: MarginalsRegression(schema).fit(path, target="y", features=["age"]),
         lambda: read([path, csv_file(tmp_path, "age,y\n1,2\n", "other.csv")]),
         lambda: read([csv_file(tmp_path, "age,y,z\n1,2,3\n", "other.csv"), path]),
-        lambda: choose_features([str(path)], "y", ["age"], None, schema),
-        lambda: load_formula_public("y ~ age", [str(path)], None, schema, (), labelled=True),
+        lambda: command("--target", "y", "--features", "age"),
+        lambda: command("--formula", "y ~ age"),
     ]
     for fit in fits:
         with pytest.raises(InvalidInput, match="which has 2 columns") as caught:
