@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "inference": _RIGHT,
     "curator": _LEFT,
     "inputs": _METHODS,
-    "papers": _METHODS,
+    "papers": (*_METHODS, "baselines"),
     "baselines": _METHODS,
     "estimators": (*_METHODS, "inputs", "curator", "papers"),
     **dict.fromkeys((*_TOP, "cli"), (*_ABOVE, *_TOP)),
