@@ -111,7 +111,7 @@ def fit(
     """
     from dpregress import ApproxDP
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
-    from dpregress.inputs.formula import formula_moments, open_public
+    from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
     from dpregress.inputs.tables import feature_columns
     from dpregress.rows import FormulaEncoder
@@ -130,8 +130,9 @@ def fit(
     columns = split_names(features)
     public, left_out = None, 0
     if formula is not None:
+        encoder = FormulaEncoder.of(formula, schema, model.target_classes, exposure)
+        formula_source(rows, None, encoder, unit, schema)  # refuses columns that are not there before any is read
         if known is not None:
-            encoder = FormulaEncoder.of(formula, schema, model.target_classes, exposure)
             public, left_out = formula_moments(known, encoder, schema, not ignore_public_labels)
     elif target is not None:
         columns = feature_columns(rows, target, columns, unit, exposure)

@@ -90,7 +90,7 @@ def test_cells_keep_their_text_until_a_schema_reads_them(tmp_path: Path) -> None
 def test_only_the_columns_asked_for(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "a,b,c\n1,2,3\n")
     assert read(path, ["c", "a"]).to_pydict() == {"c": [b"3"], "a": [b"1"]}
-    with pytest.raises(InvalidInput, match="no column 'z' in the table, which has 3 columns"):
+    with pytest.raises(InvalidInput, match=r"no column 'z' in .*rows\.csv, which has 3 columns"):
         read(path, ["z"])
 
 
