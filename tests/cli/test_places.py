@@ -29,6 +29,7 @@ def dpregress(*arguments: object, **more: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.slow
 def test_of_three_fits_at_once_one_is_charged(tables: Path) -> None:
     SQLiteLedger.create("budget.db", "d", ApproxDP(9.0, 1e-5))
     started = [dpregress(*FIT, "--ledger", "budget.db", "--dataset", "d", "--out", "result") for _ in range(3)]

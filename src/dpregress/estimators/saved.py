@@ -11,7 +11,6 @@ import pyarrow as pa
 from scipy.special import softmax
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.inputs.exposure import log_exposure
 from dpregress.models import family_of
@@ -27,7 +26,7 @@ from dpregress.releases.model_files import (
 )
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.design.encoder import to_numbers
-from dpregress.rows.readers.files import names_of, read
+from dpregress.rows.readers.files import FilesReader, read, read_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +75,9 @@ class SavedModel:
             When a column of the model is missing.
         """
         with np.errstate(all="ignore"):  # a row beyond float64 has the prediction inf or nan
-            return self._predicted(data, schema)
+            return self._predicted(read_files(data), schema)
 
-    def _predicted(self, data: str | Path, schema: Schema | None) -> pa.Table:
+    def _predicted(self, data: FilesReader, schema: Schema | None) -> pa.Table:
         target = self.coefficients.target
         x = self._x(data, schema or self.schema) if self.formula is None else self._computed(data, self.formula, schema)
         predictor = self.coefficients.predict(x)
@@ -96,28 +95,28 @@ class SavedModel:
         return pa.table({f"P({target} = {self.response.classes[1]})": mean, target: likelier})
 
     @staticmethod
-    def _exposure(data: str | Path, name: str) -> Vector:
-        if name not in names_of(data):
-            raise InvalidInput(f"{shown(data)} has no column {name!r}, the exposure of the model: add it, 1 for rates")
+    def _exposure(data: FilesReader, name: str) -> Vector:
+        if name not in data.schema.names:
+            raise InvalidInput(f"{data.name} has no column {name!r}, the exposure of the model: add it, 1 for rates")
         encoder = Encoder((), exposed=name)
         table = read(data, encoder.needed)
         encoder.check_types(table.schema)
         return to_numbers(table[name])
 
-    def _x(self, data: str | Path, schema: Schema | None) -> Matrix:
+    def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:
         features = self.coefficients.features
-        columns = [name for name in names_of(data) if _feeds(name, features)]
+        columns = [name for name in data.schema.names if _feeds(name, features)]
         encoder = Encoder.of(columns, None, schema)
         absent = [name for name in features if name not in encoder.features]
         if absent:
             raise InvalidInput(
-                f"{shown(data)} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
+                f"{data.name} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
             )
         table = read(data, columns)
         encoder.check_types(table.schema)
         return encoder.x(table)[:, [encoder.features.index(name) for name in features]]
 
-    def _computed(self, data: str | Path, formula: WrittenFormula, schema: Schema | None) -> Matrix:
+    def _computed(self, data: FilesReader, formula: WrittenFormula, schema: Schema | None) -> Matrix:
         levels = Schema(
             {name: Categorical(levels, formula.missing.get(name)) for name, levels in formula.levels.items()}
         )
