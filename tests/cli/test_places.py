@@ -216,6 +216,7 @@ def test_secrets_are_their_owners(tmp_path: Path) -> None:
     assert (tmp_path / "keys" / "secret").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_a_terminal_without_letters_loses_no_result(tables: Path) -> None:
     """A charge whose results are lost because a terminal lacks a letter."""
     lines = (tables / "private.csv").read_text().replace("age,bmi,cost", "\u00e2ge,bmi,cost", 1)

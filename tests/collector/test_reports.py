@@ -261,6 +261,7 @@ def entries_of(total: np.ndarray) -> Vector:
     return total if total.ndim == 1 else total[np.triu_indices(len(total))]
 
 
+@pytest.mark.slow
 @every_message
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) -> None:

@@ -64,6 +64,7 @@ def test_answers_are_unbiased(epsilon: float, order: int, length: float, seed: i
         assert np.abs(sent.mean(axis=0) - gain * value / bound).max() <= allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "order"), [(1.0, 4), (5.0, 6)])
 def test_device_and_campaign_agree_in_law(epsilon: float, order: int, seed: int) -> None:
     """Cosines with the value and one coordinate across it; two tests of level 1e-8."""
