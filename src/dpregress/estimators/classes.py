@@ -49,7 +49,7 @@ class ClassModel(PrivateLinearModel):
 
     def fit_table(
         self,
-        source: Any,
+        table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
         engine: Engine | None = None,
@@ -63,11 +63,11 @@ class ClassModel(PrivateLinearModel):
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
         if self.classes is None:
             name = self._target("y" if target is None else target)
-            classes = default_classes(name, type_of_column(source, name), self.schema)
+            classes = default_classes(name, type_of_column(table, name), self.schema)
             return self._fit_to(
-                classes, lambda model: model.fit_table(source, target, features, engine, progress, **given)
+                classes, lambda model: model.fit_table(table, target, features, engine, progress, **given)
             )
-        return super().fit_table(source, target, features, engine, progress, **given)
+        return super().fit_table(table, target, features, engine, progress, **given)
 
     @property
     def classes_(self) -> Any:
