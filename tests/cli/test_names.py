@@ -136,14 +136,14 @@ def test_more_synthetic_rows_than_memory_are_refused(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    "levels", ["0,5e-324", "0,1e308", "-1e308,1e308", "0,inf", "nan,1", "1,0", "0,1,2", "0", "x,y"]
+    "classes", ["0,5e-324", "0,1e308", "-1e308,1e308", "0,inf", "nan,1", "1,0", "0,1,2", "0", "x,y"]
 )
-def test_levels_that_cannot_be_computed_with(levels: str) -> None:
-    from dpregress.cli.parties import read_levels
+def test_values_of_classes_that_cannot_be_computed_with(classes: str) -> None:
+    from dpregress.cli.parties import read_ends
     from dpregress.errors import InvalidInput
 
     with pytest.raises(InvalidInput) as refusal:
-        read_levels(levels)
+        read_ends("binomial", classes)
     assert "\n" not in str(refusal.value)
 
 

@@ -270,6 +270,9 @@ def test_without_noise_moments_are_exact(entry: TableSolverEntry, domain: str, s
 # ---------------------------------------------------------------- the estimator
 
 
+BUDGET = ApproxDP(1.0, 1e-5)
+
+
 def table_of(rng: np.random.Generator, rows: int = 400) -> tuple[pd.DataFrame, Schema]:
     codes = rng.integers(0, [3, 4, 5], size=(rows, 3))
     frame = pd.DataFrame(codes, columns=["a", "b", "c"])
@@ -280,17 +283,17 @@ def table_of(rng: np.random.Generator, rows: int = 400) -> tuple[pd.DataFrame, S
     return frame, Schema({**columns, "w": Numeric(-2, 2)})
 
 
-@pytest.mark.parametrize("mechanism", ["one-shot", "aim", "residuals", "gaussian"])
-def test_paid_first(mechanism: str, seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", ["one-shot", "aim", "residuals", "gaussian"])
+def test_paid_first(recipe: str, seed: int, tmp_path: Path) -> None:
     """One charge, first of all; every pass and every noise after its draw; a ledger for these neighbours holds it."""
     frame, schema = table_of(np.random.default_rng(seed))
     path = tmp_path / "t.parquet"
     frame.to_parquet(path)
     for table in (frame, path):
         ledger = MemoryLedger(ApproxDP(3.0, 1e-5), relation=Relation.ADD_REMOVE)
-        model = MarginalsRegression(schema=schema, mechanism=mechanism, ledger=ledger)
+        model = MarginalsRegression(BUDGET, schema=schema, recipe=recipe, ledger=ledger)
         with watched() as steps:
-            model.fit(table, target="y")
+            model.fit_table(table, "y")
         assert steps[0] == CHARGE
         assert steps.count(CHARGE) == 1
         assert READ in steps
@@ -304,14 +307,14 @@ def test_paid_first(mechanism: str, seed: int, tmp_path: Path) -> None:
         assert np.isfinite(model.predict(table)).all()
 
 
-@pytest.mark.parametrize("mechanism", ["one-shot", "aim", "residuals", "gaussian"])
-def test_nobody(mechanism: str, seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", ["one-shot", "aim", "residuals", "gaussian"])
+def test_nobody(recipe: str, seed: int, tmp_path: Path) -> None:
     """A table without rows is a neighbour of one with a single row: it is answered like any other."""
     frame, schema = table_of(np.random.default_rng(seed))
     frame[:0].to_parquet(tmp_path / "t.parquet")
     frame[:0].to_csv(tmp_path / "t.csv", index=False)
     for table in (frame[:0], tmp_path / "t.parquet", tmp_path / "t.csv"):
-        model = MarginalsRegression(schema=schema, mechanism=mechanism).fit(table, target="y")
+        model = MarginalsRegression(BUDGET, schema=schema, recipe=recipe).fit_table(table, "y")
         assert np.isfinite(model.predict(frame)).all()
         assert not len(model.predict(table))
 
@@ -321,12 +324,12 @@ def test_refusals_are_free(seed: int) -> None:
     frame, schema = table_of(np.random.default_rng(seed))
     ledger = MemoryLedger(ApproxDP(0.5, 1e-5), relation=Relation.ADD_REMOVE)
     with watched() as steps, pytest.raises(BudgetExceeded):
-        MarginalsRegression(schema=schema, ledger=ledger).fit(frame, target="y")
+        MarginalsRegression(BUDGET, schema=schema, ledger=ledger).fit_table(frame, "y")
     assert not steps
     for features, said in ((["a", "y"], "not on itself"), (["a", "a"], "each once"), ([], "at least one")):
         ledger = MemoryLedger(ApproxDP(3.0, 1e-5), relation=Relation.ADD_REMOVE)
         with pytest.raises(InvalidInput, match=said):
-            MarginalsRegression(schema=schema, ledger=ledger).fit(frame, target="y", features=features)
+            MarginalsRegression(BUDGET, schema=schema, ledger=ledger).fit_table(frame, "y", features)
         assert not ledger.charges
 
 
@@ -344,7 +347,7 @@ def test_strange_cells(family: str, seed: int) -> None:
     values = frame.to_numpy(copy=True)
     values[hit] = rng.choice(cells, hit.sum())
     frame = pd.DataFrame(values, columns=frame.columns)
-    model = MarginalsRegression(schema=schema, family=family).fit(frame, target=target)
+    model = MarginalsRegression(BUDGET, schema=schema, family=family).fit_table(frame, target)
     assert np.isfinite(model.coef_).all()
     assert len(model.predict(frame)) == len(frame)
     if family in ("binomial", "multinomial"):
