@@ -147,6 +147,17 @@ def test_values_of_classes_that_cannot_be_computed_with(classes: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
+def test_classes_of_a_joint_release_go_with_binomial() -> None:
+    from dpregress.cli.parties import read_ends
+    from dpregress.errors import InvalidInput
+
+    assert read_ends("gaussian", None) is None
+    assert read_ends("binomial", None) == (0.0, 1.0)
+    assert read_ends("binomial", "1,3") == (1.0, 3.0)
+    with pytest.raises(InvalidInput, match="--family binomial"):
+        read_ends("gaussian", "0,1")
+
+
 def test_a_response_of_huge_numbers(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Legal bounds near the largest: sizes are squared and squared again; nothing overflows after the charge."""
     (tables / "h.toml").write_text(

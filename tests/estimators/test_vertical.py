@@ -9,8 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 
-from dpregress import GDP, ApproxDP, Categorical, MemoryLedger, Numeric, PublicMoments, Schema, VerticalRegression
+from dpregress import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Categorical,
+    MemoryLedger,
+    Numeric,
+    PublicMoments,
+    PureDP,
+    Schema,
+    VerticalRegression,
+)
 from dpregress.errors import BudgetExceeded, InvalidInput, SeededNoiseWarning
 from dpregress.inference import privacy_covariance
 from dpregress.releases import Entrywise
@@ -186,6 +198,41 @@ def test_tables_and_public_rows(seed: int) -> None:
     assert model.predict(pd.concat([first, second], axis=1)).shape == (4096,)
 
 
+def test_the_response_of_the_last_party(seed: int) -> None:
+    """``fit(X, y)`` is ``fit_table`` of the parties with y as the last party's last column; arrays and frames."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng)
+    model = VerticalRegression(BUDGET, random_state=seed)
+    expected = clone(model).fit_table([x[:, :2], np.column_stack([x[:, 2:], y])])
+    arrays = clone(model).fit({"clinic": x[:, :2], "lab": x[:, 2:]}, y)
+    np.testing.assert_array_equal(arrays.coef_, expected.coef_)
+    assert arrays.joint_.moments.space.features == ("x0", "x1", "x2", "x3", "y")
+    lab = pd.DataFrame(x[:, 2:], columns=["x2", "x3"])
+    frames = clone(model).fit([x[:, :2], lab], pd.Series(y, name="cost"))
+    np.testing.assert_array_equal(frames.coef_, expected.coef_)
+    assert frames.coefficients_.target == "cost"
+    for wrong, said in ((None, "requires y"), (y[:-1], "rows"), (np.full(len(y), "a"), "needs a number")):
+        for rows in ([x[:, :2], x[:, 2:]], [x[:, :2], lab]):
+            if said == "needs a number" and rows[1] is lab:
+                continue  # a column of text in a table: the schema says what its levels are
+            with watched() as steps, pytest.raises(InvalidInput, match=said):
+                clone(model).fit(rows, wrong)
+            assert not steps
+
+
+def test_other_budgets(seed: int) -> None:
+    """GDP and ZCDP are spent as they are; the summary has no delta then."""
+    rng = np.random.default_rng(seed)
+    for budget in (GDP(0.5), ZCDP(0.125)):
+        model = VerticalRegression(budget).fit_table(columns(*people(rng, 500)))
+        assert [statement.promise for statement in model.privacy_] == [GDP(0.5)] * 3
+        assert model.summary().endswith("for a person over all parties: mu = 0.866")
+    for refused, said in ((PureDP(1.0), "pure epsilon"), (None, "privacy= is not set"), (1.0, "takes a budget")):
+        with watched() as steps, pytest.raises(InvalidInput, match=said):
+            VerticalRegression(refused).fit_table(columns(*people(rng, 500)))
+        assert not steps
+
+
 def test_wild_cells(seed: int) -> None:
     """No cell raises or warns; the answer is finite."""
     rng = np.random.default_rng(seed)
@@ -210,6 +257,10 @@ def test_wild_cells(seed: int) -> None:
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"recipe": "gaussian"}, "recipe must be"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"family": "poisson"}, "family must be"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledger": {}}, "one each"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledger": MemoryLedger(GDP(1.0))}, "mapping of party name"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledger": {"party0": 3}}, "ledger= of party0 takes a Ledger"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": [ROWS, None]}, "mapping of party name"),
+        (np.zeros((3, 2)), {}, {}, "a list of tables"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": {"lab": ROWS}}, "none of the parties party0, party1"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"rows": 0}, "1 <= k"),
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]})], {}, {}, "rename"),
