@@ -220,6 +220,18 @@ def test_the_response_of_the_last_party(seed: int) -> None:
             assert not steps
 
 
+def test_a_response_of_several_columns_is_named_in_fit_table(seed: int) -> None:
+    """The other indicators of the response would be its features."""
+    x, y = people(np.random.default_rng(seed), 50)
+    model = VerticalRegression(BUDGET, schema=Schema({"y": Categorical(("a", "b", "c"))}))
+    rows = [x[:, :2], pd.DataFrame(x[:, 2:], columns=["x2", "x3"])]
+    with watched() as steps, pytest.raises(InvalidInput, match="name one of them in fit_table"):
+        model.fit(rows, np.where(y > 0, "a", "b"))
+    assert not steps
+    model.set_params(schema=Schema({"y": Categorical(("a", "b"))})).fit(rows, np.where(y > 0, "a", "b"))
+    assert model.coefficients_.target == "y=b"
+
+
 def test_other_budgets(seed: int) -> None:
     """GDP and ZCDP are spent as they are; the summary has no delta then."""
     rng = np.random.default_rng(seed)

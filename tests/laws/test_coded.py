@@ -20,6 +20,7 @@ from dpregress import GDP, ZCDP, ApproxDP, Categorical, MarginalsRegression, Mem
 from dpregress.accounting import Relation
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.errors import BudgetExceeded, InvalidInput, NotAnswered
+from dpregress.estimators.marginals_release import release_marginals
 from dpregress.mechanisms import Sampler, SecureSampler, SeededSampler
 from dpregress.mechanisms.base import exact_answer, exact_total
 from dpregress.public.coding import domain_of
@@ -384,6 +385,9 @@ def test_budgets(recipe: str, seed: int) -> None:
     for budget in refused:
         with watched() as steps, pytest.raises(InvalidInput, match=r"^[^\n]+$"):
             MarginalsRegression(budget, schema=schema, recipe=recipe).fit_table(frame, "y")
+        assert not steps
+        with watched() as steps, pytest.raises(InvalidInput, match=r"^[^\n]+$"):
+            release_marginals(frame, domain_of(schema), privacy=budget, recipe=recipe)
         assert not steps
 
 

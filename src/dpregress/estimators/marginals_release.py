@@ -18,6 +18,7 @@ from dpregress.accounting import (
 )
 from dpregress.coordinates import Domain
 from dpregress.errors import InvalidInput
+from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.releases import Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
@@ -85,7 +86,8 @@ def release_marginals(
         When the ledger does not hold enough; nothing is charged or read then.
     """
     check_progress(progress)
-    promise, solver = _solver(recipe, domain, privacy, None if target is None else domain.index(target))
+    budget = checked_budget(privacy)
+    promise, solver = _solver(recipe, domain, budget, None if target is None else domain.index(target))
     _check_memory(recipe, domain)
     source = coded_source(table, domain)
     with reported(progress, solver.rounds) as report:
@@ -93,7 +95,7 @@ def release_marginals(
             PrivateRows(source, ThreadedEngine(progress=report)),
             promise,
             rounds=solver.rounds,
-            budget=privacy,
+            budget=budget,
             ledger=ledger,
             relation=Relation.ADD_REMOVE,
             note=f"marginals, {recipe}",

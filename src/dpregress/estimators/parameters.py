@@ -19,6 +19,21 @@ _KINDS: dict[str, tuple[type[Any], str]] = {
 }
 
 
+def checked_budget(privacy: Any) -> Event:
+    """The budget, once it is known to be one.
+
+    Raises
+    ------
+    InvalidInput
+        Without a budget, or for another type.
+    """
+    if privacy is None:
+        raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+    _check("privacy", privacy)
+    budget: Event = privacy
+    return budget
+
+
 def checked_privacy(model: Any, *others: str) -> Event:
     """The budget of an estimator, once it and these parameters have the documented type, or are None.
 
@@ -33,11 +48,13 @@ def checked_privacy(model: Any, *others: str) -> Event:
     InvalidInput
         For a parameter of another type, or without a budget.
     """
-    if model.privacy is None:
-        raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
-    for name in ("privacy", *others):
-        (kind, wanted), value = _KINDS[name], getattr(model, name)
-        if value is not None and not isinstance(value, kind):
-            raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")
-    budget: Event = model.privacy
+    budget = checked_budget(model.privacy)
+    for name in others:
+        _check(name, getattr(model, name))
     return budget
+
+
+def _check(name: str, value: Any) -> None:
+    kind, wanted = _KINDS[name]
+    if value is not None and not isinstance(value, kind):
+        raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")

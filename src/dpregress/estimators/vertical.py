@@ -149,6 +149,9 @@ class VerticalRegression(BaseEstimator):
         parties = named_parties(X)
         if parties:
             holder, target = list(parties)[-1], str(getattr(y, "name", None) or "y")
+            declared = None if self.schema is None else self.schema.column(target)
+            if declared is not None and len(declared.design(target)) > 1:
+                raise InvalidInput(f"the schema makes several columns of {target!r}: name one of them in fit_table")
             parties[holder] = with_response(parties[holder], y, target)
         return self.fit_table(parties)
 
