@@ -780,13 +780,13 @@ ESTIMATORS = (
 class FitEntry:
     """An estimator of any trust model, and a fit of it whose rows are drawn at random.
 
-    ``fit`` takes a ledger or None where the estimator has one, and parameters of the estimator.
+    ``fit`` takes a ledger or None, and parameters of the estimator.
     """
 
     kind: type[Any]
     fit: Callable[..., Any]
-    #: A ledger of the right kind; None where the budget is each user's own.
-    ledger: Callable[[Event], Ledger] | None = MemoryLedger
+    #: A ledger of the right kind.
+    ledger: Callable[[Event], Ledger] = MemoryLedger
 
     def __str__(self) -> str:
         return self.kind.__name__
@@ -796,25 +796,24 @@ def _fit_central(entry: EstimatorEntry, rng: Rng, ledger: Ledger | None = None, 
     return entry.make(rng, privacy=ApproxDP(1.0, 1e-5), ledger=ledger, **more).fit(*entry.data(rng))
 
 
-def _fit_local(rng: Rng, ledger: None = None, **more: Any) -> Any:
-    assert ledger is None
+def _fit_local(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     x, y = glm_data("binomial", rng)
     public = PublicMoments.from_rows(x[:60])
-    return LocalGLM(epsilon=1.0, delta=1e-5, public=public, message="gaussian", **more).fit(x[60:], y[60:])
+    return LocalGLM(ApproxDP(1.0, 1e-5), public=public, recipe="gaussian", ledger=ledger, **more).fit(x[60:], y[60:])
 
 
 def _fit_marginals(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     a, b = rng.integers(4, size=(2, 900))
     table = pa.table({"a": a, "b": b, "y": np.minimum(a + b, 4)})
     schema = Schema.from_levels({"a": range(4), "b": range(4), "y": range(5)}, numeric=["a", "y"])
-    return MarginalsRegression(schema=schema, epsilon=1.0, delta=1e-5, ledger=ledger, **more).fit(table, target="y")
+    return MarginalsRegression(ApproxDP(1.0, 1e-5), schema=schema, ledger=ledger, **more).fit_table(table, "y")
 
 
 def _fit_vertical(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     x, _ = linear_data(rng)
-    ledgers = None if ledger is None else [ledger, MemoryLedger(ledger.account.budget)]
-    parties = [x[:, :1], x[:, 1:]]
-    return VerticalRegression(epsilon=1.0, delta=1e-5, ledgers=ledgers, **more).fit(parties)
+    ledgers = None if ledger is None else {"one": ledger, "other": MemoryLedger(ledger.account.budget)}
+    parties = {"one": x[:, :1], "other": x[:, 1:]}
+    return VerticalRegression(ApproxDP(1.0, 1e-5), ledger=ledgers, **more).fit_table(parties)
 
 
 #: Every estimator that the package exports, once.
@@ -823,7 +822,7 @@ FITS = (
         FitEntry(kind, partial(_fit_central, next(entry for entry in ESTIMATORS if entry.kind is kind)))
         for kind in dict.fromkeys(entry.kind for entry in ESTIMATORS)
     ),
-    FitEntry(LocalGLM, _fit_local, ledger=None),
+    FitEntry(LocalGLM, _fit_local),
     FitEntry(MarginalsRegression, _fit_marginals, lambda budget: MemoryLedger(budget, relation=Relation.ADD_REMOVE)),
     FitEntry(VerticalRegression, _fit_vertical),
 )

@@ -146,7 +146,7 @@ def test_schemas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("mechanism", ["one-shot", "residuals"])
 def test_marginals(folder: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     made = run(
-        capsys, "marginals", "release", "rows.csv", *BUDGET, "--bins", 4, "--mechanism", mechanism, "--out", "m.json"
+        capsys, "marginals", "release", "rows.csv", *BUDGET, "--bins", 4, "--recipe", mechanism, "--out", "m.json"
     )
     assert made.code == 0
     path = folder / "wild.json"

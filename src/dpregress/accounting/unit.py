@@ -91,3 +91,18 @@ class Unit:
 RECORD = Unit()
 #: What ids without a name are called.
 UNNAMED = "unit"
+#: What ledgers call somebody who holds one row, their own.
+_USER = ("record", "user")
+
+
+def user_of(counted: str) -> Unit:
+    """The user of a message about their own row, as a ledger calls them.
+
+    Raises
+    ------
+    LedgerError
+        For a ledger that counts something else.
+    """
+    if counted not in _USER:
+        raise LedgerError(f"this ledger counts a {counted}; a message protects one user: open one with unit='user'")
+    return Unit(counted)

@@ -44,3 +44,10 @@ def table_families() -> Iterable[str]:
     from dpregress.estimators.marginals_fit import TABLE_FAMILIES
 
     return TABLE_FAMILIES
+
+
+def party_families() -> Iterable[str]:
+    """Families of ``vertical fit``."""
+    from dpregress.estimators.vertical import PARTY_FAMILIES
+
+    return PARTY_FAMILIES

@@ -62,9 +62,9 @@ class Study:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpregress import LocalGLM, PublicMoments
+    >>> from dpregress import ApproxDP, LocalGLM, PublicMoments
     >>> public = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(200, 2)))
-    >>> message_plan = LocalGLM(epsilon=1.0, public=public).plan(("x0", "x1"), n=10_000)
+    >>> message_plan = LocalGLM(ApproxDP(1.0, 1e-6), public=public).plan(("x0", "x1"), n=10_000)
     >>> study = Study.of(message_plan, "An example")
     >>> Study.read(study.text()).digest == study.digest
     True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_prom
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, type_of
+from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import original_coefficients
@@ -47,14 +47,6 @@ from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Session
 
 _LARGEST_PENALTY = 1e200
-#: The type of each parameter, and what to give.
-_KINDS: dict[str, tuple[type[Any], str]] = {
-    "privacy": (Event, "a budget such as ApproxDP(epsilon=1.0, delta=1e-6)"),
-    "schema": (Schema, "a Schema such as Schema({'age': Numeric(0, 110)})"),
-    "formula": (str, "text such as 'visits ~ age'"),
-    "ledger": (Ledger, "a ledger such as SQLiteLedger('budget.db', 'claims')"),
-    "row_bound": (numbers.Real, "a number"),
-}
 
 
 class Training(NamedTuple):
@@ -214,7 +206,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
     def fit_table(
         self,
-        source: Any,
+        table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
         engine: Engine | None = None,
@@ -228,7 +220,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
         Parameters
         ----------
-        source : path, list of paths, table or query
+        table : path, list of paths, table or query
             CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
             Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
             anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
@@ -259,16 +251,16 @@ class PrivateLinearModel(BaseEstimator, ABC):
         check_progress(progress)
         if engine is not None and not isinstance(engine, Engine):
             raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
-        public = opened_apart(source, self.public)
+        public = opened_apart(table, self.public)
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, public, source, None, unit, exposure)
+            rows = self._computed(self.formula, public, table, None, unit, exposure)
         else:
             target = "y" if target is None else target
-            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
+            source, encoder = training_table(table, target, features, self.schema, self.target_classes, unit, exposure)
             columns = tuple(name for name, _ in encoder.columns)
-            rows = self._declared(public, table, columns, target, exposure, Inputs.named(columns))
+            rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
 
@@ -315,21 +307,16 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
     def _checked_parameters(self) -> Event:
         """Refuse parameters of another type than documented; the budget."""
-        if self.privacy is None:
-            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        budget = checked_privacy(self, "schema", "formula", "ledger", "row_bound")
         if self.formula is not None and not self.fit_intercept:
             raise InvalidInput("the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True")
-        for name, (kind, wanted) in _KINDS.items():
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept= takes True or False, not {self.fit_intercept!r}")
         if self.public is not None and not is_public(self.public):
             raise InvalidInput(
                 f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(self.public)}"
             )
-        return self.privacy
+        return budget
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         check_is_fitted(self)

@@ -50,7 +50,7 @@ class ClassModel(PrivateLinearModel):
 
     def fit_table(
         self,
-        source: Any,
+        table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
         engine: Engine | None = None,
@@ -64,13 +64,13 @@ class ClassModel(PrivateLinearModel):
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
         if self.classes is None:
             name = self._target("y" if target is None else target)
-            check_apart(source, self.public)
-            rows = opened_table(source)
+            check_apart(table, self.public)
+            rows = opened_table(table)
             classes = default_classes(name, type_of_column(rows, name), self.schema)
             return self._fit_to(
                 classes, lambda model: model.fit_table(rows, target, features, engine, progress, **given)
             )
-        return super().fit_table(source, target, features, engine, progress, **given)
+        return super().fit_table(table, target, features, engine, progress, **given)
 
     @property
     def classes_(self) -> Any:

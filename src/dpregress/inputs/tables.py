@@ -88,6 +88,64 @@ def training_source(
     return source, features
 
 
+def joined_table(X: Any, y: Any, target: str) -> pa.Table:
+    """X and y as one table in memory, for estimators that read the response by the name of its column.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (n, d)
+        The columns of an array are x0, x1, ..
+    y : array-like of shape (n,)
+    target : str
+        What the response is called.
+
+    Raises
+    ------
+    InvalidInput
+        For another shape, no response, or a response that X holds already.
+    """
+    if y is None:
+        raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+    table = to_table(held(X)) if is_table(X) else array_table(X)
+    if target in table.schema.names:
+        raise InvalidInput(f"target {target!r} is among the features: leave it out")
+    response = y
+    if hasattr(y, "to_frame"):  # a Series of pandas or Polars
+        response = to_table(y.to_frame("y")).column(0)
+    elif not isinstance(y, pa.Array | pa.ChunkedArray):
+        response = _cells(_one_column(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)))
+    if table.num_rows != len(response):  # without the numbers: under add-or-remove neighbours they are private
+        raise InvalidInput("X and y have different numbers of rows: give one response for each row")
+    return table.append_column(target, response)
+
+
+def array_table(X: Any, names: Sequence[str] | None = None) -> pa.Table:
+    """An array, which may have no rows, as a table whose columns are called by these names or x0, x1, ..
+
+    Raises
+    ------
+    InvalidInput
+        For another shape than (n, d), or than the names are for.
+    """
+    values = np.asarray(X, dtype=object if isinstance(X, list | tuple) else None)
+    if values.ndim != 2 or values.shape[1] < 1:
+        raise InvalidInput(f"Expected 2D array with columns, got {values.ndim}D array instead: its shape is (n, d)")
+    names = array_names(values.shape[1], None) if names is None else names
+    if len(names) != values.shape[1]:
+        raise InvalidInput(f"X has {values.shape[1]} features, but {len(names)} are expected")
+    return pa.table({name: _cells(values[:, place]) for place, name in enumerate(names)})
+
+
+def _cells(values: NDArray[Any]) -> pa.Array:
+    """A column of an array for a schema to read. Objects become text, so that no cell decides how another is read."""
+    if values.dtype.kind in "biuf":
+        kind = np.dtype(np.float64) if values.dtype.kind == "f" else values.dtype.newbyteorder("=")
+        return pa.array(np.ascontiguousarray(values, dtype=kind))
+    if values.dtype.kind not in "OUST":
+        raise InvalidInput(f"an array of type {values.dtype}: numbers, booleans or text are read")
+    return pa.array([text_of(cell) for cell in values.tolist()], pa.large_string())
+
+
 def held(X: Any) -> Any:
     """The same, if it is no query that is run when it is read: responses and ids go by the order of the rows."""
     if is_table(X) and not in_memory(X):

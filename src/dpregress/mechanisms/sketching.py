@@ -213,7 +213,7 @@ def sketch_matrix(name: str, n: int, k: int, seed: bytes) -> SketchMatrix:
         For a name that is not one, a seed of another length, or an impossible k.
     """
     if name not in MIXINGS:
-        raise InvalidInput(f"mixing must be one of {', '.join(map(repr, MIXINGS))}, not {name!r}")
+        raise InvalidInput(f"recipe must be one of {', '.join(map(repr, MIXINGS))}, not {name!r}")
     return MIXINGS[name](n, k, seed)
 
 

@@ -53,7 +53,7 @@ def _within(z: Vector) -> Vector:
     return np.clip(z, -_REACH, _REACH)
 
 
-#: Losses of generalised linear models, by name: ``Phi' `` and ``Phi''``.
+#: Losses of generalised linear models, by the names of Wang et al. (2023): ``Phi' `` and ``Phi''``.
 LOSSES: Mapping[str, MeanResponse] = MappingProxyType(
     {
         response.name: response
@@ -68,7 +68,7 @@ LOSSES: Mapping[str, MeanResponse] = MappingProxyType(
     }
 )
 
-#: Links of non-linear regressions ``y = f(x'w) + noise``, by name: f and f'.
+#: Links of non-linear regressions ``y = f(x'w) + noise``, by the names of that paper: f and f'.
 LINKS: Mapping[str, MeanResponse] = MappingProxyType(
     {
         response.name: response
@@ -79,6 +79,32 @@ LINKS: Mapping[str, MeanResponse] = MappingProxyType(
         )
     }
 )
+
+
+#: The names of ``LocalGLM``: families by the package's names for them, and what has no other name.
+MEAN_RESPONSES: Mapping[str, MeanResponse] = MappingProxyType(
+    {
+        "gaussian": LOSSES["squared"],
+        "binomial": LOSSES["logistic"],
+        "poisson": LOSSES["exponential"],
+        "boosting": LOSSES["boosting"],
+        **LINKS,
+    }
+)
+
+
+def mean_of(family: str | MeanResponse) -> MeanResponse:
+    """The mean response of a family, or one's own.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if isinstance(family, MeanResponse):
+        return family
+    if not isinstance(family, str) or family not in MEAN_RESPONSES:
+        raise InvalidInput(f"family must be one of {', '.join(MEAN_RESPONSES)} or a MeanResponse, not {family!r}")
+    return MEAN_RESPONSES[family]
 
 
 def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:

@@ -350,7 +350,7 @@ def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
         lambda: model.fit_table(pl.scan_csv(path), "y", ["age"]),
         lambda: model.fit_table(pl.read_csv(path), "y", ["age"]),
         lambda: DPRidge(GDP(1.0), schema=schema, formula="y ~ age").fit_table(path),
-        lambda: MarginalsRegression(schema).fit(path, target="y", features=["age"]),
+        lambda: MarginalsRegression(GDP(1.0), schema=schema).fit_table(path, "y", ["age"]),
         lambda: read([path, csv_file(tmp_path, "age,y\n1,2\n", "other.csv")]),
         lambda: read([csv_file(tmp_path, "age,y,z\n1,2,3\n", "other.csv"), path]),
         lambda: command("--target", "y", "--features", "age"),
