@@ -358,7 +358,9 @@ def _one_column(values: NDArray[Any], name: str = "y") -> NDArray[Any]:
         )
         values = values.ravel()
     if values.ndim != 1:
-        raise InvalidInput(f"{name} should be a 1d array, got an array of shape {values.shape} instead.")
+        # not its shape: the number of rows is private where neighbours differ by one row
+        got = f"{values.shape[1]} columns" if values.ndim == 2 else f"{values.ndim} dimensions"
+        raise InvalidInput(f"{name} should be a 1d array, not one of {got}: give one number a row")
     return values
 
 
