@@ -101,8 +101,8 @@ def check_noise(entry: CodedEntry, domain: Domain, seed: int) -> None:
         found = []
         for _ in range(min(mechanism.releases, 200)):
             reservation = MemoryLedger(spend, relation=relation).reserve(spend, relation=relation)
-            source = SeededSampler(rng)
-            found.append(Central().release(rows, query, spend, source=source, reservation=reservation))
+            sampler = SeededSampler(rng)
+            found.append(Central().release(rows, query, spend, sampler=sampler, reservation=reservation))
         mechanism.law(Case(query, rows, spend, found, relation), FAILURE / 2)
 
 
@@ -187,12 +187,12 @@ def test_cells_without_a_level() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(SecureSampler(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
+    "sampler", [pytest.param(SecureSampler(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
 )
-def test_choice(source: Sampler | None, seed: int) -> None:
+def test_choice(sampler: Sampler | None, seed: int) -> None:
     """Chosen as often as ``exp(eps q / (2 Delta))`` says, by a chi-square test. Fails with 1e-6 at most."""
     rng = np.random.default_rng(seed)
-    source = SeededSampler(rng) if source is None else source
+    sampler = SeededSampler(rng) if sampler is None else sampler
     domain = DOMAINS["mixed"]
     query = next(entry for entry in CODED_QUERIES if entry.name == "model errors").make(domain, rng)
     rows = private(registry.coded_rows(rng, domain, 5).x)
@@ -202,7 +202,7 @@ def test_choice(source: Sampler | None, seed: int) -> None:
     counts = np.zeros(query.size)
     for _ in range(draws):
         reservation = MemoryLedger(rho, relation=Relation.ADD_REMOVE).reserve(rho, relation=Relation.ADD_REMOVE)
-        counts[Central().release(rows, query, rho, source=source, reservation=reservation).chosen] += 1
+        counts[Central().release(rows, query, rho, sampler=sampler, reservation=reservation).chosen] += 1
     chances = softmax(epsilon * qualities / (2 * delta))
     expected = draws * chances
     kept = expected > 20
@@ -226,7 +226,7 @@ def test_questions_meet_their_mechanism() -> None:
         budget = ZCDP(5.0)
         reservation = MemoryLedger(budget, relation=Relation.ADD_REMOVE).reserve(budget, relation=Relation.ADD_REMOVE)
         with pytest.raises(NotAnswered):
-            trust.release(rows, queries[name], spend, source=Silent(), reservation=reservation)
+            trust.release(rows, queries[name], spend, sampler=Silent(), reservation=reservation)
         assert not reservation.drawn.parts
 
 

@@ -54,7 +54,7 @@ def test_every_query_knows_the_noise_of_its_release(trust: TrustEntry, entry: Qu
     query = entry.make(SPACES["plain"](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     reservation = MemoryLedger(GDP(MU)).reserve(GDP(MU))
-    release = trust.make().release(rows, query, GDP(MU), source=Silent(), reservation=reservation)
+    release = trust.make().release(rows, query, GDP(MU), sampler=Silent(), reservation=reservation)
     draws = 1 if query.kept_apart else trust.draws(ROWS)
     assert noise_of(release) == pytest.approx(math.sqrt(draws) * query.noise(GDP(MU), ROWS), rel=CLOSE)
     assert query.noise(GDP(MU), 1) == pytest.approx(ROWS * query.noise(GDP(MU), ROWS))
@@ -67,7 +67,7 @@ def test_every_count_knows_the_noise_of_its_release(entry: QueryEntry, seed: int
     query = entry.make(SPACES["plain"](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     reservation = MemoryLedger(PureDP(MU)).reserve(PureDP(MU))
-    release = Central().release(rows, query, PureDP(MU), source=Silent(), reservation=reservation)
+    release = Central().release(rows, query, PureDP(MU), sampler=Silent(), reservation=reservation)
     assert isinstance(release.noise, DiscreteLaplaceNoise)
     assert release.noise.sigma / release.n == pytest.approx(query.noise(PureDP(MU), ROWS), rel=CLOSE)
 
@@ -80,7 +80,7 @@ def test_every_table_query_knows_the_noise_of_its_release(entry: registry.CodedE
     query = entry.make(domain, rng)
     rows = registry.private(registry.coded_rows(rng, domain, ROWS))
     reservation = MemoryLedger(GDP(MU), relation=Relation.ADD_REMOVE).reserve(GDP(MU), relation=Relation.ADD_REMOVE)
-    release = Central().release(rows, query, GDP(MU), source=Silent(), reservation=reservation)
+    release = Central().release(rows, query, GDP(MU), sampler=Silent(), reservation=reservation)
     assert isinstance(release.noise, Isotropic)
     assert release.noise.sigma == pytest.approx(query.noise(GDP(MU), 1, Relation.ADD_REMOVE), rel=CLOSE)
 

@@ -52,7 +52,7 @@ class Mechanism(ABC):
         """Refuse what this mechanism cannot release safely, of queries of its norm."""
 
     @abstractmethod
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         """Answer the query."""
 
 

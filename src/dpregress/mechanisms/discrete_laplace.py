@@ -35,7 +35,7 @@ class DiscreteLaplace(Mechanism):
     References
     ----------
     Ghosh, Roughgarden, Sundararajan (2012), section 2; Canonne, Kamath, Steinke (2020), Algorithm 2, for the exact
-    sampler of the secure source.
+    sampler of the secure sampler.
     """
 
     norm: ClassVar[Norm] = Norm.L1
@@ -56,9 +56,9 @@ class DiscreteLaplace(Mechanism):
         """``Delta / epsilon``, rounded upwards."""
         return math.nextafter(float_sensitivity(query, rows, relation) / self.spend.epsilon0, math.inf)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         scale = self._scale(query, rows, relation)
         exact = np.clip(np.nan_to_num(exact_answer(query, rows)), -_LARGEST_COUNT, _LARGEST_COUNT)
-        noisy = source.add_discrete_laplace(np.rint(exact).astype(np.int64), scale)
+        noisy = sampler.add_discrete_laplace(np.rint(exact).astype(np.int64), scale)
         noise = DiscreteLaplaceNoise((scale,))
         return query.read(noisy.astype(np.float64), n=public_count(rows, relation), noise=noise, events=(self.spend,))

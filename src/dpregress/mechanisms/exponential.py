@@ -46,8 +46,8 @@ class Exponential(Mechanism):
     def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
         return 2 * float_sensitivity(query, rows, relation) / math.sqrt(8 * self.spend.rho)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         scale = self._scale(query, rows, relation)
-        chosen = source.choose(exact_answer(query, rows), scale)
+        chosen = sampler.choose(exact_answer(query, rows), scale)
         count = public_count(rows, relation)
         return query.read(np.array([float(chosen)]), n=count, noise=Isotropic(scale), events=(self.spend,))

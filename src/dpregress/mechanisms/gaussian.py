@@ -53,7 +53,7 @@ class Gaussian(Mechanism):
         draws = 1 if query.kept_apart else self.contributors
         return float_sensitivity(query, rows, relation) / remaining * math.sqrt(draws)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         sigma = self.sigma(query, rows, relation)
-        noisy = source.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
+        noisy = sampler.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
         return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

@@ -64,10 +64,10 @@ class IntegerGaussian:
             )
         return cls(bits, scale)
 
-    def message(self, value: Vector, source: Sampler) -> NDArray[np.int32]:
+    def message(self, value: Vector, sampler: Sampler) -> NDArray[np.int32]:
         """The value on the grid with noise; what does not fit is cut off, as post-processing."""
         steps = np.trunc(np.ldexp(value, self.bits)).astype(np.int64)
-        noisy = source.add_integer_gaussian(steps, self.scale)
+        noisy = sampler.add_integer_gaussian(steps, self.scale)
         return np.clip(noisy, _INT32.min, _INT32.max).astype(np.int32)
 
 

@@ -68,13 +68,13 @@ class UnitVector(Mechanism):
         check_epsilon(self.spend.epsilon0)
         self.cap(query.size)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:  # noqa: ARG002
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:  # noqa: ARG002
         row_map, cap, bound = query.row_map, self.cap(query.size), query.contribution()
         unit, noise = self.law(query, rows.n)
         total = np.zeros(query.size)
         for chunk in rows.source.chunks(rows.engine.chunk_rows(query.columns)):
-            directions = _directions(query.each(row_map(chunk)), bound, source.uniform(len(chunk.x)))
-            total += _leaning(directions, cap, source).sum(axis=0)
+            directions = _directions(query.each(row_map(chunk)), bound, sampler.uniform(len(chunk.x)))
+            total += _leaning(directions, cap, sampler).sum(axis=0)
         return query.read(total * unit, n=rows.n, noise=noise, events=(self.spend,))
 
     def law(self, query: Query[R], n: int) -> tuple[float, UnitMessages]:
@@ -83,7 +83,7 @@ class UnitVector(Mechanism):
         unit = query.contribution() / gain
         return unit, UnitMessages(math.sqrt(n / query.size) * unit, 1 - gain**2)
 
-    def message(self, value: Vector, bound: float, source: Sampler) -> NDArray[np.int32]:
+    def message(self, value: Vector, bound: float, sampler: Sampler) -> NDArray[np.int32]:
         """One user's own message, u in multiples of 2^-28: uniform unit vectors are tried until one is taken.
 
         A candidate is drawn and rounded before the value is looked at, so whatever the arithmetic, every message
@@ -94,17 +94,17 @@ class UnitVector(Mechanism):
         value : ndarray of shape (p,)
             Of norm at most ``bound``.
         bound : float
-        source : Sampler
+        sampler : Sampler
         """
         check_epsilon(self.spend.epsilon0)
         cap = self.cap(len(value))
-        direction = _directions(value[None, :], bound, source.uniform(1))[0]
+        direction = _directions(value[None, :], bound, sampler.uniform(1))[0]
         elsewhere = math.exp(-cap.epsilon)
         while True:
-            tried = source.normal(_BATCH, len(value))
+            tried = sampler.normal(_BATCH, len(value))
             tried /= np.linalg.norm(tried, axis=1)[:, None]
             rounded = np.rint(tried * 2.0**UNIT_BITS).astype(np.int32)
-            taken = (tried @ direction >= cap.gamma) | (source.uniform(_BATCH) < elsewhere)
+            taken = (tried @ direction >= cap.gamma) | (sampler.uniform(_BATCH) < elsewhere)
             if taken.any():
                 return np.asarray(rounded[int(np.argmax(taken))])
 
@@ -133,17 +133,17 @@ def _directions(values: Matrix, bound: float, uniform: Vector) -> Matrix:
     return np.asarray(directions)
 
 
-def _leaning(directions: Matrix, cap: Cap, source: Sampler) -> Matrix:
+def _leaning(directions: Matrix, cap: Cap, sampler: Sampler) -> Matrix:
     """A random unit vector for each direction, by the law of its cosine: the same law as trying, without the tries."""
     n, order = directions.shape
-    inside = source.uniform(n) < cap.inside
-    uniform = source.uniform(n)
+    inside = sampler.uniform(n) < cap.inside
+    uniform = sampler.uniform(n)
     tail = np.where(inside, uniform * cap.share, cap.share + uniform * (1 - cap.share))  # P(cosine of a uniform > t)
     if order == 1:
         return np.asarray(directions * np.where(tail < 0.5, 1.0, -1.0)[:, None])
     squared_sine = betaincinv((order - 1) / 2, 0.5, np.minimum(2 * np.minimum(tail, 1 - tail), 1.0))
     cosine = np.sqrt(1 - squared_sine) * np.where(tail < 0.5, 1.0, -1.0)
-    across = source.normal(n, order)
+    across = sampler.normal(n, order)
     across -= np.einsum("ij,ij->i", across, directions)[:, None] * directions
     across *= np.sqrt(squared_sine / np.maximum(np.einsum("ij,ij->i", across, across), np.finfo(float).tiny))[:, None]
     across += cosine[:, None] * directions

@@ -58,7 +58,7 @@ class TrustModel(ABC):
         query: Query[R],
         spend: Event,
         *,
-        source: Sampler,
+        sampler: Sampler,
         reservation: Reservation,
     ) -> R:
         """Answer one query: refuse what cannot be answered, draw from the reservation, then add noise.
@@ -82,4 +82,4 @@ class TrustModel(ABC):
         mechanism = self.mechanism(query, spend, rows)
         mechanism.check(query, rows, reservation.relation)
         reservation.draw(mechanism.event())
-        return mechanism.release(query, rows, source, reservation.relation)
+        return mechanism.release(query, rows, sampler, reservation.relation)

@@ -95,7 +95,7 @@ class Session:
 
     def __call__(self, query: Query[R], spend: Event) -> R:
         """A release of ``query`` at the cost of ``spend``, drawn from the reservation first."""
-        return self.trust.release(self.rows, query, spend, source=self.sampler, reservation=self.reservation)
+        return self.trust.release(self.rows, query, spend, sampler=self.sampler, reservation=self.reservation)
 
     def statement(self, assumed_public: Sequence[str] = ()) -> PrivacyStatement:
         """The guarantee for what has been drawn so far.

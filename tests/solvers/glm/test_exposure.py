@@ -57,11 +57,11 @@ def facts(x: Matrix, exposure: Exposure | None) -> PublicFacts:
     return PublicFacts(len(x), "y", Start(space, refine=False), public, None, exposure)
 
 
-def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, source: Sampler) -> Vector:
+def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, sampler: Sampler) -> Vector:
     """Intercept and slopes."""
     budget = GDP(1e30)
     exposed = rows if exposure is None else ExposedSource(rows, exposure)
-    found = solver.solve(Session(Central(), PrivateRows(exposed), source, MemoryLedger(budget).reserve(budget)))
+    found = solver.solve(Session(Central(), PrivateRows(exposed), sampler, MemoryLedger(budget).reserve(budget)))
     slopes, constant = found.space.pull_back(found.whitened)
     return np.concatenate([[constant], slopes])
 

@@ -51,9 +51,9 @@ def data(family: Family, rng: np.random.Generator, n: int, intercept: bool) -> t
     return x, rng.gamma(8.0, mean / 8) if name == "gamma" else rng.normal(mean, 0.3)
 
 
-def run(solver: ScoreSteps, x: Matrix, y: Vector, mu: float, source: Sampler) -> tuple[Solution, Asked]:
+def run(solver: ScoreSteps, x: Matrix, y: Vector, mu: float, sampler: Sampler) -> tuple[Solution, Asked]:
     reservation = MemoryLedger(GDP(mu)).reserve(GDP(mu))
-    door = Session(Central(), PrivateRows(ArraySource(x, y)), source, reservation)
+    door = Session(Central(), PrivateRows(ArraySource(x, y)), sampler, reservation)
     questions: Asked = []
 
     def ask(query: Query[Any], spend: Event) -> Any:
