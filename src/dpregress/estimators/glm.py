@@ -118,10 +118,11 @@ class DPGLMRegressor(_ScoredRegressor):
     ----------
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
-    family : {"poisson", "gamma", "gaussian", "binomial"}, default="poisson"
+    family : str, default="poisson"
+        A family of numbers, such as "poisson", "gamma", "inverse-gaussian", "gaussian" or "binomial";
+        docs/queries.md has the table of families with their links.
     link : str, optional
-        "log", "identity" (poisson); "log", "inverse" (gamma); "identity", "log" (gaussian); "logit", "probit"
-        (binomial). The first is the default.
+        One of the family's links, such as "identity"; default: the first in the table.
     public : PublicMoments, table or file, optional
         Of rows with the same columns. Labelled rows give the start, and are never fallen below by much.
     schema : Schema, optional

@@ -121,6 +121,25 @@ class GammaDistribution(Distribution):
 
 
 @dataclass(frozen=True)
+class InverseGaussianDistribution(Distribution):
+    """V = m^3, y > 0."""
+
+    name: ClassVar[str] = "inverse-gaussian"
+    support: ClassVar[str] = "y > 0"
+    fixed_dispersion: ClassVar[bool] = False
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(y > 0)
+
+    def variance(self, mean: Vector) -> Vector:
+        return np.asarray(mean**3)
+
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        y, mean = np.maximum(y, _SMALLEST), np.maximum(mean, _SMALLEST)
+        return np.asarray((y - mean) ** 2 / (y * mean**2))
+
+
+@dataclass(frozen=True)
 class Family:
     """A distribution with a link.
 
@@ -173,6 +192,7 @@ FAMILIES: Mapping[str, tuple[Family, ...]] = {
         (BinomialFamily, Family(BinomialDistribution(), ProbitLink())),
         (PoissonFamily, Family(PoissonDistribution(), PositiveIdentityLink())),
         (GammaFamily, Family(GammaDistribution(), InverseLink())),
+        (Family(InverseGaussianDistribution(), LogLink()),),
     )
 }
 
