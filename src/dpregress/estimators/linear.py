@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +20,23 @@ from dpregress.public.facts import PublicFacts
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import OneShot, Residual, Solution, Solver, Uncertainty
 
-Recipe = Literal["residual", "one-shot", "paper"]
 #: The eta of the paper's simulations, used by ``recipe="paper"``.
 _PAPER_ETA = 0.05
+
+
+def _published(facts: PublicFacts, budget: GDP, alpha: float) -> Solver:
+    if facts.public is None:
+        raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
+    space = published_space(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.space.intercept)
+    return PublishedRidge(space, budget, alpha / facts.n)
+
+
+#: The solver of each recipe, from public facts, the budget and the ridge penalty. A new recipe is added here.
+LINEAR_RECIPES: Mapping[str, Callable[[PublicFacts, GDP, float], Solver]] = {
+    "residual": Residual,
+    "one-shot": OneShot,
+    "paper": _published,
+}
 
 
 class DPRidge(RegressorMixin, CentralModel):
@@ -95,7 +110,7 @@ class DPRidge(RegressorMixin, CentralModel):
         alpha: float = 1.0,
         fit_intercept: bool = True,
         formula: str | None = None,
-        recipe: Recipe = "residual",
+        recipe: str = "residual",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -119,16 +134,9 @@ class DPRidge(RegressorMixin, CentralModel):
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts)
-        if self.recipe == "residual":
-            return Residual(facts, budget, alpha)
-        if self.recipe == "one-shot":
-            return OneShot(facts, budget, alpha)
-        if self.recipe == "paper":
-            if facts.public is None:
-                raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
-            space = published_space(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.space.intercept)
-            return PublishedRidge(space, budget, alpha / facts.n)
-        raise InvalidInput(f'recipe must be "residual", "one-shot" or "paper", not {self.recipe!r}')
+        if not isinstance(self.recipe, str) or self.recipe not in LINEAR_RECIPES:
+            raise InvalidInput(f"recipe must be one of {', '.join(LINEAR_RECIPES)}, not {self.recipe!r}")
+        return LINEAR_RECIPES[self.recipe](facts, budget, alpha)
 
     @property
     def response_model(self) -> ResponseModel:
@@ -188,7 +196,7 @@ class DPLinearRegression(DPRidge):
         row_bound: float | None = None,
         fit_intercept: bool = True,
         formula: str | None = None,
-        recipe: Recipe = "residual",
+        recipe: str = "residual",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

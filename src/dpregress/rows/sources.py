@@ -217,6 +217,14 @@ def _exposed(piece: Piece, exposure: Vector) -> RawRows:
     return replace(chunk, exposure=exposure[chunk.first_row : chunk.first_row + len(chunk.x)])
 
 
+#: Readers of other libraries' objects: the package, the end of the type's name, and the reader. None is imported.
+OBJECT_READERS: tuple[tuple[str, str, Callable[[Any], Reader]], ...] = (
+    ("polars", "LazyFrame", LazyFrameReader),
+    ("duckdb", "DuckDBPyRelation", DuckDBReader),
+    ("pyarrow", "Dataset", DatasetReader),
+)
+
+
 def reader_of(source: Any) -> Reader:
     """The reader of files, a dataset, a lazy table, a relation, a query, or any Arrow stream that can be read again.
 
@@ -228,12 +236,9 @@ def reader_of(source: Any) -> Reader:
     if isinstance(source, SQLQuery):
         return source.open()
     package, kind = type(source).__module__.split(".", 1)[0], type(source).__name__
-    if (package, kind) == ("polars", "LazyFrame"):
-        return LazyFrameReader(source)
-    if (package.lstrip("_"), kind) == ("duckdb", "DuckDBPyRelation"):
-        return DuckDBReader(source)
-    if package == "pyarrow" and kind.endswith("Dataset"):
-        return DatasetReader(source)
+    for of, ending, reader in OBJECT_READERS:
+        if package.lstrip("_") == of and kind.endswith(ending):
+            return reader(source)
     if isinstance(source, ArrowStream):
         return CapsuleReader(source)
     return read_files(source)
