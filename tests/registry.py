@@ -85,6 +85,7 @@ from dpregress.queries import (
     Predictions,
     PublishedHessian,
     PublishedMoments,
+    Query,
     ResidualHistogram,
     ResponseHistogram,
     RowQuery,
@@ -521,8 +522,17 @@ class MechanismEntry:
         """Whether it answers this kind of query."""
         rng = np.random.default_rng(0)
         query = entry.make(SPACES["plain"](rng), rng)
+        return self._accepts(query, private(tame_rows(rng, query.space, 5)))
+
+    def answered_by(self, trust: TrustModel, query: Query[Any], rows: PrivateRows) -> bool:
+        """Whether this trust model picks it for this query, and it does not refuse."""
+        spend = self.spend(1.0)
+        picked = (query.norm, type(spend)) in trust.mechanisms and trust.mechanism(query, spend, rows)
+        return isinstance(picked, self.kind) and self._accepts(query, rows)
+
+    def _accepts(self, query: Query[Any], rows: PrivateRows) -> bool:
         try:
-            self.make(1.0).check(query, private(tame_rows(rng, query.space, 5)), Relation.REPLACE_ONE)
+            self.make(1.0).check(query, rows, Relation.REPLACE_ONE)
         except NotAnswered:
             return False
         return True
