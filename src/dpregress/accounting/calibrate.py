@@ -58,7 +58,8 @@ def split(budget: GDP, shares: Sequence[float]) -> tuple[GDP, ...]:
 def zcdp_promise(budget: Event) -> ZCDP:
     """The whole budget as one zCDP event: what a fit reserves that also uses the exponential mechanism.
 
-    For an (epsilon, delta) budget this is the largest rho that :func:`dpregress.accounting.convert.zcdp_epsilon` allows.
+    For an (epsilon, delta) budget this is the largest rho that
+    :func:`dpregress.accounting.convert.zcdp_epsilon` allows.
 
     Raises
     ------

@@ -34,7 +34,7 @@ _ROOT_TOLERANCE = 1e-13
 #: A larger epsilon cannot be distinguished from no guarantee.
 LARGEST_EPSILON = 1e9
 _RTOL = 1e-15
-#: Beyond this mu the upper bound on epsilon equals its value to thirteen digits, and the exact formula has no digits left.
+#: Beyond this mu the upper bound equals epsilon to thirteen digits, and the exact formula has no digits left.
 _LARGE_MU = 1e7
 #: Beyond this argument ``1 - t m(t)`` is computed from its asymptotic series, because it cancels.
 _ASYMPTOTIC = 30.0
