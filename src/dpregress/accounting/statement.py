@@ -74,7 +74,7 @@ class PrivacyStatement:
         return self._kept().epsilon(delta)
 
     def for_rows(self, rows: int) -> Event:
-        """The guarantee for a person with ``rows`` rows: ``rows`` times mu. Where the unit is not a record, ``rows`` counts units."""
+        """The guarantee for a person with ``rows`` rows (or ``rows`` units, if the unit is not a record): k mu."""
         return group(self._kept(), rows)
 
     def _kept(self) -> Event:

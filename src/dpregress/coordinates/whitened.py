@@ -81,9 +81,7 @@ class Exposure:
         object.__setattr__(self, "lower", max(float(self.lower), SMALLEST_EXPOSURE))
         object.__setattr__(self, "upper", min(float(self.upper), LARGEST_EXPOSURE))
         if not self.lower < self.upper:
-            raise InvalidInput(
-                f"the bounds of exposure {self.name!r} must include numbers between 2^-100 and 2^100: exposures are positive"
-            )
+            raise InvalidInput(f"the bounds of exposure {self.name!r} must include a number between 2^-100 and 2^100")
 
     def offsets(self, exposure: Vector) -> tuple[Vector, NDArray[np.bool_]]:
         """Logarithms of the bounded exposures, of shape (m,), 0 where unusable; and which are positive and finite."""

@@ -20,14 +20,14 @@ from dpregress.rows import PrivateRows
 class Exponential(Mechanism):
     r"""Chooses candidate r with probability proportional to ``exp(eps q_r / (2 Delta))``.
 
-    Delta is the most that a neighbour can move any one quality. The choice is the largest quality plus Gumbel
-    noise of scale ``2 Delta / eps``. Its privacy loss lies in an interval of length eps, which makes it
-    ``eps^2 / 8``-zCDP: eps is ``sqrt(8 rho)``.
+    Delta is the largest change of any score between neighbours. The choice is the candidate with the largest sum of its
+    score and Gumbel noise of scale ``2 Delta / eps``. The privacy loss lies in an interval of length eps, so the
+    mechanism is ``eps^2 / 8``-zCDP, and eps is ``sqrt(8 rho)``.
 
     Parameters
     ----------
     spend : ZCDP
-        What one choice costs.
+        The cost of one choice.
 
     References
     ----------

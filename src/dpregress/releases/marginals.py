@@ -90,7 +90,7 @@ class Mixture:
 
 
 def encoded_design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
-    """The design matrix of coded rows, of shape (rows, p): the constant, then each feature without its reference level."""
+    """The design matrix of coded rows, of shape (rows, p): the constant, then features without reference levels."""
     blocks = [np.ones((len(codes), 1))]
     for name in features:
         j = domain.index(name)

@@ -76,8 +76,7 @@ def read_files(source: Any) -> FilesReader:
     kinds = [_kind_of(path) for path in paths]
     for path, kind in zip(paths, kinds, strict=True):
         if kind is not kinds[0]:
-            offered = " or ".join(sorted(each.kind for each in FILE_KINDS))
-            raise InvalidInput(f"{paths[0]} and {path} are of two kinds: give {offered}")
+            raise InvalidInput(f"{paths[0]} and {path} are of two kinds ({kinds[0].kind}, {kind.kind}): give one kind")
     folder = str(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
     return kinds[0](paths, partitions_of(source, paths), folder)
 
