@@ -1,8 +1,8 @@
 r"""Shared sketch matrices: sparse signs, dense signs, or a randomised Hadamard transform, from one seed.
 
 The bits come from AES-256 in counter mode. Its key is derived from the seed by HKDF-SHA-256 with a label, and the
-counter is a function of the row number, so that the bits are the same on every machine and for any chunk sizes. B is public and
-hides nothing; noise is never drawn from these bits.
+counter is a function of the row number, so that the bits are the same on every machine and for any chunk sizes. B is
+public and hides nothing; noise is never drawn from these bits.
 """
 
 from __future__ import annotations
