@@ -183,7 +183,7 @@ def test_cells_without_a_level() -> None:
     for codes in (np.array([[3, 2, 1, 0, 3, 2], [0, 0, 0, 0, 0, 0]]), np.full((1, 6), 2)):
         again = next(CodedSource(decoded(domain, codes), domain).chunks(9))
         np.testing.assert_array_equal(LevelRows(domain)(again).x, codes)
-    with pytest.raises(InvalidInput, match="no level of their own"):
+    with pytest.raises(InvalidInput, match="separate level for missing cells"):
         domain_of(Schema({"a": Categorical(("0", "1"), missing="level", ordered=True), "b": Numeric(0, 1)}))
 
 

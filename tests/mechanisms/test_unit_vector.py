@@ -144,5 +144,5 @@ def test_what_cannot_be_kept_is_refused() -> None:
     for epsilon in (1e-5, 11.0):
         with pytest.raises(UnsafeNoise, match="epsilon between"):
             UnitVector(PureDP(epsilon)).check(query_of(3), rows, Relation.REPLACE_ONE)
-    with pytest.raises(NotAnswered, match="which row"):
+    with pytest.raises(NotAnswered, match="content of their row"):
         UnitVector(PureDP(1.0)).check(query_of(3), rows, Relation.ADD_REMOVE)

@@ -87,6 +87,6 @@ def test_rows_are_counted_beside_other_queries_too(seed: int) -> None:
     space = SPACES["intercept"](np.random.default_rng(seed))
     query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -1.0, 1.0))
     assert ask(query, table(seed), 1e12, Silent()).n == N - GAPS
-    with pytest.raises(InvalidInput, match="different directions"):
+    with pytest.raises(InvalidInput, match="replacement sensitivity"):
         Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), 0.0, 1.0))
     assert Counted(ResponseHistogram(space, np.arange(4.0))).unit == pytest.approx(1.0)

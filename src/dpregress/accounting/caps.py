@@ -89,9 +89,11 @@ def best_cap(epsilon: float, order: int) -> Cap:
     (0.4621, 0.7237)
     """
     if not 0 < epsilon <= LARGEST_EPSILON:
-        raise InvalidInput(f"epsilon of a private unit vector must be at most {LARGEST_EPSILON:g}, not {epsilon:g}")
+        raise InvalidInput(
+            f"epsilon of a private unit vector must be between 0 and {LARGEST_EPSILON:g}, not {epsilon:g}"
+        )
     if not 1 <= order <= LARGEST_ORDER:
-        raise InvalidInput(f"a private unit vector has 1 to {LARGEST_ORDER} entries, not {order}")
+        raise InvalidInput(f"a private unit vector has up to {LARGEST_ORDER} entries, not {order}")
     if order == 1:
         return Cap(epsilon, 1, 0.0)
 

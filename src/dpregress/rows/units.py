@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.design.encoder import is_text, readable, text_of, undictionaried, value_type
-from dpregress.rows.readers.frames import from_series
+from dpregress.rows.readers.files import from_series
 from dpregress.rows.sources import Piece, Source
 
 _SLICE = 1 << 20  # ids that are sorted at once

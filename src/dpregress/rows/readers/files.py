@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpregress.errors import InvalidInput, SourceError
@@ -19,9 +20,9 @@ from dpregress.rows.readers import csv
 from dpregress.rows.readers.base import ArrowStream, Reader, count_rows, has_columns
 from dpregress.rows.readers.csv import Header
 from dpregress.rows.readers.failures import raise_alone, reading, told
-from dpregress.rows.readers.frames import from_pandas, is_pandas
 from dpregress.rows.readers.locations import FileState, Location, opened, partitions_of, paths_of, states_of
 
+_MAGIC = b"PAR1"
 _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
 _BATCH = 1 << 15
 
@@ -73,25 +74,15 @@ def read_files(source: Any) -> FilesReader:
         For files that are not there, are not readable as their kind, or have other columns than the first.
     """
     paths = paths_of(source)
-    kinds = [_kind_of(path) for path in paths]
-    for path, kind in zip(paths, kinds, strict=True):
-        if kind is not kinds[0]:
-            raise InvalidInput(f"{paths[0]} and {path} are of two kinds ({kinds[0].kind}, {kind.kind}): give one kind")
+    kinds = [_is_parquet(path) for path in paths]
+    if len(set(kinds)) > 1:
+        raise InvalidInput(f"{paths[0]} and {paths[kinds.index(not kinds[0])]} are of two kinds: give CSV or Parquet")
     folder = str(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
-    return kinds[0](paths, partitions_of(source, paths), folder)
+    return (ParquetReader if kinds[0] else CSVReader)(paths, partitions_of(source, paths), folder)
 
 
 class FilesReader(Reader):
     """Files of one kind with the same columns, read one after another.
-
-    Attributes
-    ----------
-    kind : str
-        The name of the kind, for messages.
-    magic : bytes
-        The bytes with which a file of this kind begins; none for a kind of text.
-    endings : tuple of str
-        Endings of names by which a damaged file is recognised as one of this kind.
 
     Parameters
     ----------
@@ -110,10 +101,6 @@ class FilesReader(Reader):
     SourceError
         Whenever a file is not the one it was when the reader was made.
     """
-
-    kind: ClassVar[str]
-    magic: ClassVar[bytes] = b""
-    endings: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -214,10 +201,6 @@ class FilesReader(Reader):
 class ParquetReader(FilesReader):
     """Parquet files, streamed: a little of each column at a time."""
 
-    kind: ClassVar[str] = "Parquet"
-    magic: ClassVar[bytes] = b"PAR1"
-    endings: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
-
     def _names(self, path: Location) -> Sequence[str]:
         return list(self._schemas[path].names)
 
@@ -278,8 +261,6 @@ class ParquetReader(FilesReader):
 class CSVReader(FilesReader):
     """CSV files, every line a record (docs/privacy/private-cells.md)."""
 
-    kind: ClassVar[str] = "CSV"
-
     def _names(self, path: Location) -> Sequence[str]:
         return self._headers[path].names
 
@@ -318,10 +299,6 @@ class CSVReader(FilesReader):
             yield file, header
 
 
-#: Every kind of file; the first that fits reads it, and CSV fits any. A new kind is added before it.
-FILE_KINDS: tuple[type[FilesReader], ...] = (ParquetReader, CSVReader)
-
-
 def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """A table in memory as Arrow, without copying where the formats agree.
 
@@ -333,10 +310,10 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """
     if isinstance(data, pa.Table):
         table = data
-    elif is_pandas(data):
+    elif _is_pandas(data):
         if columns is not None:
             present(columns, [str(label) for label in data.columns])
-        table = from_pandas(data, columns)
+        table = _from_pandas(data, columns)
     elif is_table(data):
         table = _from_stream(data)
     else:
@@ -363,21 +340,55 @@ def is_table(data: Any) -> bool:
 
 def in_memory(data: Any) -> bool:
     """Whether this is a table whose rows are held in memory already."""
-    return isinstance(data, pa.Table | pa.RecordBatch) or is_pandas(data) or (_is_polars(data) and is_table(data))
+    return isinstance(data, pa.Table | pa.RecordBatch) or _is_pandas(data) or (_is_polars(data) and is_table(data))
 
 
 def _is_polars(data: Any) -> bool:
     return type(data).__module__.split(".", 1)[0] == "polars"
 
 
-def _kind_of(path: Location) -> type[FilesReader]:
+def _from_pandas(data: Any, columns: Sequence[str] | None) -> pa.Table:
+    """Typed columns as they are; a column of objects cell by cell, so that no cell decides how another is read."""
+    fields, arrays = [], []
+    for position, label in enumerate(data.columns):
+        if columns is None or str(label) in columns:
+            series = data.iloc[:, position]
+            arrays.append(from_series(series))
+            kind = arrays[-1].type
+            fields.append(untyped(str(label), kind) if series.dtype == object else pa.field(str(label), kind))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def from_series(series: Any) -> pa.Array:
+    """A typed column as it is; objects, texts and categories one by one, whatever they hold."""
+    if str(series.dtype) == "category":
+        codes = pa.array(series.cat.codes.tolist(), pa.int64())
+        codes = pc.if_else(pc.less(codes, 0), None, codes)
+        categories = series.cat.categories
+        if categories.dtype.kind == "f":  # a type that ids may not have: it stays in sight
+            return pc.take(pa.array(categories.to_numpy(dtype="float64", na_value=float("nan")), pa.float64()), codes)
+        return pc.take(pa.array([text_of(level) for level in categories.tolist()], pa.large_string()), codes)
+    if series.dtype == object or str(series.dtype).startswith("str"):
+        return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if series.dtype.kind == "f":  # sparse, say: it stays in sight
+            return pa.array(series.astype("float64").to_numpy())
+        return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
+
+
+def _is_pandas(data: Any) -> bool:
+    kinds = type(data).__mro__  # GeoPandas and others build on it
+    return any(kind.__module__.split(".", 1)[0] == "pandas" and kind.__name__ == "DataFrame" for kind in kinds)
+
+
+def _is_parquet(path: Location) -> bool:
     try:
         with opened(path) as file:
-            begun, name = file.read(8), str(path).lower()
+            return file.read(4) == _MAGIC or str(path).lower().endswith((".parquet", ".pq"))
     except Exception as error:  # of whatever storage this is
         raise_alone(InvalidInput(f"cannot read {path}: {told(error)}"))
-    fits = (kind for kind in FILE_KINDS if begun.startswith(kind.magic) or name.endswith(kind.endings))
-    return next(fits, CSVReader)
 
 
 def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -403,7 +414,7 @@ def _in_parts(path: Location) -> BinaryIO:
 def _parquet(path: Location) -> pq.ParquetFile:
     try:
         with opened(path) as begun:
-            if begun.read(4) != ParquetReader.magic:
+            if begun.read(4) != _MAGIC:
                 raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
         if isinstance(path, Path):
             file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
