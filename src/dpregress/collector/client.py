@@ -1,4 +1,4 @@
-"""What a user's device does: one row in, one noisy report out."""
+"""The user's device: it turns one row into one noisy report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
 from dpregress.rows.design.encoder import text_of, to_numbers
 
-#: On a device the user is the record.
+#: Names of the unit on a device, where the user is the record.
 _UNITS = ("record", "user")
 
 

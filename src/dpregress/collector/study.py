@@ -28,10 +28,10 @@ from dpregress.rows import RawRows
 from dpregress.solvers.local.message_plan import MessagePlan
 
 _FORMAT = "dpregress.study/1"
-#: A study file beyond it is no study.
+#: The largest size of a study file.
 _LARGEST_TEXT = 1 << 24
 _LARGEST_TITLE = 200
-#: Probability that an honest report is longer than what is let in.
+#: The probability that the report of an honest device exceeds the bound and is refused.
 _REFUSED = 1e-9
 
 _QUERIES: Mapping[str, Callable[[WhitenedSpace], RowQuery[Any]]] = {
@@ -52,7 +52,7 @@ class Study:
     Parameters
     ----------
     title : str
-        What users are told.
+        A title for users.
     question : {"cross-moment", "second-moment"}
     space : WhitenedSpace
         With a bounded response.
