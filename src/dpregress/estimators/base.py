@@ -182,7 +182,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
             A row whose exposure is not a positive finite number gets weight 0. The name of a Series is looked up in the
             schema for bounds.
         unit : array-like of shape (n,), optional
-            Private ids. All rows of an id are then protected together; default: each record is protected by itself.
+            Private ids. All rows of an id are protected together; default: each record by itself.
         max_rows_per_unit : int, optional
             k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
         progress : bool or callable, default=True
@@ -199,9 +199,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
         budget = self._checked_parameters()
         check_progress(progress)
         if isinstance(unit, str):
-            raise InvalidInput(
-                f"unit={unit!r} is a name: fit takes one id for each row, and fit_table takes the name of a column"
-            )
+            raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
         check_apart(X, self.public)
         name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
         if self.formula is not None:
