@@ -91,5 +91,5 @@ def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]
     if isinstance(given, MeanResponse):
         return given
     if given not in offered:
-        raise InvalidInput(f"{given!r} is not one of {', '.join(offered)}: choose one of these, or give a MeanResponse")
+        raise InvalidInput(f"{given!r} is none of {', '.join(offered)}: choose one, or give a MeanResponse of your own")
     return offered[given]

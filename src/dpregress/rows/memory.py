@@ -77,9 +77,7 @@ def check_sample_fits(rows: int, columns: int, longest: int) -> None:
 def _check(needed: int, what: str, mend: str) -> None:
     left = available()
     if needed > left:
-        raise InvalidInput(
-            f"{what} would take about {_text(needed)} of memory, and {_text(left)} are available: {mend}"
-        )
+        raise InvalidInput(f"{what} would take about {_text(needed)} of memory, {_text(left)} are available: {mend}")
 
 
 def _text(size: int) -> str:
