@@ -37,6 +37,7 @@ from dpregress import (
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
 from dpregress.coordinates import Domain, Exposure, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import NotAnswered
+from dpregress.estimators.families import estimator_of
 from dpregress.mechanisms import (
     DiscreteLaplace,
     Exponential,
@@ -84,6 +85,7 @@ from dpregress.queries import (
     Predictions,
     PublishedHessian,
     PublishedMoments,
+    Query,
     ResidualHistogram,
     ResponseHistogram,
     RowQuery,
@@ -520,8 +522,17 @@ class MechanismEntry:
         """Whether it answers this kind of query."""
         rng = np.random.default_rng(0)
         query = entry.make(SPACES["plain"](rng), rng)
+        return self._accepts(query, private(tame_rows(rng, query.space, 5)))
+
+    def answered_by(self, trust: TrustModel, query: Query[Any], rows: PrivateRows) -> bool:
+        """Whether this trust model picks it for this query, and it does not refuse."""
+        spend = self.spend(1.0)
+        picked = (query.norm, type(spend)) in trust.mechanisms and trust.mechanism(query, spend, rows)
+        return isinstance(picked, self.kind) and self._accepts(query, rows)
+
+    def _accepts(self, query: Query[Any], rows: PrivateRows) -> bool:
         try:
-            self.make(1.0).check(query, private(tame_rows(rng, query.space, 5)), Relation.REPLACE_ONE)
+            self.make(1.0).check(query, rows, Relation.REPLACE_ONE)
         except NotAnswered:
             return False
         return True
@@ -676,17 +687,25 @@ def linear_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
     return x, x @ np.arange(1.0, WIDTH + 1) + rng.normal(size=n)
 
 
+#: How responses of each family are drawn, given their means and the dispersion.
+DRAWS: dict[str, Callable[[Rng, Vector, float], Vector]] = {
+    "gaussian": lambda rng, mean, dispersion: rng.normal(mean, math.sqrt(dispersion)),
+    "binomial": lambda rng, mean, _: rng.binomial(1, mean).astype(np.float64),
+    "poisson": lambda rng, mean, _: rng.poisson(mean).astype(np.float64),
+    "gamma": lambda rng, mean, dispersion: rng.gamma(1 / dispersion, mean * dispersion),
+    "inverse-gaussian": lambda rng, mean, dispersion: rng.wald(mean, 1 / dispersion),
+}
+
+
+def responses(family: Family, mean: Vector, rng: Rng, dispersion: float = 0.5) -> Vector:
+    """Random responses of a family with these means."""
+    return DRAWS[family.distribution.name](rng, mean, dispersion)
+
+
 def glm_data(family: str, rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
     """Private rows for a generalised linear model with its default link."""
     x = rng.uniform(-1, 1, size=(n, WIDTH))
-    mean = family_of(family).mean(x @ np.linspace(-0.5, 1.0, WIDTH))
-    draw: dict[str, Callable[[], Vector]] = {
-        "gaussian": lambda: rng.normal(mean),
-        "binomial": lambda: rng.binomial(1, mean).astype(np.float64),
-        "poisson": lambda: rng.poisson(mean).astype(np.float64),
-        "gamma": lambda: rng.gamma(2.0, mean / 2),
-    }
-    return x, draw[family]()
+    return x, responses(family_of(family), family_of(family).mean(x @ np.linspace(-0.5, 1.0, WIDTH)), rng)
 
 
 def class_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
@@ -755,13 +774,19 @@ def _settings(kind: type[Any], settings: dict[str, Any], data: Data) -> Iterator
 
 def _scored_settings(kind: type[Any], distribution: str, **more: Any) -> Iterator[EstimatorEntry]:
     data = partial(glm_data, distribution)
-    yield from _settings(kind, _scored(data, **more), data)
+    prefix = f"{distribution}, " if more else ""
+    yield from _settings(kind, {prefix + setting: facts for setting, facts in _scored(data, **more).items()}, data)
 
 
 ESTIMATORS = (
     *_settings(DPLinearRegression, LINEAR, linear_data),
     *_settings(DPRidge, LINEAR, linear_data),
-    *_scored_settings(DPGLMRegressor, "gaussian", family="gaussian"),
+    *(
+        entry
+        for name in OFFERED_FAMILIES
+        if estimator_of(name) in (DPGLMRegressor, DPRidge)
+        for entry in _scored_settings(DPGLMRegressor, name, family=name)
+    ),
     *_scored_settings(DPPoissonRegressor, "poisson"),
     *_scored_settings(DPGammaRegressor, "gamma"),
     *_scored_settings(DPLogisticRegression, "binomial"),

@@ -37,9 +37,9 @@ ASKED_ANEW = 4_000
 
 
 class Repeated(SeededSampler):
-    """A source that draws many noises where it is asked for one, and keeps all the answers.
+    """A sampler that draws many noises where it is asked for one, and keeps all the answers.
 
-    The value and the scale are those that the mechanism handed over, and every draw goes through the source's own
+    The value and the scale are those that the mechanism handed over, and every draw goes through the sampler's own
     guards and sampler: this only saves computing the exact answer again.
     """
 
@@ -108,13 +108,13 @@ def remembering(query: Query[Any]) -> Query[Any]:
 def answers(
     trust: TrustModel, query: Query[Any], spend: Event, rows: PrivateRows, rng: np.random.Generator, draws: int
 ) -> Matrix:
-    """Many answers to one question, each paid for by itself or by a source that repeats its draw."""
-    source, query = Repeated(rng, draws), remembering(query)
+    """Many answers to one question, each paid for by itself or by a sampler that repeats its draw."""
+    sampler, query = Repeated(rng, draws), remembering(query)
     found = []
-    while not source.answers and len(found) < draws:
+    while not sampler.answers and len(found) < draws:
         reservation = MemoryLedger(spend).reserve(spend)
-        found.append(trust.release(rows, query, spend, source=source, reservation=reservation).total)
-    return source.answers[0] if source.answers else np.array(found)
+        found.append(trust.release(rows, query, spend, sampler=sampler, reservation=reservation).total)
+    return sampler.answers[0] if sampler.answers else np.array(found)
 
 
 def audited(trust: TrustEntry, mechanism: MechanismEntry, entry: QueryEntry, space: str, seed: int) -> float:

@@ -296,7 +296,7 @@ def check_paid_first(entry: TrustEntry, seed: int) -> None:
     reservation = MemoryLedger(GDP(1.0)).reserve(GDP(0.5))
     with watched() as steps:
         try:
-            entry.make().release(rows, query, GDP(0.51), source=SecureSampler(), reservation=reservation)
+            entry.make().release(rows, query, GDP(0.51), sampler=SecureSampler(), reservation=reservation)
         except BudgetExceeded:
             assert not steps, f"the refused query did {steps}"
         else:
@@ -315,7 +315,7 @@ def check_refusal_draws_nothing(entry: TrustEntry, seed: int) -> None:
         (ledger.reserve(GDP(1.0), relation=Relation.ADD_REMOVE), GDP(0.5)),
     ):
         with watched() as steps, pytest.raises(NotAnswered):
-            entry.make().release(rows, query, spend, source=Silent(), reservation=reservation)
+            entry.make().release(rows, query, spend, sampler=Silent(), reservation=reservation)
         assert not steps, f"the refused query did {steps}"
         assert not reservation.drawn.parts
 

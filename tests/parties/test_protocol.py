@@ -245,7 +245,7 @@ def test_mismatched(study: tuple[Path, list[Path]], capsys: Capture) -> None:
         "numbers where the plan has": lambda record: record["mixture"].update(total="AAAAAAAAAAA="),
         "spends more": lambda record: record["mixture"].update(events=[{"kind": "gdp", "mu": 9.0}]),
         "not a positive number": lambda record: record["mixture"].update(sigma=0.0),
-        "cannot be taken back": lambda record: record["mixture"]["frame"].update(whitening=[[1.0, 0.0], [0.0, 0.0]]),
+        "cannot be inverted": lambda record: record["mixture"]["frame"].update(whitening=[[1.0, 0.0], [0.0, 0.0]]),
         "about other people": lambda record: record.update(people="0" * 64),
         "another order": lambda record: record.update(order="0" * 64),
         "invented and real": lambda record: record.update(mock=True),

@@ -1,4 +1,4 @@
-"""``--family``: the names come from the package's own tables, which are loaded when a command runs."""
+"""``--family`` and ``--recipe``: the names come from the package's own tables, loaded when a command runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class FamilyChoice(click.ParamType[str]):
-    """One of some names that are looked up when they are needed.
+    """One of a list of names, which is looked up when a command needs it.
 
     Parameters
     ----------
@@ -37,6 +37,13 @@ def response_families() -> Iterable[str]:
     from dpregress.models import family_names
 
     return family_names()
+
+
+def linear_recipes() -> Iterable[str]:
+    """Recipes of ``fit``."""
+    from dpregress.estimators.linear import LINEAR_RECIPES
+
+    return LINEAR_RECIPES
 
 
 def table_families() -> Iterable[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpregress.cli.families import FamilyChoice, response_families
+from dpregress.cli.families import FamilyChoice, linear_recipes, response_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
@@ -47,7 +47,10 @@ _PATH = click.Path(path_type=Path)
 @click.option("--exposure", metavar="COLUMN", help="With a log link: the mean response is proportional to this.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
-@click.option("--recipe", type=click.Choice(["residual", "one-shot", "paper"]), default="residual", show_default=True)
+@click.option(
+    "--recipe", type=FamilyChoice(linear_recipes), default="residual", show_default=True,
+    help="How a linear model is fitted.",
+)  # fmt: skip
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
 @click.option("--dataset", help="Data set whose budget in the ledger is charged.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")

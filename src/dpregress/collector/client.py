@@ -1,4 +1,4 @@
-"""What a user's device does: one row in, one noisy report out."""
+"""The user's device: it turns one row into one noisy report."""
 
 from __future__ import annotations
 

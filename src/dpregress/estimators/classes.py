@@ -1,4 +1,4 @@
-"""Models whose response is a class: which classes there are, and responses as their positions."""
+"""Models with a categorical response: the classes, and responses as positions of classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpregress.rows.readers.files import is_table
 
 
 class ClassModel(PrivateLinearModel):
-    """What a model of classes adds: ``classes=None`` takes those that the schema or the type of the response names."""
+    """A model of classes; with ``classes=None`` the schema or the type of the response determines them."""
 
     classes: Sequence[Any] | None
     _found: Sequence[Any] = USUAL
@@ -74,7 +74,7 @@ class ClassModel(PrivateLinearModel):
 
     @property
     def classes_(self) -> Any:
-        """The classes, in the type they were given in or that the response has."""
+        """The classes, in the type in which they were given or that the response has."""
         given = list(self._found if self.classes is None else self.classes)
         kinds = {isinstance(value, str) for value in given}
         return np.array(given, dtype=object) if len(kinds) > 1 else np.asarray(given)

@@ -1,4 +1,4 @@
-"""Models read back from files, to predict with."""
+"""Models from files, for prediction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SavedModel:
     response : ResponseModel
     formula : WrittenFormula, optional
     schema : Schema, optional
-        Of the columns that predictions are made from.
+        The schema of the columns from which predictions are made.
     """
 
     coefficients: Coefficients | ClassCoefficients
@@ -72,7 +72,7 @@ class SavedModel:
         Raises
         ------
         InvalidInput
-            When a column of the model is missing.
+            If a column of the model is missing.
         """
         with np.errstate(all="ignore"):  # a row beyond float64 has the prediction inf or nan
             return self._predicted(read_files(data), schema)
@@ -124,7 +124,7 @@ class SavedModel:
         encoder = FormulaEncoder.of(formula.text, known, self.response.classes).right
         if encoder.features != self.coefficients.features:
             raise InvalidInput(
-                "the formula makes other columns than the model has: give the schema of the fit, or none"
+                "the columns of the formula differ from those of the model: give the schema of the fit, or none"
             )
         table = read(data, encoder.needed)
         encoder.check_types(table.schema)

@@ -1,4 +1,4 @@
-"""Mean responses of the published local protocols: a mean m and its slope, which is all that they take of a model."""
+"""Mean responses of the published local protocols, which use only the mean m of a model and its slope."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy.special import expit
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
 
-#: Predictors are kept inside it where a function would overflow.
+#: Predictors are clipped to this magnitude where a function would overflow.
 _REACH = 30.0
 
 
 @dataclass(frozen=True)
 class MeanResponse:
-    """``E[y | x] = m(x'w)``: of a generalised linear model with cumulant Phi, ``m = Phi'``; of a link f, ``m = f``.
+    """``E[y | x] = m(x'w)``. A generalised linear model with cumulant Phi has ``m = Phi'``, a link f has ``m = f``.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class MeanResponse:
     slope : callable
         Its derivative.
     bounds : tuple of float or None
-        Where y lies if the model says so.
+        The range of y, if the model implies one.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def mean_of(family: str | MeanResponse) -> MeanResponse:
 
 
 def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:
-    """A mean response by name, or one's own.
+    """The mean response with a given name, or a :class:`MeanResponse` as it is.
 
     Raises
     ------

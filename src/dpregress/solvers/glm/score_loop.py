@@ -18,22 +18,22 @@ from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.shared.posterior import Posterior, Step
 from dpregress.solvers.shared.repair import solvable
 
-#: What a step misses by curvature, as a share of the squared length it moved: measured best of .03 to 1.
+#: The squared error of a step due to curvature, as a share of its squared length: the best of .03 to 1 in tests.
 _CURVATURE = 0.3
-#: No coefficient goes beyond it.
+#: The largest magnitude of a coefficient.
 _LARGEST = 1e90
 
 
 class ScoreModel(ABC):
-    """What the loop needs to know of a model. Coefficients are flat vectors of shape (q,)."""
+    """The interface of a model in the loop. Coefficients are flat vectors of shape (q,)."""
 
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> Query[Score]:
-        """The clipped score at these coefficients, its clip planned for this price."""
+        """The clipped score at these coefficients, with the clip planned for this cost."""
 
     @abstractmethod
     def information(self, coef: Vector) -> Matrix:
-        """The mean Fisher information of a row, with eigenvalues floored where noise makes them."""
+        """The mean Fisher information of a row, with a floor on eigenvalues that may be noise."""
 
     @abstractmethod
     def along_curve(self, coef: Vector, system: Matrix, step: Vector) -> Vector:
@@ -41,25 +41,25 @@ class ScoreModel(ABC):
 
     @abstractmethod
     def limited(self, move: Vector) -> Vector:
-        """The move, shortened where it goes further than one step may."""
+        """The move, shortened to the longest step if necessary."""
 
     @abstractmethod
     def missed(self, move: Vector, left: Vector) -> Matrix:
-        """Covariance of what a move may have missed by curvature, and by the part ``left`` out of it."""
+        """The covariance of the error of a move due to curvature and to the part ``left`` out of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """Where the steps begin.
+    """The starting point of the steps.
 
     Attributes
     ----------
     coef : ndarray of shape (q,)
     covariance : ndarray of shape (q, q)
-        Of what is known of the coefficients.
+        The prior covariance of the coefficients.
     dispersion : float
     fitted : bool
-        Whether they come from public rows, whose truth need not be the private rows' optimum.
+        Whether they come from public rows, whose population may differ from that of the private rows.
     """
 
     coef: Vector
@@ -71,7 +71,7 @@ class Beginning:
 def take_steps(
     ask: Ask, model: ScoreModel, beginning: Beginning, spends: Sequence[GDP], penalty: Matrix, n: int
 ) -> tuple[Vector, Matrix, Uncertainty]:
-    """Released Newton steps, each merged by the Kalman gain with what is known before it.
+    """Released Newton steps, each combined with the posterior before it by a Kalman update.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ def take_steps(
     model : ScoreModel
     beginning : Beginning
     spends : sequence of GDP
-        Of the steps, at least one.
+        The costs of the steps, at least one.
     penalty : ndarray of shape (q, q)
-        Of a row.
+        The penalty per row.
     n : int
-        Private rows.
+        Number of private rows.
 
     Returns
     -------
@@ -104,14 +104,14 @@ def take_steps(
         if turn == 0 and beginning.fitted:
             posterior = Posterior.before(coef, beginning.covariance + sampling).inflated(step)
         updated = posterior.update(step, follow=partial(_followed, model, coef, system))
-        if (np.abs(updated.coef) > _LARGEST).any():  # diverged, in public sight: the last usable step stands
+        if (np.abs(updated.coef) > _LARGEST).any():  # diverged, which is public: keep the last usable step
             break
         posterior = updated
     return posterior.coef, system, Uncertainty(posterior.privacy, np.asarray(sampling + posterior.known))
 
 
 def curvature_slack(length: float, left: Vector, gram: Matrix) -> Matrix:
-    """What a step may have missed: by the change of information along its squared length, and by being shortened."""
+    """The error of a step: from the change of information, by its squared length, and from shortening it."""
     bent = _CURVATURE * length * min(length, 1.0)
     return np.asarray(bent / len(gram) * np.linalg.inv(gram) + np.outer(left, left))
 

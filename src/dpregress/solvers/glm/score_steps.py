@@ -1,19 +1,19 @@
 r"""Score steps: generalised linear models from one private Gram matrix and a few private scores.
 
-Every choice is a function of public facts or of what was released before (docs/methods/score-steps.md):
+Every choice is a function of public facts or of earlier releases (docs/methods/score-steps.md):
 
-1. coordinates and radius from the public moment, refined for 10% of mu^2 where public rows are few;
-2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
-   coefficients of 0, the intercept from a private histogram of the response (5%);
+1. coordinates and radius from the public moment, refined for 10% of mu^2 if there are few public rows;
+2. a start: with labelled public rows their penalised fit, with its covariance as a prior; otherwise slopes of 0,
+   with the intercept from a private histogram of the response (5%);
    with an exposure, before that its distribution from a histogram (5%) and its slopes on the features (5%);
 3. one private Gram matrix of the weighted rows (20%), to which surrogate rows are recoloured;
 4. steps ``b += K H^{-1} [mean(s x clip(s (y - m) f, +-C)) + noise]``, H the information of the surrogate rows. With a
-   prior, K is the Kalman gain of what is known before and the step's own covariance; without one, 1;
-5. the weights and the clip bias the mean prediction; one more number (40%, 25% without a prior, 5%
-   for a response in [0, 1]), the mean residual between wide lopsided bounds, moves the intercept back.
+   prior, K is the Kalman gain from the posterior before the step and the step's covariance; otherwise 1;
+5. the mean residual, one number with wide asymmetric bounds (40%, 25% without a prior, 5% for a response in [0, 1]),
+   which corrects the intercept for the bias from weights and clip.
 
-The clip is chosen on the sizes of residuals (of the public rows, or a private histogram, 5%) to minimise
-predicted noise plus what it cuts off.
+The clip is chosen from the sizes of residuals (of the public rows, or from a private histogram, 5%). It minimises the
+predicted noise plus the loss from clipping.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import refined
 
 REFINE, _EXPOSURE, _START, GRAM, _LEVELS = 0.10, 0.05, 0.05, 0.20, 0.05
-#: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
+#: Logarithms of exposures are clipped at this many standard deviations; a standard deviation is at least one bin.
 _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
-#: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
+#: Shares for the mean residual: of a response in [0, 1]; of one with a tail, with a prior and without one.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
-#: Private steps: few from a prior near the answer, more from nothing.
+#: Weights of the private steps: few with a prior, more without one.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0)
-#: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
+#: The floor for eigenvalues of a Fisher information relative to the Gram matrix, as a share of their mean.
 _SMALLEST_INFORMATION = 0.02
-#: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
+#: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
 SMALLEST_SATURATED = 0.1
-#: A residual is cut below at so many of the largest mean predictions, where its upper bound lies further away.
+#: The lower bound of a residual is this many of the largest mean predictions, if the upper bound is further away.
 _LOWEST_MEANS = 3.0
-#: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
+#: The weight of what the bound of the mean residual cuts off: responses have longer tails than the sizes observed.
 _TAIL = 2.0
-#: How many public rows' worth may lie above the largest public residual.
+#: The number of rows, per sample of public size, that may lie above the largest public residual.
 _HIDDEN = 0.3
 
 
 class ScoreSteps(FactSolver):
-    """Noisy scoring on one recoloured Gram matrix.
+    """Noisy scoring with surrogate rows for one private Gram matrix.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class ScoreSteps(FactSolver):
     budget : GDP
         All of it is drawn.
     alpha : float
-        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes in original units, beside the summed log-likelihood.
+        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes in original units, subtracted from the log-likelihood.
     steps : tuple of float, optional
         Relative budgets of the private steps.
     """
@@ -92,7 +92,7 @@ class ScoreSteps(FactSolver):
         self.alpha = alpha
         labelled = has_prior(facts)
         self._labelled = labelled
-        natural = family == BinomialFamily  # the logistic residual lies in [-1, 1] by itself
+        natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
@@ -118,7 +118,7 @@ class ScoreSteps(FactSolver):
         return self.among(second.n)._scored(among(ask, second.n), space, floored(second.gram, gram_floor(second)))
 
     def _scored(self, ask: Ask, space: WhitenedSpace, gram: Matrix) -> Solution:
-        """From the Gram matrix of the usable rows."""
+        """Solve, given the Gram matrix of the usable rows."""
         rows = surrogate_rows(space, self.facts.public, gram)
         space = replace(space, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
         exposures = None
@@ -144,7 +144,7 @@ class ScoreSteps(FactSolver):
         return fit_public(self.facts.public, space, self.family) if self._labelled and self.facts.public else None
 
     def _exposures(self, ask: Ask, space: WhitenedSpace, exposure: Exposure) -> Magnitudes:
-        """How large the private rows' exposures are, within their bounds; public ones may be of another scale."""
+        """The distribution of private exposures within their bounds; public exposures may have another scale."""
         seen = Magnitudes.of_histogram(ask(ExposureHistogram(space, EDGES), self._spend["exposures"]))
         return Magnitudes(np.clip(seen.size, exposure.lower, exposure.upper), seen.share)
 
@@ -156,7 +156,7 @@ class ScoreSteps(FactSolver):
         return np.asarray(np.linalg.solve(gram, found.mean))
 
     def _start(self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None) -> Vector:
-        """No slopes; the intercept of the mean: of two classes their rate, else the mean size from a histogram."""
+        """Slopes of 0, and the intercept of the mean: the rate of two classes, or the mean size from a histogram."""
         if "start" not in self._spend:
             return np.zeros(space.order)
         if self.family == BinomialFamily:
@@ -168,12 +168,12 @@ class ScoreSteps(FactSolver):
             return self.family.link.predictor(rate) * space.constant
         mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
         level = self.family.link.predictor(mean)
-        if exposures is not None:  # the link is the logarithm: the rate of them all
+        if exposures is not None:  # the link is the logarithm: the overall rate
             level -= math.log(exposures.mean)
         return level * space.constant
 
     def _levels(self, ask: Ask, space: WhitenedSpace, coef: Vector, prior: PublicFit | None) -> Magnitudes | None:
-        """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""
+        """Sizes of residuals at the start, from the public rows or released; None if they are bounded anyway."""
         if self.family == BinomialFamily:
             return None
         if prior is not None:
@@ -189,7 +189,7 @@ class ScoreSteps(FactSolver):
     def _adjust_intercept(
         self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Vector, levels: Magnitudes | None
     ) -> Vector:
-        """Move the intercept by the released mean residual, along the surrogate rows' mean prediction."""
+        """Correct the intercept so that the mean prediction of surrogate rows changes by the released mean residual."""
         spend = self._spend["mean"]
         eta = rows.predictor(coef)
         eta = eta[self.family.inside(eta)] if self.family.inside(eta).any() else eta
@@ -210,17 +210,17 @@ class ScoreSteps(FactSolver):
         def excess(shift: float) -> float:
             return float(np.mean(self.family.mean(eta + shift))) - wanted
 
-        # where any step may be made, the mean moves as far as the predictor
+        # if steps are unlimited, the mean changes as much as the predictor
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
-        if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
+        if excess(-reach) * excess(reach) > 0:  # the noise would require more than the longest step
             return coef
         return np.asarray(coef + float(brentq(excess, -reach, reach)) * space.constant)
 
 
 @dataclass(frozen=True, eq=False)
 class SurrogateModel(ScoreModel):
-    """A family on surrogate rows; ``levels`` are sizes of residuals, None where the response is in [0, 1]."""
+    """A family on surrogate rows; ``levels`` are sizes of residuals, None for a response in [0, 1]."""
 
     family: Family
     space: WhitenedSpace
@@ -244,7 +244,7 @@ class SurrogateModel(ScoreModel):
         return self.rows.along_curve(self.family, coef, system, step)
 
     def limited(self, move: Vector) -> Vector:
-        """Shortened so that no weighted surrogate row's predictor moves by more than the link's longest step."""
+        """The move, shortened so that no predictor of a weighted row changes by more than the longest step."""
         furthest = float(np.abs(self.rows.x @ move).max())
         return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
 
@@ -254,7 +254,7 @@ class SurrogateModel(ScoreModel):
         return curvature_slack(float(np.mean((self.rows.x @ move) ** 2)), left, self.gram)
 
     def unknown(self) -> Matrix:
-        """Covariance of coefficients of which nothing is known but how far predictors go."""
+        """The prior covariance of coefficients, which only bounds the size of predictors."""
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
         covariance = np.eye(self.space.order) * reach**2 / self.space.order
@@ -263,7 +263,7 @@ class SurrogateModel(ScoreModel):
         return covariance
 
     def dispersion(self, coef: Vector) -> float:
-        """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
+        """An upper estimate from the residuals at the start, which include what the slopes will explain."""
         if self.levels is None:
             return 1.0
         information = self.rows.weight**2 * self.family.information(self.rows.predictor(coef))

@@ -1,13 +1,13 @@
-r"""What every user of a study is asked, chosen from public facts alone before anybody answers.
+r"""The question that every user of a study is asked, chosen from public facts before anybody answers.
 
-A message is the centred cross moment ``s x~ (y - c) / h`` of one user's row, y in ``[c - h, c + h]``. Three ways of
-asking compete, each at several levels of the radius R, and the one with the least predicted variance of the
-coefficients is taken (docs/methods/local.md):
+A message is the centred cross moment ``s x~ (y - c) / h`` of one user's row, y in ``[c - h, c + h]``. Three kinds
+of messages are compared, each at several radii R, and the one with the smallest predicted variance of the coefficients
+is chosen (docs/methods/local.md):
 
 * a unit vector at pure epsilon;
 * the cross moment with Gaussian noise for the whole budget;
-* the joint second moment of ``(x~, u y~)`` at ``u = R``: its cross moment has the very noise of the one before,
-  so the private Gram matrix beside it costs nothing but a longer message.
+* the joint second moment of ``(x~, u y~)`` at ``u = R``: its cross moment has the same noise as the previous
+  one, so the private Gram matrix costs only a longer message.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dpregress.queries import ClippedScore, RowQuery, SecondMoment
 from dpregress.solvers.shared.surrogate import surrogate_rows
 
 MessageRecipe = Literal["auto", "unit-vector", "gaussian", "joint"]
-#: Levels of the public rows' norms at which rows may be cut.
+#: Quantiles of the public rows' norms that are candidates for the radius.
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-#: What is assumed of the mean response's variance, in squares of h.
+#: The assumed variance of the mean response, in squares of h.
 _SIGNAL = 0.25
 #: Squared bias for weights that halve the effective second moment, in squares of h (measured on real tables).
 _BIAS = 0.15
@@ -48,7 +48,7 @@ class MessagePlan:
     query : Query
         A :class:`~dpregress.queries.ClippedScore` or :class:`~dpregress.queries.SecondMoment`.
     spend : PureDP or GDP
-        What an answer costs its user.
+        The cost of an answer to its user.
     predicted : float
         In squares of the response's half-range.
     """
@@ -66,7 +66,7 @@ class MessagePlan:
 def plan_messages(
     facts: PublicFacts, budget: ApproxDP, bounds: tuple[float, float], recipe: MessageRecipe = "auto"
 ) -> MessagePlan:
-    """The message plan of least predicted variance.
+    """The message plan with the smallest predicted variance.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def plan_messages(
     Raises
     ------
     InvalidInput
-        For bounds that are none, or a recipe that these facts do not allow.
+        If the bounds are not valid, or these facts do not allow the recipe.
     """
     lower, upper = bounds
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
