@@ -33,7 +33,7 @@ test: lint
 test-all: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not nightly'
 
-# Everything; what takes a seed at 20 fresh ones, each printed. About an hour.
+# Everything; what takes a seed at 20 fresh ones, each printed. About an hour and a half on two idle cores.
 test-nightly: lint
 	$(BIN)/python -m tests.nightly -n $(WORKERS)
 

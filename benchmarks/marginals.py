@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import rankdata
 
-from dpregress import MarginalsRegression, Schema
+from dpregress import ApproxDP, MarginalsRegression, Schema
 from dpregress.baselines import least_squares, scored_fit
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.datasets import folder_table
@@ -129,13 +129,13 @@ class Split:
 Method = Callable[[Split, float, np.random.Generator], float]
 
 
-def own(split: Split, epsilon: float, rng: np.random.Generator, mechanism: str = "one-shot") -> float:
-    """The library's default, or another of its mechanisms."""
+def own(split: Split, epsilon: float, rng: np.random.Generator, recipe: str = "one-shot") -> float:
+    """The library's default, or another of its recipes."""
     task = split.task
     model = MarginalsRegression(
-        schema=split.schema, epsilon=epsilon, delta=DELTA, mechanism=mechanism, family=task.family, random_state=rng
+        ApproxDP(epsilon, DELTA), family=task.family, schema=split.schema, recipe=recipe, random_state=rng
     )
-    model.fit(split.table(split.train), target=task.target)
+    model.fit_table(split.table(split.train), task.target)
     test = split.table(split.test)
     if task.family == "binomial":
         return split.score(model.predict_proba(test)[:, 1])
@@ -233,10 +233,10 @@ def speed() -> None:
         "90 numbers x 16, n = 50,000": (ordered, pa.table(wide), "c0", "one-shot"),
         "90 classes x 16, n = 50,000": (classes, pa.table(wide), "c0", "one-shot"),
     }
-    for name, (schema, table, target, mechanism) in fits.items():
+    for name, (schema, table, target, recipe) in fits.items():
         before = time.process_time()
-        model = MarginalsRegression(schema=schema, delta=DELTA, mechanism=mechanism)
-        model.fit(table, target=target)
+        model = MarginalsRegression(ApproxDP(1.0, DELTA), schema=schema, recipe=recipe)
+        model.fit_table(table, target)
         print(f"{name:32} {time.process_time() - before:8.2f} s CPU, secure noise")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     counting(split)

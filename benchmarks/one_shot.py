@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from dpregress import GDP, DPLinearRegression, PublicMoments
-from dpregress.estimators.linear import Recipe
 from dpregress.mechanisms import SecureSampler
 
 
@@ -47,7 +46,7 @@ def main() -> None:
     w = rng.normal(size=(d, d))
     public = PublicMoments.from_rows(x[:1000], y[:1000])
 
-    def fit(moments: PublicMoments, recipe: Recipe = "one-shot") -> DPLinearRegression:
+    def fit(moments: PublicMoments, recipe: str = "one-shot") -> DPLinearRegression:
         return DPLinearRegression(GDP(1.0), public=moments, recipe=recipe).fit(x, y)
 
     SecureSampler().add_gaussian(np.zeros(d), 1.0)  # loads the sampler's library, which is not what is measured

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.one_shot import memory
-from dpregress import VerticalRegression
+from dpregress import ApproxDP, VerticalRegression
 from dpregress.coordinates import WhitenedSpace
 from dpregress.datasets.loaders import folder_table
 from dpregress.errors import SeededNoiseWarning
@@ -47,7 +47,7 @@ def split(joint: np.ndarray, parties: int) -> list[np.ndarray]:
 
 def own(parties: list[np.ndarray], epsilon: float, rng: Rng, bounds: tuple[float, float]) -> VerticalRegression:
     """The library's recipe with seeded noise."""
-    return VerticalRegression(epsilon, DELTA, random_state=rng, bounds=bounds).fit(parties)
+    return VerticalRegression(ApproxDP(epsilon, DELTA), bounds=bounds, random_state=rng).fit_table(parties)
 
 
 def synthetic(repeats: int) -> None:

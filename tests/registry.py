@@ -37,6 +37,7 @@ from dpregress import (
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
 from dpregress.coordinates import Domain, Exposure, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import NotAnswered
+from dpregress.estimators.families import estimator_of
 from dpregress.mechanisms import (
     DiscreteLaplace,
     Exponential,
@@ -84,6 +85,7 @@ from dpregress.queries import (
     Predictions,
     PublishedHessian,
     PublishedMoments,
+    Query,
     ResidualHistogram,
     ResponseHistogram,
     RowQuery,
@@ -520,8 +522,17 @@ class MechanismEntry:
         """Whether it answers this kind of query."""
         rng = np.random.default_rng(0)
         query = entry.make(SPACES["plain"](rng), rng)
+        return self._accepts(query, private(tame_rows(rng, query.space, 5)))
+
+    def answered_by(self, trust: TrustModel, query: Query[Any], rows: PrivateRows) -> bool:
+        """Whether this trust model picks it for this query, and it does not refuse."""
+        spend = self.spend(1.0)
+        picked = (query.norm, type(spend)) in trust.mechanisms and trust.mechanism(query, spend, rows)
+        return isinstance(picked, self.kind) and self._accepts(query, rows)
+
+    def _accepts(self, query: Query[Any], rows: PrivateRows) -> bool:
         try:
-            self.make(1.0).check(query, private(tame_rows(rng, query.space, 5)), Relation.REPLACE_ONE)
+            self.make(1.0).check(query, rows, Relation.REPLACE_ONE)
         except NotAnswered:
             return False
         return True
@@ -676,17 +687,25 @@ def linear_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
     return x, x @ np.arange(1.0, WIDTH + 1) + rng.normal(size=n)
 
 
+#: How responses of each family are drawn, given their means and the dispersion.
+DRAWS: dict[str, Callable[[Rng, Vector, float], Vector]] = {
+    "gaussian": lambda rng, mean, dispersion: rng.normal(mean, math.sqrt(dispersion)),
+    "binomial": lambda rng, mean, _: rng.binomial(1, mean).astype(np.float64),
+    "poisson": lambda rng, mean, _: rng.poisson(mean).astype(np.float64),
+    "gamma": lambda rng, mean, dispersion: rng.gamma(1 / dispersion, mean * dispersion),
+    "inverse-gaussian": lambda rng, mean, dispersion: rng.wald(mean, 1 / dispersion),
+}
+
+
+def responses(family: Family, mean: Vector, rng: Rng, dispersion: float = 0.5) -> Vector:
+    """Random responses of a family with these means."""
+    return DRAWS[family.distribution.name](rng, mean, dispersion)
+
+
 def glm_data(family: str, rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
     """Private rows for a generalised linear model with its default link."""
     x = rng.uniform(-1, 1, size=(n, WIDTH))
-    mean = family_of(family).mean(x @ np.linspace(-0.5, 1.0, WIDTH))
-    draw: dict[str, Callable[[], Vector]] = {
-        "gaussian": lambda: rng.normal(mean),
-        "binomial": lambda: rng.binomial(1, mean).astype(np.float64),
-        "poisson": lambda: rng.poisson(mean).astype(np.float64),
-        "gamma": lambda: rng.gamma(2.0, mean / 2),
-    }
-    return x, draw[family]()
+    return x, responses(family_of(family), family_of(family).mean(x @ np.linspace(-0.5, 1.0, WIDTH)), rng)
 
 
 def class_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector]:
@@ -755,13 +774,19 @@ def _settings(kind: type[Any], settings: dict[str, Any], data: Data) -> Iterator
 
 def _scored_settings(kind: type[Any], distribution: str, **more: Any) -> Iterator[EstimatorEntry]:
     data = partial(glm_data, distribution)
-    yield from _settings(kind, _scored(data, **more), data)
+    prefix = f"{distribution}, " if more else ""
+    yield from _settings(kind, {prefix + setting: facts for setting, facts in _scored(data, **more).items()}, data)
 
 
 ESTIMATORS = (
     *_settings(DPLinearRegression, LINEAR, linear_data),
     *_settings(DPRidge, LINEAR, linear_data),
-    *_scored_settings(DPGLMRegressor, "gaussian", family="gaussian"),
+    *(
+        entry
+        for name in OFFERED_FAMILIES
+        if estimator_of(name) in (DPGLMRegressor, DPRidge)
+        for entry in _scored_settings(DPGLMRegressor, name, family=name)
+    ),
     *_scored_settings(DPPoissonRegressor, "poisson"),
     *_scored_settings(DPGammaRegressor, "gamma"),
     *_scored_settings(DPLogisticRegression, "binomial"),
@@ -780,13 +805,13 @@ ESTIMATORS = (
 class FitEntry:
     """An estimator of any trust model, and a fit of it whose rows are drawn at random.
 
-    ``fit`` takes a ledger or None where the estimator has one, and parameters of the estimator.
+    ``fit`` takes a ledger or None, and parameters of the estimator.
     """
 
     kind: type[Any]
     fit: Callable[..., Any]
-    #: A ledger of the right kind; None where the budget is each user's own.
-    ledger: Callable[[Event], Ledger] | None = MemoryLedger
+    #: A ledger of the right kind.
+    ledger: Callable[[Event], Ledger] = MemoryLedger
 
     def __str__(self) -> str:
         return self.kind.__name__
@@ -796,25 +821,24 @@ def _fit_central(entry: EstimatorEntry, rng: Rng, ledger: Ledger | None = None, 
     return entry.make(rng, privacy=ApproxDP(1.0, 1e-5), ledger=ledger, **more).fit(*entry.data(rng))
 
 
-def _fit_local(rng: Rng, ledger: None = None, **more: Any) -> Any:
-    assert ledger is None
+def _fit_local(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     x, y = glm_data("binomial", rng)
     public = PublicMoments.from_rows(x[:60])
-    return LocalGLM(epsilon=1.0, delta=1e-5, public=public, message="gaussian", **more).fit(x[60:], y[60:])
+    return LocalGLM(ApproxDP(1.0, 1e-5), public=public, recipe="gaussian", ledger=ledger, **more).fit(x[60:], y[60:])
 
 
 def _fit_marginals(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     a, b = rng.integers(4, size=(2, 900))
     table = pa.table({"a": a, "b": b, "y": np.minimum(a + b, 4)})
     schema = Schema.from_levels({"a": range(4), "b": range(4), "y": range(5)}, numeric=["a", "y"])
-    return MarginalsRegression(schema=schema, epsilon=1.0, delta=1e-5, ledger=ledger, **more).fit(table, target="y")
+    return MarginalsRegression(ApproxDP(1.0, 1e-5), schema=schema, ledger=ledger, **more).fit_table(table, "y")
 
 
 def _fit_vertical(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     x, _ = linear_data(rng)
-    ledgers = None if ledger is None else [ledger, MemoryLedger(ledger.account.budget)]
-    parties = [x[:, :1], x[:, 1:]]
-    return VerticalRegression(epsilon=1.0, delta=1e-5, ledgers=ledgers, **more).fit(parties)
+    ledgers = None if ledger is None else {"one": ledger, "other": MemoryLedger(ledger.account.budget)}
+    parties = {"one": x[:, :1], "other": x[:, 1:]}
+    return VerticalRegression(ApproxDP(1.0, 1e-5), ledger=ledgers, **more).fit_table(parties)
 
 
 #: Every estimator that the package exports, once.
@@ -823,7 +847,7 @@ FITS = (
         FitEntry(kind, partial(_fit_central, next(entry for entry in ESTIMATORS if entry.kind is kind)))
         for kind in dict.fromkeys(entry.kind for entry in ESTIMATORS)
     ),
-    FitEntry(LocalGLM, _fit_local, ledger=None),
+    FitEntry(LocalGLM, _fit_local),
     FitEntry(MarginalsRegression, _fit_marginals, lambda budget: MemoryLedger(budget, relation=Relation.ADD_REMOVE)),
     FitEntry(VerticalRegression, _fit_vertical),
 )

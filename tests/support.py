@@ -14,6 +14,7 @@ import pytest
 
 from dpregress.accounting import Event
 from dpregress.cli import main
+from dpregress.models import Family
 from dpregress.queries import Counted, Query
 
 
@@ -47,6 +48,20 @@ def missing(what: str) -> None:
     if os.environ.get("DPREGRESS_REQUIRE_ALL"):
         pytest.fail(f"{what} is required here")
     pytest.skip(f"{what} is not here")
+
+
+def statsmodels_family(family: Family) -> Any:
+    """The same family with the same link, of statsmodels; a new link is added here."""
+    try:
+        import statsmodels.api as sm
+    except ImportError:
+        missing("statsmodels")
+    links = sm.families.links
+    link = {
+        "identity": links.Identity, "log": links.Log, "logit": links.Logit, "probit": links.Probit,
+        "inverse": links.InversePower,
+    }[family.link.name]()  # fmt: skip
+    return getattr(sm.families, family.distribution.name.title().replace("-", ""))(link=link)
 
 
 def data_file(name: str) -> Path:

@@ -1,11 +1,11 @@
-"""Text that others wrote, made fit to be shown: URLs without credentials, names without control characters."""
+"""Untrusted text, made safe to print: URLs without credentials, names without control characters."""
 
 from __future__ import annotations
 
 import re
 
 _MASK = "***"
-#: ``scheme://``, also with fewer slashes: a path makes one of two, and people forget them.
+#: ``scheme://``, also with fewer slashes: a path collapses two into one, and people forget them.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")
 #: URLs may be chained, as in ``zip://rows.csv::https://host/rows.zip``.
 _CHAINED = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.\-]+://)")
@@ -14,10 +14,10 @@ _HOST = re.compile(r"[\w.~%\-]*(:\d*)?|\[[0-9A-Fa-f:.%]*\](:\d*)?")
 
 
 def shown(location: object) -> str:
-    """A path or URL as messages, reports and files show it.
+    """A path or URL in the form in which messages, reports and files show it.
 
-    Of a URL the user and password, the values of its query and its fragment become ``***``: each may be a
-    credential. Where it cannot be told which part is which, only the scheme is shown.
+    In a URL, the user and password, the values of the query and the fragment become ``***``, because each may be a
+    credential. If the parts of a URL cannot be told apart, only the scheme is shown.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def _query(query: str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Text as a terminal may be given it: what is not printable is written as an escape, such as ``\x1b``.
+    r"""Text that is safe to print on a terminal: unprintable characters become escapes such as ``\x1b``.
 
-    A column may be called whatever its file says, and a terminal obeys control characters.
+    The name of a column comes from a file and may hold control characters, which a terminal would obey.
     """
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text

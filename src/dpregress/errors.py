@@ -81,7 +81,7 @@ class SelectedRowsWarning(UserWarning):
 
 
 class NoScaleWarning(UserWarning):
-    """No coefficients match the released moments: a stated rule chose the nearest. It tells of noise only."""
+    """No coefficients match the released moments, so a stated rule chose the nearest. This reveals noise only."""
 
 
 def type_of(value: object) -> str:

@@ -1,4 +1,4 @@
-"""JSON that others wrote, read so that nothing in it can end in more than one line of refusal."""
+"""Reading JSON from untrusted files: whatever they hold, the worst outcome is a one-line error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from dpregress.errors import InvalidInput
 
-#: What decoding a file raises that holds other things than it should.
+#: The errors that decoding raises when a file does not hold what it should.
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -17,17 +17,17 @@ _SURROGATE = re.compile(r"\\u[dD][89A-Fa-f]")
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text whose numbers can all be computed with.
+    """The value of a JSON text, all of whose numbers are finite float64 numbers.
 
     Raises
     ------
     InvalidInput
-        For text that is no JSON or is nested too deeply, for a number that float64 has not, and for half a character.
+        If the text is not JSON or is nested too deeply, a number is too large for float64, or a surrogate is unpaired.
     """
     try:
         found = json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
         if _SURROGATE.search(text):
-            json.dumps(found, ensure_ascii=False).encode()  # refuses half a character, which no file can hold
+            json.dumps(found, ensure_ascii=False).encode()  # raises for an unpaired surrogate, which no file can hold
         return found
     except RecursionError as error:
         raise InvalidInput("it is nested too deeply") from error
@@ -40,7 +40,7 @@ def parsed(text: str) -> Any:
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise InvalidInput("it holds a number that cannot be computed with")
+        raise InvalidInput("it holds a number that is too large or not finite")
     return value
 
 

@@ -51,6 +51,7 @@ def test_extreme_messages_have_a_bound(message: PureDP | GDP, delta: float) -> N
     assert 0 <= found <= local.epsilon(delta)
 
 
+@pytest.mark.slow
 def test_a_gaussian_message_gains_too() -> None:
     message = GDP(ApproxDP(1.0, 1e-6).gaussian_mu)
     assert shuffled_epsilon(message, 10**6, 1e-6) < 0.05

@@ -146,7 +146,7 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE mine (x)")
         connection.commit()
     assert "not a dpregress ledger" in refusal(SQLiteLedger, path, "people")
-    assert "something else" in refusal(SQLiteLedger.create, path, "people", GDP(1.0))
+    assert "not a ledger" in refusal(SQLiteLedger.create, path, "people", GDP(1.0))
 
 
 def test_a_file_that_vanished_is_refused(path: Path) -> None:

@@ -44,7 +44,9 @@ def test_what_hides_a_row_is_drawn_k_fold() -> None:
 @pytest.mark.parametrize(("counts", "unit"), [("record", PERSON), ("person_id", RECORD), ("household", PERSON)])
 def test_a_ledger_of_another_unit_is_not_charged(counts: str, unit: Unit) -> None:
     ledger = MemoryLedger(GDP(1.0), unit=counts)
-    with pytest.raises(LedgerError, match=f"counts a {counts}; this fit protects a {unit.name}: .*budget of its own"):
+    with pytest.raises(
+        LedgerError, match=f"ledger is {counts}, and the unit of this fit is {unit.name}: .*separate budget"
+    ):
         ledger.reserve(GDP(0.5), unit=unit)
     assert not ledger.charges
 

@@ -28,11 +28,11 @@ def test_mu(entry: EstimatorEntry, intercept: bool, monkeypatch: pytest.MonkeyPa
     pair, seen, exact = furthest(query, registry.extremal_rows(query)), [], []
     for row in pair:
         rows = RawRows(np.concatenate([row.x, x[1:]]), np.concatenate([row.y, y[1:]]))
-        source = Repeated(rng, DRAWS)
-        monkeypatch.setattr(session, "noise_sampler", lambda *_, source=source, **__: source)
+        sampler = Repeated(rng, DRAWS)
+        monkeypatch.setattr(session, "noise_sampler", lambda *_, sampler=sampler, **__: sampler)
         model.fit(rows.x, rows.y)
-        assert len(source.answers) == 1
-        seen.append(source.answers[0])
+        assert len(sampler.answers) == 1
+        seen.append(sampler.answers[0])
         exact.append(exact_total(query, registry.private(rows)))
     direction = exact[1] - exact[0]
     middle = float((exact[0] + exact[1]) @ direction) / 2

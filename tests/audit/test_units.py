@@ -25,12 +25,12 @@ def test_mu_of_a_unit(most: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     query = Counted(SecondMoment(model.fit(x, y, **unit).moments_.space))
     seen = []
     for row in furthest(query, registry.extremal_rows(query)):
-        source = Repeated(rng, DRAWS)
-        monkeypatch.setattr(session, "noise_sampler", lambda *_, source=source, **__: source)
+        sampler = Repeated(rng, DRAWS)
+        monkeypatch.setattr(session, "noise_sampler", lambda *_, sampler=sampler, **__: sampler)
         x[: 2 * most], y[: 2 * most] = row.x, row.y
         model.fit(x, y, **unit)
-        assert len(source.answers) == 1
-        seen.append(source.answers[0])
+        assert len(sampler.answers) == 1
+        seen.append(sampler.answers[0])
     middles = [answers[:AIMING].mean(axis=0) for answers in seen]  # other draws than those that are counted
     direction = middles[1] - middles[0]
     without, having = (answers[AIMING:] @ direction for answers in seen)

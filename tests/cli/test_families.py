@@ -90,7 +90,7 @@ def test_predictions(capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads(Path("dpregress-out/model.json").read_text())
     assert "[region]" in record["schema"]
     assert "ill" not in record["schema"]
-    spoilt = {None: "region=north", "[region": "schema", 7: "not a text", "[a]\nlevels=1": "levels"}
+    spoilt = {None: "region=north", "[region": "schema", 7: "not text", "[a]\nlevels=1": "levels"}
     for schema, words in spoilt.items():
         Path("spoilt.json").write_text(json.dumps({**record, "schema": schema}))
         refused = run(capsys, "predict", "spoilt.json", "people.csv", "-o", "other.csv")

@@ -129,7 +129,7 @@ REFUSALS = [
     ("public constant", ["--public", "constant.csv"], "singular"),
     ("public empty", ["--public", "header.csv"], "holds no rows"),
     ("out is a file", ["--public", "public.csv", "--out", "public.csv"], "is a file"),
-    ("schema without bounds", ["--schema", "part.toml"], "no column 'bmi' in the schema"),
+    ("schema without bounds", ["--schema", "part.toml"], "no public bounds for 'bmi'"),
     ("schema of nonsense", ["--schema", "broken.toml"], "as a schema"),
 ]
 

@@ -102,8 +102,8 @@ class TestSuccess:
 
 #: (formula, more arguments, words of the message)
 REFUSALS = [
-    ("cost ~ age", ["--target", "cost"], "--target does not go with --formula"),
-    ("cost ~ age", ["--features", "age"], "--features does not go with --formula"),
+    ("cost ~ age", ["--target", "cost"], "--target and --features do not go with --formula"),
+    ("cost ~ age", ["--features", "age"], "--target and --features do not go with --formula"),
     ("cost ~ age", ["--no-intercept"], "write 0 + in the formula"),
     ("", [], "name the response"),
     ("cost ~", [], "nothing to regress on"),

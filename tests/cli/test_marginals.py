@@ -59,7 +59,7 @@ def test_the_whole_way(coded: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("coded")
 @pytest.mark.parametrize("mechanism", ["one-shot", "aim", "residuals", "gaussian"])
 def test_mechanisms(mechanism: str, capsys: pytest.CaptureFixture[str]) -> None:
-    released(capsys, "--mechanism", mechanism, "--target", "steps", "--columns", "age,steps,sick")
+    released(capsys, "--recipe", mechanism, "--target", "steps", "--columns", "age,steps,sick")
     assert run(capsys, "marginals", "report", "m.json", "-o", "m.html").code == 0
     assert run(capsys, "marginals", "fit", "m.json", "--target", "steps").code == 0
 

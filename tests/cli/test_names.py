@@ -136,15 +136,26 @@ def test_more_synthetic_rows_than_memory_are_refused(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    "levels", ["0,5e-324", "0,1e308", "-1e308,1e308", "0,inf", "nan,1", "1,0", "0,1,2", "0", "x,y"]
+    "classes", ["0,5e-324", "0,1e308", "-1e308,1e308", "0,inf", "nan,1", "1,0", "0,1,2", "0", "x,y"]
 )
-def test_levels_that_cannot_be_computed_with(levels: str) -> None:
-    from dpregress.cli.parties import read_levels
+def test_values_of_classes_that_cannot_be_computed_with(classes: str) -> None:
+    from dpregress.cli.parties import read_ends
     from dpregress.errors import InvalidInput
 
     with pytest.raises(InvalidInput) as refusal:
-        read_levels(levels)
+        read_ends("binomial", classes)
     assert "\n" not in str(refusal.value)
+
+
+def test_classes_of_a_joint_release_go_with_binomial() -> None:
+    from dpregress.cli.parties import read_ends
+    from dpregress.errors import InvalidInput
+
+    assert read_ends("gaussian", None) is None
+    assert read_ends("binomial", None) == (0.0, 1.0)
+    assert read_ends("binomial", "1,3") == (1.0, 3.0)
+    with pytest.raises(InvalidInput, match="--family binomial"):
+        read_ends("gaussian", "0,1")
 
 
 def test_a_response_of_huge_numbers(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:

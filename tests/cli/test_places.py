@@ -29,6 +29,7 @@ def dpregress(*arguments: object, **more: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.slow
 def test_of_three_fits_at_once_one_is_charged(tables: Path) -> None:
     SQLiteLedger.create("budget.db", "d", ApproxDP(9.0, 1e-5))
     started = [dpregress(*FIT, "--ledger", "budget.db", "--dataset", "d", "--out", "result") for _ in range(3)]
@@ -215,6 +216,7 @@ def test_secrets_are_their_owners(tmp_path: Path) -> None:
     assert (tmp_path / "keys" / "secret").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_a_terminal_without_letters_loses_no_result(tables: Path) -> None:
     """A charge whose results are lost because a terminal lacks a letter."""
     lines = (tables / "private.csv").read_text().replace("age,bmi,cost", "\u00e2ge,bmi,cost", 1)

@@ -52,7 +52,7 @@ def test_the_ledger_must_count_the_same_unit(capsys: pytest.CaptureFixture[str])
     assert "for replace-one neighbours, one person_id" in opened.out
     wrong = fit(capsys, *UNIT, "--ledger", "budget.db", "--dataset", "records")
     assert wrong.code == 2
-    assert "this ledger counts a record; this fit protects a person_id" in wrong.err
+    assert "the unit of this ledger is record, and the unit of this fit is person_id" in wrong.err
     assert "--unit person_id" in wrong.err
     assert fit(capsys, "--features", "age", "--ledger", "budget.db", "--dataset", "people").code == 2
     assert fit(capsys, *UNIT, "--ledger", "budget.db", "--dataset", "people").code == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpregress import LocalGLM, PublicMoments, SQLiteLedger
+from dpregress import ApproxDP, LocalGLM, PublicMoments, SQLiteLedger
 from dpregress.accounting import GDP, Composed, MemoryLedger, PureDP
 from dpregress.collector import Report, Study, client, device_report
 from dpregress.coordinates import Matrix, Vector
@@ -42,7 +42,7 @@ def data(seed: int, n: int) -> tuple[Matrix, Vector]:
 
 def model_of(message: str, seed: int, **more: Any) -> LocalGLM:
     public = PublicMoments.from_rows(data(seed, 400)[0], names=NAMES)
-    return LocalGLM(epsilon=3.0, delta=1e-6, public=public, message=message, **more)
+    return LocalGLM(ApproxDP(3.0, 1e-6), public=public, recipe=message, **more)
 
 
 def study_of(message: str, seed: int) -> Study:
@@ -261,6 +261,7 @@ def entries_of(total: np.ndarray) -> Vector:
     return total if total.ndim == 1 else total[np.triu_indices(len(total))]
 
 
+@pytest.mark.slow
 @every_message
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_devices_and_a_simulated_campaign_agree_in_law(message: str, seed: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from dpregress.accounting import GDP, ApproxDP, PureDP
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.mechanisms import UnitVector
@@ -27,6 +29,7 @@ def test_variances_of_messages() -> None:
     assert row("mechanisms.md", "Gaussian, delta 1e-6") == gaussian
 
 
+@pytest.mark.slow
 def test_shuffled_epsilons() -> None:
     for label, message in (
         ("unit vectors, epsilon = 1", PureDP(1.0)),

@@ -14,6 +14,7 @@ from tests.support import run
 PAGE = Path(__file__).parents[2] / "docs" / "vertical-walkthrough.md"
 
 
+@pytest.mark.slow
 def test_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Every command on the page, in order, in one folder."""
     monkeypatch.chdir(tmp_path)

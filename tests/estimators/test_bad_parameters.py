@@ -18,6 +18,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    MarginalsRegression,
     MemoryLedger,
     Numeric,
     Schema,
@@ -128,3 +129,13 @@ def test_private_rows_in_the_place_of_public_ones(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="public= is the private table itself"):
         DPRidge(GDP(1.0), public=x).fit(x, y)
     DPRidge(GDP(1.0), public=other).fit_table(private, "y")
+
+
+@pytest.mark.parametrize("response", [np.zeros((137, 2)), np.zeros((137, 2, 2))], ids=["columns", "dimensions"])
+def test_a_refused_response_does_not_tell_the_number_of_rows(response):
+    """Where neighbours differ by a row that is there or not, how many there are is private."""
+    schema = Schema({"x0": Numeric(0, 1), "y": Numeric(0, 1)})
+    model = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema)
+    with pytest.raises(InvalidInput) as refused:
+        model.fit(np.zeros((137, 1)), response)
+    assert "137" not in str(refused.value)

@@ -297,7 +297,7 @@ def test_damaged_formulas_in_files(tmp_path: Path, seed: int) -> None:
     for old, new, words in (
         ('"cost ~ plan"', '"cost ~ log(plan)"', "'plan' has levels"),
         ('"cost ~ plan"', '"cost ~ __import__(plan)"', "unknown function"),
-        ('"silver",', '"bronze",', "makes other columns"),
+        ('"silver",', '"bronze",', "differ from those of the model"),
         ('"levels": {', '"levels": [], "other": {', "is not a model file"),
     ):
         path.write_text(text.replace(old, new))

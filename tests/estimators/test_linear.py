@@ -457,7 +457,7 @@ def test_an_array_with_other_columns_than_the_public_rows_is_refused() -> None:
 def test_a_ledger_of_another_unit_is_refused() -> None:
     """Nothing bounds the rows of a person here: such a fit protects records, and must not say otherwise."""
     ledger = MemoryLedger(GDP(1.0), unit="person")
-    with pytest.raises(LedgerError, match="counts a person; this fit protects a record"):
+    with pytest.raises(LedgerError, match="ledger is person, and the unit of this fit is record"):
         DPRidge(GDP(1.0), row_bound=10.0, schema=Schema({"y": Numeric(-9, 9)}), ledger=ledger).fit(
             np.eye(3), np.ones(3)
         )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dpregress import GDP, DPLinearRegression, PublicMoments
 from dpregress.errors import InvalidInput
+from dpregress.solvers.linear import residual
 from tests.rows.leaks import everything_said
 from tests.rows.properties import untimed
 
@@ -29,6 +30,19 @@ SHOWN = "31337"
 
 def model() -> DPLinearRegression:
     return DPLinearRegression(GDP(1.0), public=PUBLIC)
+
+
+@pytest.fixture
+def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The radius and the clip are planned once for each n: they depend on public facts alone."""
+    plan, made = residual.plan_labelled, {}
+
+    def remembered(*facts: Any, n: int, **more: Any) -> Any:
+        if n not in made:
+            made[n] = plan(*facts, n=n, **more)
+        return made[n]
+
+    monkeypatch.setattr(residual, "plan_labelled", remembered)
 
 
 def said(call: Callable[[], object]) -> str:
@@ -118,6 +132,7 @@ cells = st.one_of(st.text(), st.none(), st.integers(), st.floats(), st.complex_n
 
 @given(st.lists(st.tuples(cells, cells, cells, cells), min_size=1, max_size=5))
 @untimed
+@pytest.mark.usefixtures("planned_once")
 def test_no_object_makes_a_fit_raise(rows: list[tuple[Any, ...]]) -> None:
     """Neither in arrays nor in tables: an error that depends on a cell is itself a release."""
     table = np.empty((len(rows) + 30, 4), dtype=object)
@@ -149,6 +164,7 @@ def test_lines_of_a_file_are_not_shown(tmp_path: Path, line: bytes) -> None:
 
 @given(st.lists(st.binary().map(lambda cell: b",".join([cell.translate(None, b'\r\n"')] * 4)), max_size=4))
 @untimed
+@pytest.mark.usefixtures("planned_once")
 def test_no_line_of_a_file_makes_a_fit_raise(tmp_path: Path, lines: list[bytes]) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"x0,x1,x2,y\n" + b"\n".join([b"1,2,3,4"] * 30 + lines) + b"\n")

@@ -62,29 +62,29 @@ def test_central(kind: type[Any], refuse: Refuse) -> None:
 @pytest.mark.parametrize("refuse", [*CENTRAL[:3], lambda model: model.refit("none of them")])
 def test_local(refuse: Refuse) -> None:
     public = PublicMoments.from_rows(FRAME[:100])
-    check(LocalGLM("logistic", epsilon=2.0, public=public).fit(FRAME[100:], Y[100:]), refuse)
+    check(LocalGLM(ApproxDP(2.0, 1e-6), public=public).fit(FRAME[100:], Y[100:]), refuse)
 
 
 def test_marginals() -> None:
     table = FRAME.assign(y=Y)
-    model = MarginalsRegression(SCHEMA, epsilon=1.0, bins=4).fit(table, target="y", features=["a"])
-    check(model, lambda model: model.fit(table, target="y", features=["c"]))
+    model = MarginalsRegression(ApproxDP(1.0, 1e-5), schema=SCHEMA, bins=4).fit_table(table, "y", ["a"])
+    check(model, lambda model: model.fit_table(table, "y", ["c"]))
     ledger = MemoryLedger(ApproxDP(1e-3, 1e-9))
-    check(model, lambda model: model.set_params(ledger=ledger).fit(table, target="y"))
+    check(model, lambda model: model.set_params(ledger=ledger).fit_table(table, "y"))
 
 
 def test_vertical() -> None:
-    model = VerticalRegression(epsilon=1.0, delta=1e-6, bounds=(0, 1)).fit([FRAME, Y.to_frame()], target="y")
+    model = VerticalRegression(ApproxDP(1.0, 1e-6), bounds=(0, 1)).fit_table([FRAME, Y.to_frame()], "y")
     model.rows = 7
-    check(model, lambda model: model.fit([FRAME, Y.to_frame()], target="y", features=["y"]))
+    check(model, lambda model: model.fit_table([FRAME, Y.to_frame()], "y", ["y"]))
 
 
 def check(model: Any, refuse: Refuse) -> None:
     before = copy.copy(attributes(model))
-    loss = getattr(model, "loss", None)
+    family = getattr(model, "family", None)
     with pytest.raises(DPRegressError):
         refuse(model)
     after = attributes(model)
     assert before.keys() == after.keys()
     assert all(after[name] is before[name] for name in before)
-    assert getattr(model, "loss", None) == loss
+    assert getattr(model, "family", None) == family

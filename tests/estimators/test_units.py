@@ -93,7 +93,7 @@ def test_clones_and_cross_validation_still_protect_records() -> None:
     estimator = clone(model(ledger=ledger))
     cross_val_score(estimator, whole[["a", "b"]], whole["y"], cv=3)
     assert len(ledger.charges) == 3
-    with pytest.raises(LedgerError, match="counts a record; this fit protects a who"):
+    with pytest.raises(LedgerError, match="ledger is record, and the unit of this fit is who"):
         estimator.fit_table(whole, "y", unit="who", max_rows_per_unit=2)
     assert len(ledger.charges) == 3
 

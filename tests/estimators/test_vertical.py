@@ -9,8 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 
-from dpregress import GDP, ApproxDP, Categorical, MemoryLedger, Numeric, PublicMoments, Schema, VerticalRegression
+from dpregress import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Categorical,
+    MemoryLedger,
+    Numeric,
+    PublicMoments,
+    PureDP,
+    Schema,
+    VerticalRegression,
+)
 from dpregress.errors import BudgetExceeded, InvalidInput, SeededNoiseWarning
 from dpregress.inference import privacy_covariance
 from dpregress.releases import Entrywise
@@ -20,7 +32,9 @@ from tests.laws.spies import CHARGE, DRAW, NOISE, READ, watched
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 
 COEF = np.array([0.5, -0.3, 0.1, 0.2])
-LAVISH = 1e6
+LAVISH = ApproxDP(1e6, 1e-5)
+BUDGET = ApproxDP(1.0, 1e-5)
+ROWS = PublicMoments.from_rows(np.eye(3)[:, :2])
 
 
 def people(rng: np.random.Generator, n: int = 4000) -> tuple[np.ndarray, np.ndarray]:
@@ -33,15 +47,15 @@ def columns(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     return [x[:, :2], x[:, 2:], y[:, None]]
 
 
-@pytest.mark.parametrize("mixing", ["sparse", "dense", "hadamard"])
-def test_close_to_least_squares_without_noise(mixing: str, seed: int) -> None:
+@pytest.mark.parametrize("recipe", ["sparse", "dense", "hadamard"])
+def test_close_to_least_squares_without_noise(recipe: str, seed: int) -> None:
     """At a vanishing price only sketching is left: correlations are off by less than ``14 / sqrt k``.
 
     Each is a mean of k products with variance at most 2/k; 14 standard deviations of a subexponential sum.
     """
     rng = np.random.default_rng(seed)
     x, y = people(rng)
-    model = VerticalRegression(LAVISH, 1e-5, mixing, rows=4000, random_state=rng).fit(columns(x, y))
+    model = VerticalRegression(LAVISH, recipe=recipe, rows=4000, random_state=rng).fit_table(columns(x, y))
     assert np.abs(model.coef_ - COEF).max() < 14 / math.sqrt(4000)
     assert model.rows_ == 4000
 
@@ -50,7 +64,7 @@ def test_full_hadamard_is_least_squares(seed: int) -> None:
     """All 2^12 rows of an orthogonal matrix keep every product; what is left is shrinkage by 1/k of each."""
     rng = np.random.default_rng(seed)
     x, y = people(rng, 4096)
-    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, random_state=rng).fit(columns(x, y))
+    model = VerticalRegression(LAVISH, recipe="hadamard", rows=4096, random_state=rng).fit_table(columns(x, y))
     design = np.column_stack([np.ones(len(x)), x])
     expected = np.linalg.lstsq(design, y, rcond=None)[0]
     assert np.allclose(model.coef_, expected[1:], atol=0.03)
@@ -61,7 +75,7 @@ def test_any_response_is_free(seed: int) -> None:
     """Another column on some others, from the same releases, in the order asked for."""
     rng = np.random.default_rng(seed)
     x, y = people(rng, 4096)
-    model = VerticalRegression(LAVISH, 1e-5, "hadamard", rows=4096, random_state=rng).fit(columns(x, y))
+    model = VerticalRegression(LAVISH, recipe="hadamard", rows=4096, random_state=rng).fit_table(columns(x, y))
     spent = model.joint_privacy_.promise.mu
     found = model.regress("x1", ["x4", "x0"])
     design = np.column_stack([np.ones(len(x)), y, x[:, 0]])
@@ -80,7 +94,7 @@ def test_any_response_is_free(seed: int) -> None:
 def test_both_guarantees(seed: int) -> None:
     """Each party's epsilon is the budget's; a person's is the composition over parties."""
     rng = np.random.default_rng(seed)
-    model = VerticalRegression(1.0, 1e-5).fit(columns(*people(rng)))
+    model = VerticalRegression(BUDGET).fit_table(columns(*people(rng)))
     mu = ApproxDP(1.0, 1e-5).gaussian_mu
     assert len(model.privacy_) == 3
     for statement in model.privacy_:
@@ -94,16 +108,17 @@ def test_both_guarantees(seed: int) -> None:
 def test_paid_first(seed: int) -> None:
     """All ledgers are charged before any party's rows are read; two draws and two noises a party."""
     rng = np.random.default_rng(seed)
-    ledgers = [MemoryLedger(GDP(1.0)) for _ in range(3)]
+    names = ("party0", "party1", "party2")
+    ledgers = {name: MemoryLedger(GDP(1.0)) for name in reversed(names)}
     with watched() as steps:
-        VerticalRegression(1.0, 1e-5, ledgers=ledgers).fit(columns(*people(rng)))
+        VerticalRegression(BUDGET, ledger=ledgers).fit_table(columns(*people(rng)))
     assert steps[:3] == [CHARGE] * 3
     assert steps.count(DRAW) == steps.count(NOISE) == 6
     assert CHARGE not in steps[3:]
-    assert all(len(ledger.charges) == 1 for ledger in ledgers)
-    broke = [MemoryLedger(GDP(1.0)), MemoryLedger(GDP(1e-3)), MemoryLedger(GDP(1.0))]
+    assert all(len(ledger.charges) == 1 for ledger in ledgers.values())
+    broke = dict(zip(names, (MemoryLedger(GDP(mu)) for mu in (1.0, 1e-3, 1.0)), strict=True))
     with watched() as steps, pytest.raises(BudgetExceeded):
-        VerticalRegression(1.0, 1e-5, ledgers=broke).fit(columns(*people(rng)))
+        VerticalRegression(BUDGET, ledger=broke).fit_table(columns(*people(rng)))
     assert READ not in steps
     assert NOISE not in steps
 
@@ -119,7 +134,7 @@ def test_noise_of_the_cross_block(seed: int) -> None:
     for _ in range(34):
         x = rng.uniform(-1, 1, size=(3000, 6))
         with pytest.warns(SeededNoiseWarning):
-            joint = VerticalRegression(3.0, 1e-5, random_state=rng).fit([x[:, :3], x[:, 3:]]).joint_
+            joint = VerticalRegression(ApproxDP(3.0, 1e-5), random_state=rng).fit_table([x[:, :3], x[:, 3:]]).joint_
         assert isinstance(joint.moments.noise, Entrywise)
         block = joint.moments.total[1:4, 4:] / joint.moments.noise.sigma[1:4, 4:]
         squares.append(block.ravel() ** 2)
@@ -133,7 +148,9 @@ def test_noise_alone_predicts_the_mean(seed: int) -> None:
     """
     rng = np.random.default_rng(seed)
     sizes = [
-        np.abs(VerticalRegression(0.05, 1e-5, random_state=rng).fit(columns(*people(rng, 500))).coef_).max()
+        np.abs(
+            VerticalRegression(ApproxDP(0.05, 1e-5), random_state=rng).fit_table(columns(*people(rng, 500))).coef_
+        ).max()
         for _ in range(21)
     ]
     assert np.median(sizes) < 1e-12
@@ -152,9 +169,9 @@ def test_logistic(seed: int) -> None:
     chance = expit(0.7 + x @ truth)
     label = np.where(rng.random(n) < chance, 3.0, 1.0)
     model = VerticalRegression(
-        LAVISH, 1e-5, "hadamard", rows=n, family="binomial", schema=Schema({"x3": Numeric(1, 3)}), random_state=rng
+        LAVISH, recipe="hadamard", rows=n, family="binomial", schema=Schema({"x3": Numeric(1, 3)}), random_state=rng
     )  # fmt: skip
-    model.fit([x[:, :1], np.column_stack([x[:, 1:], label])])
+    model.fit_table([x[:, :1], np.column_stack([x[:, 1:], label])])
     assert np.allclose(model.coef_, truth, atol=0.4)
     assert math.isclose(model.intercept_, 0.7, abs_tol=0.15)
     found = model.predict(x)
@@ -171,14 +188,61 @@ def test_tables_and_public_rows(seed: int) -> None:
     schema = Schema({"age": Numeric(0, 100), "smoker": Categorical(("no", "yes"))})
     public = PublicMoments.from_rows(rng.uniform(-1, 1, size=(400, 2)) * [1, 100], names=["dose", "cost"])
     model = VerticalRegression(
-        LAVISH, 1e-5, "hadamard", rows=4096, schema=schema, public=[None, public], random_state=rng
+        LAVISH, recipe="hadamard", rows=4096, schema=schema, public={"lab": public}, random_state=rng
     )
-    model.fit([first, second], target="cost")
+    model.fit_table({"clinic": first, "lab": second}, "cost")
     assert model.coefficients_.features == ("age", "smoker=yes", "dose")
     design = np.column_stack([np.ones(len(x)), first["age"], x[:, 1] > 0, x[:, 2]])
     expected = np.linalg.lstsq(design, 100 * y, rcond=None)[0]
     assert np.allclose(model.coef_, expected[1:], rtol=0.1, atol=0.5)
     assert model.predict(pd.concat([first, second], axis=1)).shape == (4096,)
+
+
+def test_the_response_of_the_last_party(seed: int) -> None:
+    """``fit(X, y)`` is ``fit_table`` of the parties with y as the last party's last column; arrays and frames."""
+    rng = np.random.default_rng(seed)
+    x, y = people(rng)
+    model = VerticalRegression(BUDGET, random_state=seed)
+    expected = clone(model).fit_table([x[:, :2], np.column_stack([x[:, 2:], y])])
+    arrays = clone(model).fit({"clinic": x[:, :2], "lab": x[:, 2:]}, y)
+    np.testing.assert_array_equal(arrays.coef_, expected.coef_)
+    assert arrays.joint_.moments.space.features == ("x0", "x1", "x2", "x3", "y")
+    lab = pd.DataFrame(x[:, 2:], columns=["x2", "x3"])
+    frames = clone(model).fit([x[:, :2], lab], pd.Series(y, name="cost"))
+    np.testing.assert_array_equal(frames.coef_, expected.coef_)
+    assert frames.coefficients_.target == "cost"
+    for wrong, said in ((None, "requires y"), (y[:-1], "rows"), (np.full(len(y), "a"), "needs a number")):
+        for rows in ([x[:, :2], x[:, 2:]], [x[:, :2], lab]):
+            if said == "needs a number" and rows[1] is lab:
+                continue  # a column of text in a table: the schema says what its levels are
+            with watched() as steps, pytest.raises(InvalidInput, match=said):
+                clone(model).fit(rows, wrong)
+            assert not steps
+
+
+def test_a_response_of_several_columns_is_named_in_fit_table(seed: int) -> None:
+    """The other indicators of the response would be its features."""
+    x, y = people(np.random.default_rng(seed), 50)
+    model = VerticalRegression(BUDGET, schema=Schema({"y": Categorical(("a", "b", "c"))}))
+    rows = [x[:, :2], pd.DataFrame(x[:, 2:], columns=["x2", "x3"])]
+    with watched() as steps, pytest.raises(InvalidInput, match="name one of them in fit_table"):
+        model.fit(rows, np.where(y > 0, "a", "b"))
+    assert not steps
+    model.set_params(schema=Schema({"y": Categorical(("a", "b"))})).fit(rows, np.where(y > 0, "a", "b"))
+    assert model.coefficients_.target == "y=b"
+
+
+def test_other_budgets(seed: int) -> None:
+    """GDP and ZCDP are spent as they are; the summary has no delta then."""
+    rng = np.random.default_rng(seed)
+    for budget in (GDP(0.5), ZCDP(0.125)):
+        model = VerticalRegression(budget).fit_table(columns(*people(rng, 500)))
+        assert [statement.promise for statement in model.privacy_] == [GDP(0.5)] * 3
+        assert model.summary().endswith("for a person over all parties: mu = 0.866")
+    for refused, said in ((PureDP(1.0), "pure epsilon"), (None, "privacy= is not set"), (1.0, "takes a budget")):
+        with watched() as steps, pytest.raises(InvalidInput, match=said):
+            VerticalRegression(refused).fit_table(columns(*people(rng, 500)))
+        assert not steps
 
 
 def test_wild_cells(seed: int) -> None:
@@ -189,7 +253,7 @@ def test_wild_cells(seed: int) -> None:
     for block in (x, y):
         hit = rng.random(block.shape) < 0.2
         block[hit] = rng.choice(strange, hit.sum())
-    model = VerticalRegression(1.0, 1e-5).fit(columns(x, y))
+    model = VerticalRegression(BUDGET).fit_table(columns(x, y))
     assert np.isfinite(model.coef_).all()
     assert math.isfinite(model.intercept_)
 
@@ -202,10 +266,14 @@ def test_wild_cells(seed: int) -> None:
         ([np.zeros((3, 2)), np.zeros((3, 1))], {"target": "z"}, {}, "no column 'z'"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {"target": 3}, {}, "no column 3"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {"features": [0, 2]}, {}, "not the target"),
-        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"mixing": "gaussian"}, "mixing must be"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"recipe": "gaussian"}, "recipe must be"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"family": "poisson"}, "family must be"),
-        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledgers": []}, "one each"),
-        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": [None]}, "one each"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledger": {}}, "one each"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledger": MemoryLedger(GDP(1.0))}, "mapping of party name"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"ledger": {"party0": 3}}, "ledger= of party0 takes a Ledger"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": [ROWS, None]}, "mapping of party name"),
+        (np.zeros((3, 2)), {}, {}, "a list of tables"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": {"lab": ROWS}}, "none of the parties party0, party1"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"rows": 0}, "1 <= k"),
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]})], {}, {}, "rename"),
     ],
@@ -213,7 +281,7 @@ def test_wild_cells(seed: int) -> None:
 def test_refusals(parties: list[Any], call: dict[str, Any], options: dict[str, Any], said: str) -> None:
     """One line, and nothing charged."""
     with watched() as steps, pytest.raises(InvalidInput, match=said):
-        VerticalRegression(**options).fit(parties, **call)
+        VerticalRegression(**{"privacy": BUDGET, **options}).fit_table(parties, **call)
     assert not steps
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from dpregress import (
     GDP,
+    ApproxDP,
     Categorical,
     DPLinearRegression,
     DPLogisticRegression,
@@ -98,7 +99,9 @@ def test_an_array_has_the_columns_of_the_public_rows() -> None:
 
 def test_a_local_campaign_from_public_rows() -> None:
     def message_plan(public: Any) -> Any:
-        return LocalGLM("squared", public=public, schema=SCHEMA).plan(NAMES, 10_000, target="visits")
+        return LocalGLM(ApproxDP(1.0, 1e-6), family="gaussian", public=public, schema=SCHEMA).plan(
+            NAMES, 10_000, target="visits"
+        )
 
     found, expected = message_plan(PUBLIC), message_plan(LABELLED)
     assert found.space.features == NAMES

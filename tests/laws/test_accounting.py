@@ -161,7 +161,7 @@ def test_fit(law: Callable[..., None], entry: EstimatorEntry, seed: int) -> None
 
 def check_charges_first(entry: FitEntry, seed: int) -> None:
     """Whoever holds the rows: all charges come first, every pass and noise after its draw. Holds for any noise."""
-    ledger = None if entry.ledger is None else entry.ledger(GDP(1.0))
+    ledger = entry.ledger(GDP(1.0))
     with watched() as steps:
         model = entry.fit(np.random.default_rng(seed), ledger)
     statements = model.privacy_ if isinstance(model.privacy_, tuple) else (model.privacy_,)
@@ -171,8 +171,7 @@ def check_charges_first(entry: FitEntry, seed: int) -> None:
     for statement in statements:
         assert statement.promise.covers(statement.events)
         assert not statement.seeded
-    if ledger is not None:
-        assert [charge.event for charge in ledger.charges] == [statements[0].promise]
+    assert [charge.event for charge in ledger.charges] == [statements[0].promise]
 
 
 @pytest.mark.parametrize("entry", FITS, ids=str)
@@ -181,10 +180,9 @@ def test_every_estimator_is_paid_first(entry: FitEntry, seed: int) -> None:
     check_charges_first(entry, seed)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in FITS if entry.ledger is not None], ids=str)
+@pytest.mark.parametrize("entry", FITS, ids=str)
 def test_every_estimator_refuses_another_ledger(entry: FitEntry, seed: int) -> None:
     """A ledger of too little, and one that counts other units: nothing is charged, read or drawn."""
-    assert entry.ledger is not None
     relation = entry.ledger(GDP(1.0)).account.relation
     for ledger, error in (
         (entry.ledger(GDP(1e-3)), BudgetExceeded),
@@ -298,7 +296,7 @@ def check_paid_first(entry: TrustEntry, seed: int) -> None:
     reservation = MemoryLedger(GDP(1.0)).reserve(GDP(0.5))
     with watched() as steps:
         try:
-            entry.make().release(rows, query, GDP(0.51), source=SecureSampler(), reservation=reservation)
+            entry.make().release(rows, query, GDP(0.51), sampler=SecureSampler(), reservation=reservation)
         except BudgetExceeded:
             assert not steps, f"the refused query did {steps}"
         else:
@@ -317,7 +315,7 @@ def check_refusal_draws_nothing(entry: TrustEntry, seed: int) -> None:
         (ledger.reserve(GDP(1.0), relation=Relation.ADD_REMOVE), GDP(0.5)),
     ):
         with watched() as steps, pytest.raises(NotAnswered):
-            entry.make().release(rows, query, spend, source=Silent(), reservation=reservation)
+            entry.make().release(rows, query, spend, sampler=Silent(), reservation=reservation)
         assert not steps, f"the refused query did {steps}"
         assert not reservation.drawn.parts
 

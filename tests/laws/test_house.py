@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
+import pytest
+
+from dpregress import estimators
 from tests.laws.test_layers import parsed, sources
 
 LONGEST_MODULE, LONGEST_FUNCTION = 430, 50
+ESTIMATORS = [getattr(estimators, name) for name in estimators.__all__]
+#: Every word that a constructor of an estimator may take, in the order in which it takes them (docs/api.md).
+VOCABULARY = (
+    "privacy", "family", "link", "classes", "public", "schema", "bounds", "row_bound", "response_bounds", "alpha",
+    "bins", "rows", "fit_intercept", "formula", "recipe", "ledger", "random_state",
+)  # fmt: skip
+#: The words that no estimator is without.
+EVERYWHERE = {"privacy", "schema", "ledger", "random_state"}
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -36,3 +49,34 @@ def test_public_names_are_defined_once() -> None:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 places[node.name].append(name)
     assert not {name: where for name, where in places.items() if len(where) > 1}
+
+
+def parameters_of(call: Any) -> list[inspect.Parameter]:
+    """The parameters of a constructor or method, without self."""
+    return [parameter for name, parameter in inspect.signature(call).parameters.items() if name != "self"]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_constructors_share_one_vocabulary(kind: type[Any]) -> None:
+    """The budget comes first and may be given by position; all other words are keywords, in one order."""
+    first, *others = parameters_of(kind)
+    assert (first.name, first.kind) == ("privacy", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert {parameter.kind for parameter in others} == {inspect.Parameter.KEYWORD_ONLY}
+    names = [first.name, *(parameter.name for parameter in others)]
+    assert names == [word for word in VOCABULARY if word in names]
+    assert set(names) >= EVERYWHERE
+
+
+def test_every_word_is_used() -> None:
+    assert {parameter.name for kind in ESTIMATORS for parameter in parameters_of(kind)} == set(VOCABULARY)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_fits_begin_alike(kind: type[Any]) -> None:
+    for method, words in (("fit", ["X", "y"]), ("fit_table", ["table", "target", "features"]), ("predict", ["X"])):
+        assert [parameter.name for parameter in parameters_of(getattr(kind, method))][: len(words)] == words
+
+
+def test_the_base_of_the_linear_models_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        estimators.base.PrivateLinearModel()

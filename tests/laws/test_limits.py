@@ -54,9 +54,9 @@ def public_rows(x: Matrix, rng: np.random.Generator, ratio: float = 1.0) -> Publ
     return PublicMoments.from_rows(stretched @ root.T + mean, np.tile([-BOUND, BOUND], len(x) // 2))
 
 
-def door(x: Matrix, y: Vector, source: Sampler | None = None) -> Session:
+def door(x: Matrix, y: Vector, sampler: Sampler | None = None) -> Session:
     reservation = MemoryLedger(HUGE).reserve(HUGE)
-    return Session(Central(), PrivateRows(ArraySource(x, y)), source or Silent(), reservation)
+    return Session(Central(), PrivateRows(ArraySource(x, y)), sampler or Silent(), reservation)
 
 
 def wide(space: WhitenedSpace) -> WhitenedSpace:

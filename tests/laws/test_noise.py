@@ -44,16 +44,16 @@ Answer = Callable[[Query[Any], PrivateRows, Sampler], Release]
 
 def answer_of_mechanism(entry: MechanismEntry) -> Answer:
     mechanism = entry.make(MU)
-    return lambda query, rows, source: mechanism.release(query, rows, source, Relation.REPLACE_ONE)
+    return lambda query, rows, sampler: mechanism.release(query, rows, sampler, Relation.REPLACE_ONE)
 
 
 def answer_of_trust(entry: TrustEntry, mechanism: MechanismEntry) -> Answer:
     """Through the trust model, which picks the mechanism itself."""
 
-    def answer(query: Query[Any], rows: PrivateRows, source: Sampler) -> Release:
+    def answer(query: Query[Any], rows: PrivateRows, sampler: Sampler) -> Release:
         spend = mechanism.spend(MU)
         reservation = MemoryLedger(spend).reserve(spend)
-        return entry.make().release(rows, query, spend, source=source, reservation=reservation)
+        return entry.make().release(rows, query, spend, sampler=sampler, reservation=reservation)
 
     return answer
 
@@ -62,7 +62,7 @@ def check_noise(
     entry: QueryEntry,
     space: str,
     mechanism: MechanismEntry,
-    source: Sampler,
+    sampler: Sampler,
     seed: int,
     *,
     answer: Answer | None = None,
@@ -73,12 +73,12 @@ def check_noise(
     query = entry.make(SPACES[space](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     answer = answer_of_mechanism(mechanism) if answer is None else answer
-    released = [answer(query, rows, source) for _ in range(mechanism.releases)]
+    released = [answer(query, rows, sampler) for _ in range(mechanism.releases)]
     draws = 1 if query.kept_apart else draws
     mechanism.law(Case(query, rows, mechanism.spend(MU), released, layout=entry.layout, draws=draws), FAILURE)
 
 
-def check_matrix_entries(source: Sampler, seed: int, releases: int = 2000) -> None:
+def check_matrix_entries(sampler: Sampler, seed: int, releases: int = 2000) -> None:
     """In a released second moment the diagonal has variance sigma^2, every entry beside it sigma^2 / 2."""
     rng = np.random.default_rng(seed)
     query = QUERIES[0].make(SPACES["plain"](rng), rng)
@@ -86,7 +86,7 @@ def check_matrix_entries(source: Sampler, seed: int, releases: int = 2000) -> No
     answer = answer_of_mechanism(gaussian())
     exact = answer(query, rows, Silent()).total
     sigma = query.sensitivity(Relation.REPLACE_ONE) / MU
-    noise = np.array([answer(query, rows, source).total - exact for _ in range(releases)]) / sigma
+    noise = np.array([answer(query, rows, sampler).total - exact for _ in range(releases)]) / sigma
     row, column = np.triu_indices(len(exact), 1)
     on, off = np.diagonal(noise, axis1=1, axis2=2), noise[:, row, column]
     check_squares(on, FAILURE / 2)
@@ -103,8 +103,8 @@ def _answered(mechanisms: tuple[MechanismEntry, ...] = MECHANISMS) -> list[Any]:
 @pytest.mark.parametrize(("mechanism", "entry"), _answered())
 def test_mechanism(mechanism: MechanismEntry, entry: QueryEntry, space: str, seed: int) -> None:
     """Fails with probability 1e-7."""
-    source = SeededSampler(np.random.default_rng(seed))
-    check_noise(entry, space, mechanism, source, seed)
+    sampler = SeededSampler(np.random.default_rng(seed))
+    check_noise(entry, space, mechanism, sampler, seed)
 
 
 def test_every_query_has_a_mechanism() -> None:
@@ -124,7 +124,7 @@ def test_every_query_has_a_mechanism() -> None:
 def test_trust_model(trust: TrustEntry, kind: type[Event], entry: QueryEntry, seed: int) -> None:
     """The model's table picks a mechanism, whose law holds, or nothing is drawn. Fails with probability 1e-7."""
     rng = np.random.default_rng(seed)
-    query, source = entry.make(SPACES["plain"](rng), rng), SeededSampler(rng)
+    query, sampler = entry.make(SPACES["plain"](rng), rng), SeededSampler(rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     spends = {type(mechanism.spend(MU)): mechanism for mechanism in MECHANISMS}
     if (query.norm, kind) in trust.make().mechanisms:
@@ -132,10 +132,10 @@ def test_trust_model(trust: TrustEntry, kind: type[Event], entry: QueryEntry, se
         (mechanism,) = (each for each in MECHANISMS if each.kind is type(picked))
         if mechanism.answers(entry):
             answer, draws = answer_of_trust(trust, mechanism), trust.draws(ROWS)
-            check_noise(entry, "plain", mechanism, source, seed, answer=answer, draws=draws)
+            check_noise(entry, "plain", mechanism, sampler, seed, answer=answer, draws=draws)
             return
     with watched() as steps, pytest.raises(NotAnswered):
-        answer_of_trust(trust, spends[kind])(query, rows, source)
+        answer_of_trust(trust, spends[kind])(query, rows, sampler)
     assert steps == ["charge"], f"what was refused drew or read: {steps}"
 
 

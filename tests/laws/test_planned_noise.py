@@ -22,7 +22,7 @@ from dpregress.accounting import GDP, ApproxDP, Event, MemoryLedger, PureDP, Rel
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.sketching import sketch_matrix
-from dpregress.queries import Blocks, ClippedScore, MeanResidual, MultinomialScore, Query, RowSketch
+from dpregress.queries import Blocks, ClippedScore, MeanResidual, MultinomialScore, Norm, Query, RowSketch
 from dpregress.releases import DiscreteLaplaceNoise, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.linear.residual_plan import Sizes
@@ -35,9 +35,13 @@ from tests.laws.spies import Silent
 from tests.registry import CODED_QUERIES, ESTIMATORS, QUERIES, SPACES, TRUST, EstimatorEntry, QueryEntry, TrustEntry
 
 MU, ROWS, CLOSE = 0.8, 20, 1e-6
-#: Queries of norm L1, which discrete Laplace noise answers.
-COUNTS = ("usable rows",)
 Clipped = ClippedScore | MultinomialScore | MeanResidual
+
+
+def norm_of(entry: QueryEntry) -> Norm:
+    """L2 for Gaussian noise, L1 for discrete Laplace noise."""
+    rng = np.random.default_rng(0)
+    return entry.make(SPACES["plain"](rng), rng).norm
 
 
 def noise_of(release: Release) -> float:
@@ -46,7 +50,7 @@ def noise_of(release: Release) -> float:
     return release.noise.sigma / release.n
 
 
-@pytest.mark.parametrize("entry", [entry for entry in QUERIES if entry.name not in COUNTS], ids=str)
+@pytest.mark.parametrize("entry", [entry for entry in QUERIES if norm_of(entry) is Norm.L2], ids=str)
 @pytest.mark.parametrize("trust", TRUST, ids=str)
 def test_every_query_knows_the_noise_of_its_release(trust: TrustEntry, entry: QueryEntry, seed: int) -> None:
     """Where every user adds noise, that of one user's message, averaged."""
@@ -54,20 +58,20 @@ def test_every_query_knows_the_noise_of_its_release(trust: TrustEntry, entry: Qu
     query = entry.make(SPACES["plain"](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     reservation = MemoryLedger(GDP(MU)).reserve(GDP(MU))
-    release = trust.make().release(rows, query, GDP(MU), source=Silent(), reservation=reservation)
+    release = trust.make().release(rows, query, GDP(MU), sampler=Silent(), reservation=reservation)
     draws = 1 if query.kept_apart else trust.draws(ROWS)
     assert noise_of(release) == pytest.approx(math.sqrt(draws) * query.noise(GDP(MU), ROWS), rel=CLOSE)
     assert query.noise(GDP(MU), 1) == pytest.approx(ROWS * query.noise(GDP(MU), ROWS))
     assert query.noise_length(GDP(MU), ROWS) == pytest.approx(math.sqrt(query.size) * query.noise(GDP(MU), ROWS))
 
 
-@pytest.mark.parametrize("entry", [entry for entry in QUERIES if entry.name in COUNTS], ids=str)
+@pytest.mark.parametrize("entry", [entry for entry in QUERIES if norm_of(entry) is Norm.L1], ids=str)
 def test_every_count_knows_the_noise_of_its_release(entry: QueryEntry, seed: int) -> None:
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES["plain"](rng), rng)
     rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
     reservation = MemoryLedger(PureDP(MU)).reserve(PureDP(MU))
-    release = Central().release(rows, query, PureDP(MU), source=Silent(), reservation=reservation)
+    release = Central().release(rows, query, PureDP(MU), sampler=Silent(), reservation=reservation)
     assert isinstance(release.noise, DiscreteLaplaceNoise)
     assert release.noise.sigma / release.n == pytest.approx(query.noise(PureDP(MU), ROWS), rel=CLOSE)
 
@@ -80,7 +84,7 @@ def test_every_table_query_knows_the_noise_of_its_release(entry: registry.CodedE
     query = entry.make(domain, rng)
     rows = registry.private(registry.coded_rows(rng, domain, ROWS))
     reservation = MemoryLedger(GDP(MU), relation=Relation.ADD_REMOVE).reserve(GDP(MU), relation=Relation.ADD_REMOVE)
-    release = Central().release(rows, query, GDP(MU), source=Silent(), reservation=reservation)
+    release = Central().release(rows, query, GDP(MU), sampler=Silent(), reservation=reservation)
     assert isinstance(release.noise, Isotropic)
     assert release.noise.sigma == pytest.approx(query.noise(GDP(MU), 1, Relation.ADD_REMOVE), rel=CLOSE)
 

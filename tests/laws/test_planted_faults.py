@@ -70,8 +70,8 @@ def sensitivity_of(name: str) -> Law:
 
 def noise_of(name: str) -> Law:
     def law(seed: int, _: Path) -> None:
-        source = SeededSampler(np.random.default_rng(seed))
-        noise.check_noise(query(name), "plain", gaussian(), source, seed)
+        sampler = SeededSampler(np.random.default_rng(seed))
+        noise.check_noise(query(name), "plain", gaussian(), sampler, seed)
 
     return law
 
@@ -87,9 +87,9 @@ def every_party_paid(seed: int, _: Path) -> None:
 
 def noise_of_local(seed: int, _: Path) -> None:
     local = next(entry for entry in TRUST if entry.draws(4) == 4)
-    source = SeededSampler(np.random.default_rng(seed))
+    sampler = SeededSampler(np.random.default_rng(seed))
     answer = noise.answer_of_trust(local, gaussian())
-    noise.check_noise(query("joint second moment"), "plain", gaussian(), source, seed, answer=answer, draws=noise.ROWS)
+    noise.check_noise(query("joint second moment"), "plain", gaussian(), sampler, seed, answer=answer, draws=noise.ROWS)
 
 
 def matrix_entries(seed: int, _: Path) -> None:
@@ -239,9 +239,9 @@ def off_diagonal_unscaled(patch: Patch) -> None:
 
 
 def inverted_noise(patch: Patch) -> None:
-    def release(self: Gaussian, query: Query[Any], rows: Any, source: Any, relation: Relation) -> Any:
+    def release(self: Gaussian, query: Query[Any], rows: Any, sampler: Any, relation: Relation) -> Any:
         sigma = self.spend.mu / query.sensitivity(relation)
-        noisy = source.add_gaussian(exact_total(query, rows), sigma)
+        noisy = sampler.add_gaussian(exact_total(query, rows), sigma)
         return query.read(noisy, n=rows.n, noise=Isotropic(sigma), events=(self.spend,))
 
     patch.setattr(Gaussian, "release", release)
@@ -341,9 +341,9 @@ def draw_skipped(patch: Patch) -> None:
 
 
 def draw_after_noise(patch: Patch) -> None:
-    def release(self: TrustModel, rows: Any, query: Any, spend: Any, *, source: Any, reservation: Any) -> Any:
+    def release(self: TrustModel, rows: Any, query: Any, spend: Any, *, sampler: Any, reservation: Any) -> Any:
         mechanism = self.mechanism(query, spend, rows)
-        answer = mechanism.release(query, rows, source, reservation.relation)
+        answer = mechanism.release(query, rows, sampler, reservation.relation)
         reservation.draw(mechanism.event())
         return answer
 

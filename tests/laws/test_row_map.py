@@ -27,7 +27,7 @@ def check_ball(make: Callable[[WhitenedSpace], RowMap], space: WhitenedSpace, ro
     bounded = row_map(rows)
     offset = np.zeros(len(rows.x)) if bounded.offset is None else bounded.offset
     for name, values in (("x", bounded.x), ("y", bounded.y), ("weight", bounded.weight), ("offset", offset)):
-        assert np.isfinite(values).all(), f"{name} holds something else than numbers"
+        assert np.isfinite(values).all(), f"{name} holds values that are not finite numbers"
     norms = np.linalg.norm(bounded.x, axis=1)
     assert norms.max() <= row_map.radius, f"a row of norm {norms.max()} in a ball of {row_map.radius}"
     if space.exposure is not None:

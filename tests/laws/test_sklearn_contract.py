@@ -6,14 +6,15 @@ pass, whatever the noise.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from dpregress import GDP, Numeric, Schema
+from dpregress import GDP, MemoryLedger, Numeric, Schema, VerticalRegression
 from tests import registry
 from tests.laws.expected_failures import BY_CHANCE, expected_failures
 
@@ -49,3 +50,17 @@ def test_expected_failures_fail(kind: type[Any], name: str) -> None:
     for check in checks:
         with pytest.raises(AssertionError):
             check(estimator(kind))
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in registry.FITS], ids=lambda kind: kind.__name__)
+def test_parameters_survive_clone(kind: type[Any]) -> None:
+    """Of every estimator, whoever holds the rows: constructors keep what they are given, and clones share ledgers."""
+    ledger = MemoryLedger(GDP(1.0))
+    model = kind(GDP(1.0), ledger={"lab": ledger} if kind is VerticalRegression else ledger, random_state=3)
+    copied = clone(model)
+    assert copied.get_params().keys() == model.get_params().keys() == inspect.signature(kind).parameters.keys()
+    for name, value in model.get_params().items():
+        assert copied.get_params()[name] == value
+    assert copied.set_params(privacy=GDP(2.0)).privacy == GDP(2.0)
+    assert model.privacy == GDP(1.0)
+    assert kind.__name__ in repr(model)

@@ -55,7 +55,7 @@ def test_refusals() -> None:
     with pytest.raises(NotAnswered, match="is in L2, DiscreteLaplace needs one in L1"):
         laplace.check(SecondMoment(SPACE), ROWS, Relation.REPLACE_ONE)
     for epsilon in (1e-20, 1e6):
-        with pytest.raises(UnsafeNoise, match="out of the range"):
+        with pytest.raises(UnsafeNoise, match="outside the range"):
             DiscreteLaplace(PureDP(epsilon)).check(UsableRowCount(SPACE), ROWS, Relation.REPLACE_ONE)
     for scale in (0.0, -1.0, np.nan, np.inf, 2.0**60):
         with pytest.raises(UnsafeNoise):

@@ -59,13 +59,13 @@ def test_neighbours_on_the_grid(make: Any, name: str, mu: float, seed: int) -> N
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(SecureSampler(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
+    "sampler", [pytest.param(SecureSampler(), marks=pytest.mark.nightly), None], ids=["secure", "seeded"]
 )
-def test_noise_has_the_scale(source: Sampler | None, seed: int) -> None:
+def test_noise_has_the_scale(sampler: Sampler | None, seed: int) -> None:
     """Two-sided chi-square test of level 1e-7."""
-    source = SeededSampler(np.random.default_rng(seed)) if source is None else source
+    sampler = SeededSampler(np.random.default_rng(seed)) if sampler is None else sampler
     device, size, draws = IntegerGaussian(10, 2**22), 200, 20
-    noise = np.array([device.message(np.zeros(size), source) for _ in range(draws)]) / 2**22
+    noise = np.array([device.message(np.zeros(size), sampler) for _ in range(draws)]) / 2**22
     assert noise.dtype == np.float64
     assert chi2.ppf(5e-8, size * draws) <= np.sum(noise**2) <= chi2.isf(5e-8, size * draws)
 

@@ -29,18 +29,18 @@ def query_of(order: int) -> ClippedScore:
     return ClippedScore(space, GaussianFamily, np.zeros(order), 1.5)
 
 
-def on_devices(epsilon: float, value: Vector, bound: float, source: Sampler, draws: int = DRAWS) -> Matrix:
+def on_devices(epsilon: float, value: Vector, bound: float, sampler: Sampler, draws: int = DRAWS) -> Matrix:
     mechanism = UnitVector(PureDP(epsilon))
-    sent = np.array([mechanism.message(value, bound, source) for _ in range(draws)])
+    sent = np.array([mechanism.message(value, bound, sampler) for _ in range(draws)])
     return np.ldexp(sent.astype(float), -UNIT_BITS)
 
 
-def in_message_plans(epsilon: float, value: Vector, source: Sampler) -> Matrix:
+def in_message_plans(epsilon: float, value: Vector, sampler: Sampler) -> Matrix:
     """Releases over one row each, of a query whose answer is ``value``, as unit vectors."""
     mechanism, query = UnitVector(PureDP(epsilon)), query_of(len(value))
     rows = registry.private(RawRows(value[None, :] / 1.5, np.array([1.5])))
     unit = query.contribution() / mechanism.cap(len(value)).gain
-    each = [mechanism.release(query, rows, source, Relation.REPLACE_ONE).total / unit for _ in range(DRAWS)]
+    each = [mechanism.release(query, rows, sampler, Relation.REPLACE_ONE).total / unit for _ in range(DRAWS)]
     return np.array(each)
 
 
@@ -55,24 +55,25 @@ def direction(order: int, rng: np.random.Generator) -> Vector:
 def test_answers_are_unbiased(epsilon: float, order: int, length: float, seed: int) -> None:
     """Hoeffding's inequality for entries in [-1, 1]: below 1e-8 an entry."""
     rng = np.random.default_rng(seed)
-    bound, source = query_of(order).contribution(), SeededSampler(rng)
+    bound, sampler = query_of(order).contribution(), SeededSampler(rng)
     value = length * bound * direction(order, rng)
     gain = UnitVector(PureDP(epsilon)).cap(order).gain
     allowed = 6.2 / math.sqrt(DRAWS)
-    for sent in (on_devices(epsilon, value, bound, source), in_message_plans(epsilon, value, source)):
+    for sent in (on_devices(epsilon, value, bound, sampler), in_message_plans(epsilon, value, sampler)):
         np.testing.assert_allclose(np.linalg.norm(sent, axis=1), 1.0, atol=1e-7)
         assert np.abs(sent.mean(axis=0) - gain * value / bound).max() <= allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "order"), [(1.0, 4), (5.0, 6)])
 def test_device_and_campaign_agree_in_law(epsilon: float, order: int, seed: int) -> None:
     """Cosines with the value and one coordinate across it; two tests of level 1e-8."""
     rng = np.random.default_rng(seed)
-    bound, source = query_of(order).contribution(), SeededSampler(rng)
+    bound, sampler = query_of(order).contribution(), SeededSampler(rng)
     along = direction(order, rng)
     across = direction(order, rng)
     across -= (across @ along) * along
-    pair = (on_devices(epsilon, bound * along, bound, source), in_message_plans(epsilon, bound * along, source))
+    pair = (on_devices(epsilon, bound * along, bound, sampler), in_message_plans(epsilon, bound * along, sampler))
     for axis in (along, across):
         assert ks_2samp(*(sent @ axis for sent in pair)).pvalue > 1e-8
 
@@ -90,9 +91,9 @@ def test_the_secure_source_draws_the_same_cosines(seed: int) -> None:
 def test_an_attacker_learns_epsilon_and_no_more(epsilon: float, order: int, seed: int) -> None:
     """Opposite values, the cap of one of them: Clopper-Pearson limits of failure 1e-8 enclose e^epsilon's power."""
     rng = np.random.default_rng(seed)
-    value, source = direction(order, rng), SeededSampler(rng)
+    value, sampler = direction(order, rng), SeededSampler(rng)
     cap = UnitVector(PureDP(epsilon)).cap(order)
-    hits = [int((on_devices(epsilon, sign * value, 1.0, source) @ value >= cap.gamma).sum()) for sign in (1, -1)]
+    hits = [int((on_devices(epsilon, sign * value, 1.0, sampler) @ value >= cap.gamma).sum()) for sign in (1, -1)]
     power = beta.ppf(1e-8, hits[0], DRAWS - hits[0] + 1)
     level = beta.isf(1e-8, hits[1] + 1, DRAWS - hits[1])
     assert math.log(power / level) <= epsilon
@@ -144,5 +145,5 @@ def test_what_cannot_be_kept_is_refused() -> None:
     for epsilon in (1e-5, 11.0):
         with pytest.raises(UnsafeNoise, match="epsilon between"):
             UnitVector(PureDP(epsilon)).check(query_of(3), rows, Relation.REPLACE_ONE)
-    with pytest.raises(NotAnswered, match="which row"):
+    with pytest.raises(NotAnswered, match="content of their row"):
         UnitVector(PureDP(1.0)).check(query_of(3), rows, Relation.ADD_REMOVE)

@@ -37,7 +37,7 @@ def written(more: str = "") -> str:
         ("[parties.lab]", "[parties.lab]\nname = 'clinic'", "parties.lab has a term 'name'"),
         ("[parties.lab]", "[parties.lab]\norder = ['dose', 'age_again']", "parties.lab has a term 'order'"),
         ('identifiers = ["person"]', 'identifiers = "person"', "identifiers is a list of texts"),
-        ('levels = ["no", "yes"]', 'levels = "no"', "levels are a list of texts"),
+        ('levels = ["no", "yes"]', 'levels = "no"', "levels must be a list of texts"),
         ('unit = "years"', "unit = 3", "unit of 'age' is a text"),
         ("delta = 1e-6", "delta = true", "parties.clinic.delta is a finite number"),
         ("n = 400", f"n = {LARGEST_COUNT + 1}", "n is a whole number"),

@@ -120,7 +120,19 @@ def test_from_agreement_to_model(tmp_path: Path, capsys: Capture, seed: int) -> 
     assert load_moments(out / "model.json").space.order == 4
     spent = json.loads((out / "privacy.json").read_text())["total"]["mu"]
     assert math.isclose(spent, math.sqrt(3) * ApproxDP(1e6, 1e-6).gaussian_mu, rel_tol=1e-9)
-    ok(capsys, "fit", joint, "--target", "smoker=yes", "--features", "age", "--levels", "0,1", "--out", tmp_path / "m2")
+    ok(
+        capsys,
+        "fit",
+        joint,
+        "--target",
+        "smoker=yes",
+        "--features",
+        "age",
+        "--family",
+        "binomial",
+        "--out",
+        tmp_path / "m2",
+    )
     assert (load_model(tmp_path / "m2/model.json").coef != 0).all()
 
 
@@ -233,7 +245,7 @@ def test_mismatched(study: tuple[Path, list[Path]], capsys: Capture) -> None:
         "numbers where the plan has": lambda record: record["mixture"].update(total="AAAAAAAAAAA="),
         "spends more": lambda record: record["mixture"].update(events=[{"kind": "gdp", "mu": 9.0}]),
         "not a positive number": lambda record: record["mixture"].update(sigma=0.0),
-        "cannot be taken back": lambda record: record["mixture"]["frame"].update(whitening=[[1.0, 0.0], [0.0, 0.0]]),
+        "cannot be inverted": lambda record: record["mixture"]["frame"].update(whitening=[[1.0, 0.0], [0.0, 0.0]]),
         "about other people": lambda record: record.update(people="0" * 64),
         "another order": lambda record: record.update(order="0" * 64),
         "invented and real": lambda record: record.update(mock=True),

@@ -30,6 +30,7 @@ def free_address(host: str) -> str:
         raise
 
 
+@pytest.mark.slow
 def test_three_processes(tmp_path: Path, seed: int) -> None:
     """All three end with the same model, and no table has left its folder."""
     write_study(tmp_path, np.random.default_rng(seed))

@@ -31,8 +31,8 @@ def table(seed: int, gaps: int = GAPS) -> PrivateRows:
     return PrivateRows(ArraySource(rng.normal(size=(N, 3)), y))
 
 
-def ask(query: Query[Any], rows: PrivateRows, mu: float, source: Sampler) -> Any:
-    return Session(Central(), rows, source, MemoryLedger(GDP(mu)).reserve(GDP(mu)))(query, GDP(mu))
+def ask(query: Query[Any], rows: PrivateRows, mu: float, sampler: Sampler) -> Any:
+    return Session(Central(), rows, sampler, MemoryLedger(GDP(mu)).reserve(GDP(mu)))(query, GDP(mu))
 
 
 def moment(seed: int) -> SecondMoment:
@@ -53,7 +53,7 @@ def test_the_count_costs_nothing(seed: int) -> None:
     rows, sources = table(seed, 0), [SeededSampler(np.random.default_rng(seed)) for _ in range(2)]
     for _ in range(2):  # also what is asked afterwards
         one, other = (
-            ask(asked, rows, 1.0, source) for asked, source in zip((query, Counted(query)), sources, strict=True)
+            ask(asked, rows, 1.0, sampler) for asked, sampler in zip((query, Counted(query)), sources, strict=True)
         )
         np.testing.assert_allclose(one.total, other.total, rtol=0, atol=1e-10 * np.abs(one.total).max())
 
@@ -61,9 +61,9 @@ def test_the_count_costs_nothing(seed: int) -> None:
 def test_the_noise_of_the_count(seed: int) -> None:
     """Estimates of a true gap have the stated noise; each of the two bounds fails with probability 1e-7."""
     query = Counted(moment(seed))
-    rows, source = table(seed), SeededSampler(np.random.default_rng(seed))
+    rows, sampler = table(seed), SeededSampler(np.random.default_rng(seed))
     mu, draws = 0.2, 400
-    found = np.array([ask(query, rows, mu, source).n for _ in range(draws)])
+    found = np.array([ask(query, rows, mu, sampler).n for _ in range(draws)])
     sigma = query.replacement() / mu / query.unit
     assert 10 * sigma < GAPS  # so that every count is believed
     limit = -norm.ppf(5e-8)
@@ -73,8 +73,8 @@ def test_the_noise_of_the_count(seed: int) -> None:
 
 def test_noise_alone_leaves_n_as_it_is(seed: int) -> None:
     """Fails with probability 100 * 3.2e-5 for a count, and n may differ in 5 of them: below 1e-12."""
-    source = SeededSampler(np.random.default_rng(seed))
-    found = [ask(Counted(moment(seed)), table(seed, 0), 0.01, source).n for _ in range(100)]
+    sampler = SeededSampler(np.random.default_rng(seed))
+    found = [ask(Counted(moment(seed)), table(seed, 0), 0.01, sampler).n for _ in range(100)]
     assert sum(n != N for n in found) <= 5
 
 
@@ -87,6 +87,6 @@ def test_rows_are_counted_beside_other_queries_too(seed: int) -> None:
     space = SPACES["intercept"](np.random.default_rng(seed))
     query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -1.0, 1.0))
     assert ask(query, table(seed), 1e12, Silent()).n == N - GAPS
-    with pytest.raises(InvalidInput, match="different directions"):
+    with pytest.raises(InvalidInput, match="replacement sensitivity"):
         Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), 0.0, 1.0))
     assert Counted(ResponseHistogram(space, np.arange(4.0))).unit == pytest.approx(1.0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpregress import ApproxDP
 from dpregress.accounting import GDP, MemoryLedger, Relation
 from dpregress.errors import InvalidInput
 from dpregress.estimators.marginals_release import release_marginals
@@ -91,13 +92,13 @@ class _NoFit:
         return self.mixture
 
 
-@pytest.mark.parametrize("mechanism", ["one-shot", "residuals"])
-def test_files(mechanism: str, seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", ["one-shot", "residuals"])
+def test_files(recipe: str, seed: int, tmp_path: Path) -> None:
     """What is read is what was written; anything else is refused in one line."""
     rng = np.random.default_rng(seed)
     domain = DOMAINS["mixed"]
     codes = LevelRows(domain)(registry.coded_rows(rng, domain, 300)).x.astype(np.int64)
-    released = release_marginals(decoded(domain, codes), domain, epsilon=1.0, delta=1e-6, mechanism=mechanism)
+    released = release_marginals(decoded(domain, codes), domain, privacy=ApproxDP(1.0, 1e-6), recipe=recipe)
     path = tmp_path / "m.json"
     path.write_text(marginals_text(released.marginals, released.privacy, software="test"), encoding="utf-8")
     back, privacy = load_marginals(path)

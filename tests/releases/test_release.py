@@ -34,13 +34,13 @@ def test_disjoint_sources_add_up() -> None:
 
 def test_another_space_is_refused() -> None:
     other = replace(FRAME, radius=2.1)
-    with pytest.raises(InvalidInput, match="in one whitened space"):
+    with pytest.raises(InvalidInput, match="in the same coordinates"):
         moments() + moments(other)
 
 
 def test_another_kind_is_refused() -> None:
     score = Score(np.zeros(2), 10, Isotropic(1.0), (GDP(1.0),), FRAME)
-    with pytest.raises(InvalidInput, match="of one kind"):
+    with pytest.raises(InvalidInput, match="of the same kind"):
         moments() + score  # type: ignore[operator]
 
 

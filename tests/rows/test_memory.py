@@ -38,11 +38,11 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("little")
-@pytest.mark.parametrize("mechanism", ["one-shot", "aim", "residuals", "gaussian"])
+@pytest.mark.parametrize("recipe", ["one-shot", "aim", "residuals", "gaussian"])
 @pytest.mark.parametrize("numeric", [True, False])
-def test_marginals(mechanism: str, numeric: bool) -> None:
+def test_marginals(recipe: str, numeric: bool) -> None:
     """Many bins for those that hold whole tables; many levels of classes for all."""
-    if numeric and mechanism in ("one-shot", "gaussian"):
+    if numeric and recipe in ("one-shot", "gaussian"):
         return  # a number is one column, however many its bins
     levels = range(120)
     names = ["a", "b", "c"]
@@ -50,9 +50,9 @@ def test_marginals(mechanism: str, numeric: bool) -> None:
     ledger = MemoryLedger(ApproxDP(1.0, 1e-5), relation=Relation.ADD_REMOVE)
     table = pd.DataFrame({name: ["1", "2", "3"] for name in names})
     family = "gaussian" if numeric else "multinomial"
-    model = MarginalsRegression(schema, mechanism=mechanism, ledger=ledger, family=family)
+    model = MarginalsRegression(ApproxDP(1.0, 1e-5), schema=schema, recipe=recipe, ledger=ledger, family=family)
     with pytest.raises(InvalidInput, match=FIGURES) as caught:
-        model.fit(table, target="a")
+        model.fit_table(table, "a")
     assert "\n" not in str(caught.value)
     assert not ledger.charges
 
@@ -66,7 +66,7 @@ def test_a_thousand_bins_of_eight_columns(tmp_path: Path, capsys: pytest.Capture
     ledger = SQLiteLedger.create(tmp_path / "b.db", "d", ApproxDP(2.0, 1e-6), relation=Relation.ADD_REMOVE)
     arguments = (
         "marginals", "release", tmp_path / "d.csv", "--schema", tmp_path / "s.toml", "--epsilon", 1, "--delta", 1e-6,
-        "--bins", 1024, "--mechanism", "residuals", "--ledger", tmp_path / "b.db", "--dataset", "d",
+        "--bins", 1024, "--recipe", "residuals", "--ledger", tmp_path / "b.db", "--dataset", "d",
         "--out", tmp_path / "o.json",
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
@@ -93,10 +93,11 @@ def test_wide_fits(kind: Callable[..., DPRidge]) -> None:
 
 
 def test_a_mixture_in_one_process() -> None:
-    ledgers = [MemoryLedger(GDP(1.0)) for _ in range(2)]
+    ledgers = {name: MemoryLedger(GDP(1.0)) for name in ("one", "other")}
+    parties = {name: np.zeros((9, 1)) for name in ledgers}
     with pytest.raises(InvalidInput, match=FIGURES):
-        VerticalRegression(rows=2**31, ledgers=ledgers).fit([np.zeros((9, 1)), np.zeros((9, 1))])
-    assert not any(ledger.charges for ledger in ledgers)
+        VerticalRegression(ApproxDP(1.0, 1e-5), rows=2**31, ledger=ledgers).fit_table(parties)
+    assert not any(ledger.charges for ledger in ledgers.values())
 
 
 def test_a_plan_that_nobody_can_release(tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int) -> None:

@@ -6,7 +6,7 @@ from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.sqlite_ledger import SQLiteLedger
 from dpregress.accounting.statement import PrivacyStatement, compose_statements
-from dpregress.accounting.unit import RECORD, UNNAMED, Unit
+from dpregress.accounting.unit import RECORD, UNNAMED, Unit, user_of
 
 __all__ = [
     "GDP",
@@ -32,5 +32,6 @@ __all__ = [
     "group",
     "integer_gaussian_promise",
     "split",
+    "user_of",
     "zcdp_promise",
 ]

@@ -11,11 +11,11 @@ from dpregress.accounting.convert import zcdp_epsilon
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Event
 from dpregress.errors import InvalidInput
 
-#: Far above what a sampler's grid takes of a release (2^-40).
+#: Far above the part of mu that a sampler's grid takes (2^-40).
 _SMALLEST_MU = 2.0**-30
-#: Integer noise is at least so many steps wide.
+#: The smallest scale of integer noise, in steps of the grid.
 SMALLEST_INTEGER_SCALE = 2**23
-#: What part of delta integers may take.
+#: The largest part of delta that rounding to integers may take.
 _LARGEST_PART = 0.5
 
 
@@ -25,13 +25,13 @@ def gaussian_promise(budget: Event) -> GDP:
     Raises
     ------
     InvalidInput
-        For a budget that no Gaussian mechanism keeps, such as pure epsilon-DP.
+        For a budget that no Gaussian mechanism can satisfy, such as pure epsilon-DP.
     """
     mu = budget.gaussian_mu
     if mu <= 0:
-        raise InvalidInput("Gaussian noise cannot keep a pure epsilon budget: use ApproxDP(epsilon, delta)")
+        raise InvalidInput("Gaussian noise cannot satisfy a pure epsilon budget: use ApproxDP(epsilon, delta)")
     if mu < _SMALLEST_MU:
-        raise InvalidInput(f"a budget of mu = {mu:.3g} is too small for noise to be drawn safely: spend more")
+        raise InvalidInput(f"a budget of mu = {mu:.3g} is too small to draw noise safely: spend more")
     return GDP(mu)
 
 
@@ -42,7 +42,7 @@ def split(budget: GDP, shares: Sequence[float]) -> tuple[GDP, ...]:
     ----------
     budget : GDP
     shares : sequence of float
-        Positive, any scale: shares of mu squared.
+        Positive shares of mu squared, on any scale.
 
     Examples
     --------
@@ -56,14 +56,15 @@ def split(budget: GDP, shares: Sequence[float]) -> tuple[GDP, ...]:
 
 
 def zcdp_promise(budget: Event) -> ZCDP:
-    """The whole budget as one zCDP event: what a fit that also chooses by the exponential mechanism reserves.
+    """The whole budget as one zCDP event: what a fit reserves that also uses the exponential mechanism.
 
-    Of (epsilon, delta) it is the largest rho that :func:`dpregress.accounting.convert.zcdp_epsilon` allows.
+    For an (epsilon, delta) budget this is the largest rho that
+    :func:`dpregress.accounting.convert.zcdp_epsilon` allows.
 
     Raises
     ------
     InvalidInput
-        For a budget that is neither.
+        For a budget of another kind.
     """
     if isinstance(budget, ZCDP):
         return budget
@@ -79,15 +80,16 @@ def zcdp_promise(budget: Event) -> ZCDP:
 
 
 def integer_slack(epsilon: float, size: int) -> float:
-    """What integer noise on ``size`` entries adds to the delta of its mu-GDP (docs/privacy/local-messages.md)."""
+    """The delta that rounding to integers adds to mu-GDP for ``size`` entries (docs/privacy/local-messages.md)."""
     s = SMALLEST_INTEGER_SCALE
     return (1 + math.exp(min(epsilon, 700.0))) * size * (0.0202 / s**2 + 0.0158 / s**3)
 
 
 def integer_gaussian_promise(budget: ApproxDP, size: int) -> GDP | None:
-    """The largest mu at which integer Gaussian messages of ``size`` entries are (epsilon, delta)-DP, slack included.
+    """The largest mu at which integer Gaussian messages of ``size`` entries are (epsilon, delta)-DP.
 
-    None where the slack takes more than half of delta, as it does from an epsilon of about 16 on.
+    The slack for rounding to integers is included. The result is None where the slack takes more than half of delta,
+    which happens for an epsilon above about 16.
     """
     left = budget.delta0 - integer_slack(budget.epsilon0, size)
     if left < (1 - _LARGEST_PART) * budget.delta0:

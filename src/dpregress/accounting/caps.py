@@ -1,9 +1,9 @@
-r"""Spherical caps that keep pure epsilon: the calibration of a private unit vector.
+r"""Spherical caps for pure epsilon-DP: the calibration of a private unit vector.
 
 A random unit vector u in R^p whose density is ``e^eps`` times higher on the cap ``{u'v >= gamma}`` than off it
 is epsilon-DP in v. With ``q = P(u'v >= gamma)`` of a uniform u and ``a = E[u'v; u'v >= gamma]``, its mean is
-``g v`` with ``g = a (e^eps - 1) / (1 - q + e^eps q)``; the best gamma makes g largest, so that ``u / g`` has the
-least variance of any such mechanism (Asi, Feldman, Talwar 2022).
+``g v`` with ``g = a (e^eps - 1) / (1 - q + e^eps q)``. The best gamma maximises g, so that ``u / g`` has the smallest
+variance of any such mechanism (Asi, Feldman, Talwar 2022).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.special import betainc, betaln
 
 from dpregress.errors import InvalidInput
 
-#: Beyond these the bound on rounding of docs/privacy/local-messages.md says too little, and caps are hard to hit.
+#: Beyond these limits the bound on rounding in docs/privacy/local-messages.md is too weak, and caps are rarely hit.
 LARGEST_EPSILON, LARGEST_ORDER = 10.0, 500
 
 
@@ -70,7 +70,7 @@ class Cap:
 
 @lru_cache(maxsize=256)
 def best_cap(epsilon: float, order: int) -> Cap:
-    """The cap of largest gain.
+    """The cap with the largest gain.
 
     Parameters
     ----------
@@ -89,7 +89,9 @@ def best_cap(epsilon: float, order: int) -> Cap:
     (0.4621, 0.7237)
     """
     if not 0 < epsilon <= LARGEST_EPSILON:
-        raise InvalidInput(f"a private unit vector takes an epsilon up to {LARGEST_EPSILON:g}, not {epsilon:g}")
+        raise InvalidInput(
+            f"epsilon of a private unit vector must be between 0 and {LARGEST_EPSILON:g}, not {epsilon:g}"
+        )
     if not 1 <= order <= LARGEST_ORDER:
         raise InvalidInput(f"a private unit vector has up to {LARGEST_ORDER} entries, not {order}")
     if order == 1:

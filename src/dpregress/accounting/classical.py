@@ -1,4 +1,4 @@
-"""The classical calibration of Gaussian noise, kept for reproducing published constants. Nothing else may use it."""
+"""The classical calibration of Gaussian noise, used only to reproduce published constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def classical_mu(epsilon: float, delta: float) -> float:
     r"""The mu of noise at the classical scale, ``mu = epsilon / sqrt(2 log(1.25 / delta))``.
 
     ``sigma = Delta sqrt(2 log(1.25/delta)) / epsilon`` is a theorem for epsilon <= 1 only (Dwork, Roth 2014,
-    Theorem A.1); beyond it the exact guarantee is what ``GDP(mu).epsilon(delta)`` says, not epsilon.
+    Theorem A.1). For larger epsilon the exact guarantee is ``GDP(mu).epsilon(delta)``, not epsilon.
 
     Examples
     --------

@@ -5,11 +5,11 @@ With Phi the normal distribution function, a mechanism is mu-GDP if and only if 
 
     delta(eps) = Phi(mu/2 - eps/mu) - exp(eps) Phi(-mu/2 - eps/mu)
 
-Computed as it stands this loses every digit for small delta. Since
+Computed in this form, delta loses all its digits when it is small. Since
 ``phi(t1) = exp(eps) phi(t2)`` at ``t1 = eps/mu - mu/2``, ``t2 = eps/mu + mu/2``, it equals
-``phi(t1) (m(t1) - m(t2))`` with m the Mills ratio: no cancellation of large terms is left, and for
-close ``t1, t2`` the difference is the integral of ``-m'(t) = 1 - t m(t)``. All results are returned
-rounded in the safe direction where they are the result of a root search.
+``phi(t1) (m(t1) - m(t2))`` with m the Mills ratio. This form has no cancellation of large terms; for
+close ``t1, t2`` the difference is the integral of ``-m'(t) = 1 - t m(t)``. Results of root searches
+are rounded in the safe direction.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _NODES, _WEIGHTS = leggauss(12)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 #: Root searches stop within this relative distance; the answer is then moved that far to the safe side.
 _ROOT_TOLERANCE = 1e-13
-#: A budget beyond it promises nothing that could be told from no promise.
+#: A larger epsilon cannot be distinguished from no guarantee.
 LARGEST_EPSILON = 1e9
 _RTOL = 1e-15
-#: Beyond this mu the upper bound of epsilon is its value to thirteen digits, and what bounds it has none left.
+#: Beyond this mu the upper bound equals epsilon to thirteen digits, and the exact formula has no digits left.
 _LARGE_MU = 1e7
-#: Beyond this argument ``1 - t m(t)`` is taken from its asymptotic series (it cancels otherwise).
+#: Beyond this argument ``1 - t m(t)`` is computed from its asymptotic series, because it cancels.
 _ASYMPTOTIC = 30.0
 
 
@@ -140,22 +140,22 @@ def pure_mu(epsilon: float) -> float:
 
 
 def check_epsilon_delta(epsilon: float, delta: float) -> None:
-    """Refuse an epsilon that is not positive and finite, and a delta outside (0, 1)."""
+    """Raise InvalidInput unless epsilon is positive and finite and delta lies in (0, 1)."""
     if not is_positive(epsilon):
         raise InvalidInput(f"epsilon must be positive and finite, not {epsilon!r}: 1 is a common choice")
     if epsilon > LARGEST_EPSILON:
-        raise InvalidInput(f"epsilon = {epsilon:g} protects nobody: 1 is a common choice")
+        raise InvalidInput(f"epsilon = {epsilon:g} gives no protection: 1 is a common choice")
     check_delta(delta)
 
 
 def check_delta(delta: float) -> None:
-    """Refuse a delta outside (0, 1)."""
+    """Raise InvalidInput unless delta lies in (0, 1)."""
     if not (is_positive(delta) and delta < 1):
         raise InvalidInput(f"delta must lie strictly between 0 and 1, not {delta!r}: choose it below 1/n, such as 1e-6")
 
 
 def is_positive(value: Any) -> bool:
-    """Whether this is a positive finite number; texts and arrays are none."""
+    """Whether this is a positive finite number; False for strings and arrays."""
     try:
         return isinstance(value, numbers.Real) and math.isfinite(value) and float(value) > 0
     except OverflowError:  # a whole number beyond floats

@@ -1,7 +1,7 @@
 r"""Privacy events: what a release costs, and what a budget allows.
 
-An event says how much a mechanism can reveal about one unit. The same objects serve as promises (a
-budget, a reservation), so that "is this within budget?" is one question, :meth:`Event.covers`.
+An event says how much a mechanism can reveal about one unit. The same objects state promises (a budget, a
+reservation), so that :meth:`Event.covers` answers whether something is within a budget.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class Event(ABC):
-    """One privacy guarantee. ``mu`` and ``rho`` are infinite where no finite one exists."""
+    """One privacy guarantee. ``mu`` and ``rho`` are infinite where no finite value exists."""
 
     kind: ClassVar[str]
 
@@ -53,12 +53,12 @@ class Event(ABC):
 
     @abstractmethod
     def covers(self, spent: Event) -> bool:
-        """Whether ``spent`` keeps the promise that this event states."""
+        """Whether ``spent`` is within this event as a budget."""
 
     @property
     @abstractmethod
     def gaussian_mu(self) -> float:
-        """The largest mu of Gaussian mechanisms that keep the promise that this event states."""
+        """The largest mu of a Gaussian mechanism that keeps within this event as a budget."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
@@ -230,15 +230,15 @@ class PureDP(Event):
 class ApproxDP(Event):
     """(epsilon, delta)-differential privacy.
 
-    As a budget it is turned into the largest mu whose Gaussian mechanisms keep it, exactly. As an event
-    it composes only by adding up.
+    As a budget it is converted exactly into the largest mu of a Gaussian mechanism that satisfies it. As an event
+    that was spent, its epsilon and delta compose by adding up.
 
     Parameters
     ----------
     epsilon : float
         Positive and finite.
     delta : float
-        Strictly between 0 and 1; it should lie well below one over the number of people.
+        Strictly between 0 and 1; it should be well below one over the number of people.
 
     Examples
     --------
@@ -285,10 +285,10 @@ class ApproxDP(Event):
 
 @dataclass(frozen=True, repr=False)
 class Composed(Event):
-    """Several events, each on the same people: the total of a fit, or of everything a ledger holds.
+    """Several events about the same people: the total of a fit, or of all charges of a ledger.
 
-    GDP and zCDP totals are sums over all parts; (epsilon, delta) is the best of the GDP curve, the zCDP
-    curve (each on the parts that have one) with the remaining parts added up.
+    ``mu`` and ``rho`` compose over all parts. For (epsilon, delta) there are two bounds: the GDP curve or the zCDP
+    curve of the parts that have one, plus the summed epsilon and delta of the other parts. The smaller is used.
     """
 
     parts: tuple[Event, ...]
@@ -296,7 +296,7 @@ class Composed(Event):
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Composed:
-        """Flatten nested compositions, so that n-fold really is n times."""
+        """Compose events; nested compositions are flattened, so that every event counts once."""
         flat: list[Event] = []
         for event in events:
             flat.extend(event.parts if isinstance(event, Composed) else (event,))
@@ -315,7 +315,7 @@ class Composed(Event):
         return min((part.gaussian_mu for part in self.parts), default=0.0)
 
     def _curves(self) -> Iterable[tuple[Event | None, float, float]]:
-        """(a curve for the parts that have one, the other parts' summed epsilon and delta)."""
+        """For each kind of curve: that of the parts that have one, and the summed epsilon and delta of the others."""
         for attribute, make in (("mu", GDP), ("rho", ZCDP)):
             with_curve = [part for part in self.parts if math.isfinite(getattr(part, attribute))]
             rest = [part for part in self.parts if not math.isfinite(getattr(part, attribute))]
@@ -356,7 +356,7 @@ class Composed(Event):
 
 
 def pure_epsilon(event: Event) -> float:
-    """The summed epsilon of pure events; infinite when any part is not pure."""
+    """The sum of the epsilons; infinite if any part is not pure."""
     parts = event.parts if isinstance(event, Composed) else (event,)
     return math.fsum(part.epsilon0 if isinstance(part, PureDP) else math.inf for part in parts)
 
@@ -381,7 +381,7 @@ _KINDS: Mapping[str, type[Event]] = {cls.kind: cls for cls in (GDP, ZCDP, PureDP
 
 
 def decode(record: Mapping[str, Any]) -> Event:
-    """Read back what :meth:`Event.encode` wrote; anything else is refused."""
+    """The event that :meth:`Event.encode` wrote; InvalidInput for anything else."""
     try:
         fields = dict(record)
         kind = fields.pop("kind")

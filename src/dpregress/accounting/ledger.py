@@ -1,4 +1,4 @@
-"""Ledgers: how much of a data set's budget is gone. Append-only, charged before any noise is drawn."""
+"""Ledgers: how much of a data set's budget has been spent. Append-only, charged before any noise is drawn."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, Ledger
 
 @dataclass(frozen=True)
 class Charge:
-    """One line of a ledger: what was charged, for what, when (UTC, ISO 8601).
+    """One line of a ledger: the event, a note on its purpose, and the time (UTC, ISO 8601).
 
-    ``seeded`` is True where the noise came from a seed, so that the charge bought no privacy; None in lines that
-    were written before ledgers recorded it.
+    ``seeded`` is True if the noise came from a seed, so that the release has no privacy. It is None in lines written
+    before ledgers recorded it.
     """
 
     event: Event
@@ -32,12 +32,12 @@ class Charge:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.note, str) and isinstance(self.charged, str)):
-            raise InvalidInput("a charge is noted in text")
+            raise InvalidInput("the note of a charge and its time must be text")
 
 
 @dataclass(frozen=True)
 class Account:
-    """A data set's budget and the terms it is counted in."""
+    """A data set's budget, with the neighbouring relation and the unit in which it is counted."""
 
     dataset: str
     budget: Event
@@ -46,9 +46,11 @@ class Account:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.dataset, str) and isinstance(self.unit, str)):
-            raise InvalidInput("a data set and a unit are named in text")
+            raise InvalidInput("the names of a data set and of a unit must be text")
         if not isinstance(self.budget, Event):
-            raise InvalidInput(f"the budget of a ledger is such as ApproxDP(1.0, 1e-6), not {type_of(self.budget)}")
+            raise InvalidInput(
+                f"the budget of a ledger must be an event such as ApproxDP(1.0, 1e-6), not {type_of(self.budget)}"
+            )
 
 
 def now() -> str:
@@ -58,8 +60,8 @@ def now() -> str:
 class Ledger(ABC):
     """The budget of one data set and everything charged to it.
 
-    A copy of a ledger is the same ledger: ``copy``, ``deepcopy`` and scikit-learn's ``clone`` share it,
-    so that k fits in a cross-validation are k charges.
+    ``copy``, ``deepcopy`` and scikit-learn's ``clone`` return the same ledger, so that the k fits of a
+    cross-validation are k charges.
     """
 
     @property
@@ -74,15 +76,15 @@ class Ledger(ABC):
 
     @abstractmethod
     def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
-        """Check and append in one atomic step; raise :class:`BudgetExceeded` and leave no trace otherwise.
+        """Check and append in one atomic step; otherwise raise :class:`BudgetExceeded` and leave no trace.
 
-        With ``once`` the check is also that no charge bears this note.
+        With ``once``, also check that no earlier charge has this note.
         """
 
     @property
     @abstractmethod
     def location(self) -> str | None:
-        """Where charges are kept; None for a ledger that ends with the process."""
+        """The file that holds the charges; None for a ledger that ends with the process."""
 
     @property
     def spent(self) -> Composed:
@@ -99,27 +101,27 @@ class Ledger(ABC):
         once: bool = False,
         seeded: bool = False,
     ) -> Reservation:
-        """Charge ``event`` now and hand out the right to draw it.
+        """Charge ``event`` now, and return the right to draw releases from it.
 
-        With a ``unit`` the event is what everything of one unit may cost, and each row's part of it is drawn.
-        With ``once`` a note is charged a single time, whatever other threads and processes do. ``seeded`` records
-        that the noise comes from a seed: the charge counts all the same, and the ledger shows it.
+        With a ``unit``, the event is the guarantee for all rows of one unit, and draws are counted accordingly. With
+        ``once``, each note is charged at most once, even across threads and processes. ``seeded`` records
+        that the noise comes from a seed: the charge counts nevertheless, and the ledger shows it.
 
         Raises
         ------
         InvalidInput
-            For a note that is no text of one line.
+            For a note that is not a single line of text.
         BudgetExceeded
-            When what is left does not cover the event. Nothing is charged then.
+            When the remaining budget does not cover the event. Nothing is charged then.
         LedgerError
-            When the event is about other neighbours, or another unit, than the ledger counts.
+            When the ledger counts another neighbouring relation or another unit.
         ChargedBefore
-            With ``once``, when a charge bears the same note. Nothing is charged then.
+            With ``once``, when an earlier charge has the same note. Nothing is charged then.
         """
         if relation is not self.account.relation:
             raise LedgerError(
                 f"ledger for {self.account.dataset!r} counts {self.account.relation.value} neighbours, "
-                f"this release is about {relation.value}: open a budget of its own for it"
+                f"this release has {relation.value} neighbours: open a separate budget for it"
             )
         if unit is not None:
             unit.check(self.account.unit)
@@ -138,7 +140,7 @@ class Ledger(ABC):
 
     def _refuse_if_noted(self, charges: Iterable[Charge], note: str) -> None:
         if any(charge.note == note for charge in charges):
-            raise ChargedBefore(f"the ledger for {self.account.dataset!r} was charged before for {note!r}")
+            raise ChargedBefore(f"the ledger for {self.account.dataset!r} has been charged for {note!r} before")
 
     def __copy__(self) -> Self:
         return self
@@ -157,7 +159,7 @@ class MemoryLedger(Ledger):
     dataset : str
     relation : Relation
     unit : str
-        Whose data one neighbouring step changes.
+        Whose data differ between neighbouring data sets.
 
     Examples
     --------
@@ -176,7 +178,7 @@ class MemoryLedger(Ledger):
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
     ) -> None:
-        # a fit without a ledger makes one whose unit is called as the table calls it
+        # a fit without a ledger makes one, whose unit has the name that the table gives it
         self._account = Account(check_name(dataset, "the name of a data set"), budget, relation, unit)
         self._charges: list[Charge] = []
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Names and notes in a ledger: one line of text that people can type, read and tell apart."""
+"""Names and notes in a ledger: single lines of printable text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LONGEST_NAME, _LONGEST_NOTE = 200, 1000
 
 
 def check_name(name: object, what: str) -> str:
-    """A name that is not empty, has no blanks around it, and can be printed in one line.
+    """The name, if it is not empty, has no surrounding blanks and is printable on one line.
 
     Raises
     ------
@@ -20,7 +20,7 @@ def check_name(name: object, what: str) -> str:
     'claims-2026'
     """
     if not isinstance(name, str):
-        raise InvalidInput(f"{what} is a text, not a {type(name).__name__}")
+        raise InvalidInput(f"{what} must be text, not {type(name).__name__}")
     if not name.strip():
         raise InvalidInput(f"{what} is empty: give one (is a shell variable unset?)")
     if len(name) > _LONGEST_NAME:
@@ -31,7 +31,7 @@ def check_name(name: object, what: str) -> str:
 
 
 def check_note(note: object) -> None:
-    """Refuse a note of a charge that is no single line of text; it may be empty.
+    """Raise InvalidInput unless the note of a charge is a single line of text; it may be empty.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def check_note(note: object) -> None:
 
 
 def note_of(text: str) -> str:
-    r"""A text as a note: what cannot be printed is escaped, what is too long is cut off.
+    r"""A text as a note: unprintable characters are escaped, and a long text is cut off.
 
     Examples
     --------

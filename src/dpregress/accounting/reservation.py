@@ -1,4 +1,4 @@
-"""A charged part of a ledger, drawn down release by release."""
+"""A charge of a ledger, from which releases are drawn."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dpregress.errors import BudgetExceeded
 class Reservation:
     """Budget that the ledger has already counted as spent.
 
-    Only a ledger makes one. Every release draws its event first; what has been drawn can never exceed
-    what was promised, so a run may adapt to what it released and still never reads rows unpaid.
+    Only a ledger makes reservations. Every release first draws its event, and the total of all draws can never exceed
+    the promise. A fit may therefore adapt to its own releases and still never reads rows that are not paid for.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Reservation:
     recorded : str or None
         Where the charge is kept, for the privacy statement.
     rows : int
-        k, the rows of one unit that count. Mechanisms draw what hides one row; k-fold of it is taken.
+        k, the number of rows of one unit that count. Mechanisms draw the event for one row; k times that is taken.
     """
 
     def __init__(self, promise: Event, relation: Relation, recorded: str | None = None, rows: int = 1) -> None:
@@ -40,12 +40,12 @@ class Reservation:
         return Composed.of(self._drawn)
 
     def draw(self, event: Event) -> None:
-        """Take ``event``, which hides one row, from the promise; of a unit with k rows k-fold.
+        """Take ``event``, the cost for one row, from the promise; for a unit with k rows, k times that.
 
         Raises
         ------
         BudgetExceeded
-            When the promise would not cover it; nothing is drawn then.
+            When the promise does not cover it; nothing is drawn then.
         """
         if self.rows > 1:
             event = group(event, self.rows)

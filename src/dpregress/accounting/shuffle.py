@@ -1,12 +1,12 @@
-r"""What shuffling adds: the central guarantee of n locally private messages that arrive without names.
+r"""Privacy amplification by shuffling: the central guarantee of n locally private messages without sender names.
 
-Every other user's epsilon_0-private message is, with probability ``e^-eps0``, one that could as well have been
-sent by whoever is attacked: it hides among its clones. The two sets of messages are post-processings of
+With probability ``e^-eps0``, the epsilon_0-private message of another user is a clone: it has the distribution of a
+message of the attacked user, who hides among the clones. The two sets of messages are post-processings of
 
     (A + D, C - A + 1 - D)   and   (A + 1 - D, C - A + D),
     C ~ Bin(n - 1, e^-eps0),  A ~ Bin(C, 1/2),  D ~ Bernoulli(e^eps0 / (e^eps0 + 1)),
 
-whose hockey-stick divergence is computed here, never from below (Feldman, McMillan, Talwar 2021, Theorem 3.2).
+whose hockey-stick divergence is bounded here from above (Feldman, McMillan, Talwar 2021, Theorem 3.2).
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ from dpregress.accounting.calibrate import integer_slack
 from dpregress.accounting.events import GDP, ZCDP, Event, PureDP
 from dpregress.errors import InvalidInput
 
-#: The sum over C runs over this many blocks, each counted at its least private end.
+#: The sum over C runs over this many blocks; each counts as its least private value.
 _BLOCKS = 2000
-#: C beyond this many standard deviations is counted as if it hid nothing.
+#: Values of C beyond this many standard deviations count as no clones at all.
 _DEVIATIONS = 12.0
-#: Share of delta that the failures of an approximate message may take.
+#: The share of delta for the failure probabilities of approximate messages.
 _FAILURES = 0.5
-#: Messages of a larger epsilon hide nobody.
+#: Messages with a larger epsilon give no amplification.
 _HOPELESS = 50.0
-#: The largest epsilon for which the part of delta that integers take is reserved.
+#: The largest epsilon for which the part of delta that rounding to integers takes is reserved.
 _MOST = 1.0
 
 
 def shuffled_epsilon(message: Event, n: int, delta: float, *, entries: int | None = None) -> float:
-    r"""The central epsilon at delta of n messages that are shuffled before anybody sees them.
+    r"""The central epsilon, at delta, of n messages that are shuffled before anybody sees them.
 
-    It holds if the n users answer independently with the same mechanism, nobody but the shuffler can link a message
-    to its sender, and users who collude with the analyst are not counted in n. For an approximate message with
-    (eps0, delta0) the bound is ``delta = delta_eps0 + (e^eps + 1)(1 + e^-eps0 / 2) n delta0`` (Theorem 3.8 of the
-    paper; generous: each message is within delta0 of one that is eps0-private).
+    The bound holds if the n users answer independently with the same mechanism, if only the shuffler can link a
+    message to its sender, and if n does not include users who collude with the analyst. For an approximate message
+    with (eps0, delta0) the bound is ``delta = delta_eps0 + (e^eps + 1)(1 + e^-eps0 / 2) n delta0``: Theorem 3.8 of the
+    paper. It is conservative, because each message is within delta0 of one that is eps0-private.
 
-    A Gaussian message is made of integers (docs/privacy/local-messages.md). It is ``mu^2/2``-zCDP exactly, and its
-    eps0 is that of the zCDP curve at which the bound is best. Where ``entries`` is given, the curve of mu-GDP is
-    tried as well: integers of p entries are within a total variation t of it, which adds ``(1 + e^eps) n t`` to delta.
+    A Gaussian message consists of integers (docs/privacy/local-messages.md). It is exactly ``mu^2/2``-zCDP, and eps0
+    is taken at the point of the zCDP curve that gives the best bound. If ``entries`` is given, the curve of mu-GDP is
+    tried as well: p integers are within a total variation t of it, which adds ``(1 + e^eps) n t`` to delta.
 
     Parameters
     ----------
     message : PureDP or GDP
-        What one message costs its user.
+        The cost of one message to its user.
     n : int
         Number of messages.
     delta : float
     entries : int, optional
-        p, the integers in a Gaussian message: what a little of epsilon is gained from. Not used for PureDP.
+        p, the number of integers in a Gaussian message; it makes epsilon slightly smaller. Not used for PureDP.
 
     Returns
     -------
     epsilon : float
-        Never above that of the message at this delta.
+        At most the epsilon of a single message at this delta.
 
     Raises
     ------
     InvalidInput
-        For another kind of message, no messages, or no entries.
+        For another kind of message, or if ``n`` or ``entries`` is below 1.
 
     References
     ----------
@@ -89,7 +89,7 @@ def shuffled_epsilon(message: Event, n: int, delta: float, *, entries: int | Non
     local = exact.epsilon(delta)
     found = [local, _approximate(exact, n, delta)]
     if entries is not None:
-        # what integers take of delta grows with epsilon: it is reserved for an epsilon that the answer must not exceed
+        # the part of delta for integers grows with epsilon: reserve it for an epsilon that the answer must not exceed
         for most, count in ((local, 1), (min(local, _MOST), n)):
             left = delta - integer_slack(most, count * entries)
             if left > 0:
@@ -99,7 +99,7 @@ def shuffled_epsilon(message: Event, n: int, delta: float, *, entries: int | Non
 
 
 def _approximate(message: Event, n: int, delta: float) -> float:
-    """The bound of Theorem 3.8 at the best point of a few on the message's curve; infinite where there is none."""
+    """The best bound of Theorem 3.8 over a few points of the message's curve; infinite if none applies."""
     best = math.inf
     for share in 10.0 ** np.arange(-12.0, 0.0, 1.0):
         failures = _FAILURES * float(share) * delta / (2 * n)
@@ -113,7 +113,7 @@ def _approximate(message: Event, n: int, delta: float) -> float:
 
 
 def _clones(epsilon0: float, n: int, delta: float) -> float:
-    """The least epsilon at which the clones' divergence is at most delta; rounded up."""
+    """The smallest epsilon at which the divergence given the clones is at most delta; rounded up."""
     weights, counts = _hidden_among(epsilon0, n)
 
     def excess(epsilon: float) -> float:
@@ -129,7 +129,7 @@ def _clones(epsilon0: float, n: int, delta: float) -> float:
 
 
 def _hidden_among(epsilon0: float, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Blocks of C with their probabilities, each with its smallest number of clones: fewer hide less."""
+    """Blocks of values of C: their probabilities, and the smallest number of clones in each, which hide least."""
     probability = math.exp(-epsilon0)
     mean, deviation = (n - 1) * probability, math.sqrt((n - 1) * probability * (1 - probability))
     low = max(0, math.floor(mean - _DEVIATIONS * deviation))

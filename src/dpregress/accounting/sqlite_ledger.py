@@ -46,27 +46,27 @@ CREATE TRIGGER budget_is_new BEFORE INSERT ON dataset WHEN EXISTS (SELECT 1 FROM
 class SQLiteLedger(Ledger):
     """A ledger in a file, safe between processes. It pickles as its path.
 
-    A charge is checked, written and synced to disk in one transaction before any noise is drawn: a
-    crash can lose a result, never a charge.
+    A charge is checked, written and synced to disk in one transaction before any noise is drawn. A crash can
+    therefore lose a result but never a charge.
 
     Parameters
     ----------
     path : path-like
-        A file made by :meth:`create`.
+        A file that :meth:`create` made.
     dataset : str
-        Whose budget to charge.
+        The data set whose budget is charged.
 
     Raises
     ------
     LedgerError
-        No such file, not a ledger, or no budget of that name in it.
+        If there is no such file, it is not a ledger, or it holds no budget of that name.
     """
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise LedgerError(f"a ledger is a file: give its path, not {type_of(path)}")
+            raise LedgerError(f"a ledger is given by the path of its file, not by {type_of(path)}")
         self.path = Path(path)
-        self._place = self.path.absolute()  # where it is, whatever folder the process moves to
+        self._place = self.path.absolute()  # stays right when the process changes its folder
         self.dataset = dataset
         with self._transaction() as connection:
             self._account = self._read_account(connection)
@@ -82,7 +82,7 @@ class SQLiteLedger(Ledger):
         unit: str = "record",
         exist_ok: bool = False,
     ) -> SQLiteLedger:
-        """Open a budget for ``dataset`` in the file at ``path``, which is made if it is not there.
+        """Open a budget for ``dataset`` in the file at ``path``, which is created if it does not exist.
 
         Parameters
         ----------
@@ -92,24 +92,24 @@ class SQLiteLedger(Ledger):
         relation : Relation
         unit : str
         exist_ok : bool, default=False
-            Take the budget of this data set that is there already, with all that was charged to it, where it is the
-            same: for scripts that are run again.
+            If the data set already has the same budget, use it with all its charges: for scripts that run more than
+            once.
 
         Raises
         ------
         LedgerError
-            When the data set has a budget already, or with ``exist_ok`` another one: it is opened once and never
-            changed.
+            When the data set already has a budget, or with ``exist_ok`` another budget: a budget is opened once and
+            never changed.
         """
         path = Path(path)
         name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
-        account = Account(name, budget, relation, whose)  # what is refused is refused before a file is made
+        account = Account(name, budget, relation, whose)  # refuse before a file is created
         if not _holds(path.parent.is_dir):
-            raise LedgerError(f"no folder {path.parent}: make it first")
+            raise LedgerError(f"there is no folder {path.parent}: create it first")
         with _transaction(path, write=True, create=True) as connection:
             if not _is_ledger(connection):
                 if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    raise LedgerError(f"{path} is a database of something else: choose another file")
+                    raise LedgerError(f"{path} is a database that is not a ledger: choose another file")
                 for statement in _SCHEMA.split(";\n"):
                     if statement.strip():
                         connection.execute(statement)
@@ -118,7 +118,7 @@ class SQLiteLedger(Ledger):
             _upgrade(connection)
             known = connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone()
             if known and not exist_ok:
-                raise LedgerError(f"{path} holds a budget for {dataset!r} already: a budget is opened once")
+                raise LedgerError(f"{path} already holds a budget for {dataset!r}: a budget is opened once")
             if not known:
                 row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, now())
                 connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
@@ -197,14 +197,14 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Give a file of version 1 the column that it lacks, within the transaction that needs it."""
+    """Add the missing column to a file of version 1, within the caller's transaction."""
     if _version(connection) == _WITHOUT_SEEDED:
         connection.execute("ALTER TABLE charge ADD COLUMN seeded INTEGER")
         connection.execute(f"PRAGMA user_version={_VERSION}")
 
 
 def _holds(question: Callable[[], bool]) -> bool:
-    """The answer about a path; False for one that no system has."""
+    """The answer about a path; False for a path that the system cannot have."""
     try:
         return question()
     except (OSError, ValueError):
@@ -218,7 +218,9 @@ def _transaction(
     """A transaction (exclusive to write), synced on commit; every failure becomes one :class:`LedgerError`."""
     shown = shown or path
     if not create and not _holds(path.is_file):
-        raise LedgerError(f"no ledger at {shown}: make one with `dpregress ledger new {shown} --dataset NAME ..`")
+        raise LedgerError(
+            f"there is no ledger at {shown}: make one with `dpregress ledger new {shown} --dataset NAME ..`"
+        )
     try:
         connection = sqlite3.connect(path, timeout=60, isolation_level=None)
         try:
@@ -236,5 +238,5 @@ def _transaction(
             connection.close()  # an open transaction is rolled back
     except (sqlite3.Error, OSError, UnicodeError) as error:
         raise LedgerError(f"cannot use {shown} as a ledger: {error}") from error
-    except MALFORMED as error:  # a row that is not what this program writes
+    except MALFORMED as error:  # a row that this program cannot have written
         raise LedgerError(f"{shown} is damaged: {error}") from error

@@ -1,4 +1,4 @@
-"""What one fit promises, in a form that people and programs can read."""
+"""The guarantee of one fit, readable by people and programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpregress.errors import InvalidInput, SeededNoise
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """The guarantee of one fit: its unit, its neighbours, its events, and what was taken as public.
+    """The guarantee of one fit: its unit, neighbours and events, and what was assumed to be public.
 
     Attributes
     ----------
@@ -24,15 +24,15 @@ class PrivacyStatement:
     promise : Event
         What was charged before the first draw.
     events : Composed
-        What was drawn: one event a release, as it counts for one unit.
+        What was drawn: one event for each release, as it counts for one unit.
     relation : Relation
     unit : str
-        Whose contribution the guarantee hides.
+        Whose data the guarantee protects.
     assumed_public : tuple of str
-        Everything the method used without paying for it.
+        Everything that the method used as public, without spending budget.
     seeded : bool
-        True when the noise came from a seed. There is no privacy against whoever knows the seed, so ``mu``,
-        ``record_mu``, ``epsilon`` and ``for_rows`` raise; ``promise`` holds what the same fit would cost without it.
+        True if the noise came from a seed. There is no privacy against anyone who knows the seed, so ``mu``,
+        ``record_mu``, ``epsilon`` and ``for_rows`` raise; ``promise`` is the cost of the same fit without a seed.
     recorded : str or None
         The ledger file that holds the charge, or None.
     max_rows_per_unit : int or None
@@ -56,10 +56,10 @@ class PrivacyStatement:
 
     @property
     def record_mu(self) -> float:
-        """Total mu for replacing one row by any other, its id included: 2 mu / k where k rows of a unit count.
+        """Total mu for replacing one row, including its id: 2 mu / k where k rows of a unit count.
 
-        The factor 2 is for the id: the row leaves one unit and joins another, and in each of them another row may
-        start or stop to count. Where the id stays the same, mu / k holds (docs/privacy/units.md).
+        The factor 2 is due to the id: the row leaves one unit and joins another, and in each of them another row may
+        start or stop counting. For replacements that keep the id, the total is mu / k (docs/privacy/units.md).
         """
         return self._row_mu(self._kept())
 
@@ -69,19 +69,19 @@ class PrivacyStatement:
         Raises
         ------
         SeededNoise
-            For a fit with ``random_state``; ``promise.epsilon(delta)`` is the nominal one.
+            For a fit with ``random_state``; ``promise.epsilon(delta)`` is the nominal value.
         """
         return self._kept().epsilon(delta)
 
     def for_rows(self, rows: int) -> Event:
-        """The guarantee for a person with ``rows`` rows (with several units, where a unit is no record): k mu."""
+        """The guarantee for a person with ``rows`` rows (or ``rows`` units, if the unit is not a record): k mu."""
         return group(self._kept(), rows)
 
     def _kept(self) -> Event:
-        """The promise, where it is kept."""
+        """The promise; raises if the noise was seeded."""
         if self.seeded:
             raise SeededNoise(
-                "the noise of this fit came from a seed, which gives no protection from those who know it: fit with "
+                "the noise of this fit came from a seed and gives no protection against anyone who knows it: fit with "
                 "random_state=None, or take the nominal total from privacy_.promise, as promise.epsilon(delta)"
             )
         return self.promise
@@ -102,7 +102,7 @@ class PrivacyStatement:
         return f"{seeded}{parameters} for {self.relation.value} neighbours, one {unit}; {total} in total{row}"
 
     def encode(self) -> dict[str, Any]:
-        """Plain values, for JSON; totals of seeded noise are null."""
+        """Plain values for JSON; totals are null if the noise was seeded."""
         return {
             "unit": self.unit,
             "max_rows_per_unit": self.max_rows_per_unit,
@@ -135,18 +135,18 @@ class PrivacyStatement:
 
 
 def compose_statements(statements: Sequence[PrivacyStatement]) -> PrivacyStatement:
-    """The guarantee of several fits on the same people: what each spent, composed.
+    """The composed guarantee of several fits on the same people.
 
     Raises
     ------
     InvalidInput
-        For fits about different units or neighbours.
+        For fits with different units or neighbours.
     """
     first = statements[0]
     if len(statements) == 1:
         return first
     if len({(statement.unit, statement.max_rows_per_unit, statement.relation) for statement in statements}) > 1:
-        raise InvalidInput("fits for different units or neighbours have no guarantee together")
+        raise InvalidInput("fits with different units or neighbours cannot be composed")
     total = GDP(Composed.of(statement.promise for statement in statements).mu)
     return PrivacyStatement(
         budget=total,
@@ -162,5 +162,5 @@ def compose_statements(statements: Sequence[PrivacyStatement]) -> PrivacyStateme
 
 
 def _known(mu: float) -> float | None:
-    """A number for JSON; None where a guarantee is in no Gaussian terms."""
+    """The number for JSON; None where there is no finite mu."""
     return mu if math.isfinite(mu) else None

@@ -1,4 +1,4 @@
-"""What a private fit is compared with: fits without privacy, and what else could be used at the same privacy."""
+"""Methods for comparison: fits without privacy, and other methods at the same privacy."""
 
 from dpregress.baselines.adassp import adassp
 from dpregress.baselines.dp_gd import dp_gd

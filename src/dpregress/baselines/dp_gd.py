@@ -9,7 +9,7 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector
 
 _STEPS = 16
-#: Share of mu^2 for the counts that steer the clip, its target quantile and its rate.
+#: The share of mu^2 for the counts that adapt the clip, its target quantile and its rate.
 _COUNT_SHARE, _QUANTILE, _RATE = 0.05, 0.7, 0.7
 
 
@@ -30,7 +30,7 @@ def dp_gd(
     start_clip : float
         The first clip, a public number.
     rng : numpy Generator
-        For simulations: whoever knows its seed can take the noise off.
+        For simulations: anyone who knows the seed can subtract the noise.
     steps : int
 
     References

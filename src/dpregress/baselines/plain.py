@@ -1,7 +1,7 @@
 """Fits without any privacy: the non-private and the public-only answer, and the trivial predictor.
 
-On private rows these are **not private**; they stand beside a private fit in demonstrations and
-benchmarks, never in a publication.
+On private rows these are **not private**. They are for comparison with a private fit in demonstrations and benchmarks
+and must not be published.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LinearFit:
 
 
 def least_squares(x: Matrix, y: Vector) -> LinearFit:
-    """Ordinary least squares with an intercept (minimum norm where it is not unique).
+    """Ordinary least squares with an intercept (minimum norm if it is not unique).
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from dpregress.coordinates import Matrix, Vector
 def tukey_em(
     x: Matrix, y: Vector, *, epsilon: float, delta: float, models: int, rng: np.random.Generator
 ) -> Vector | None:
-    r"""Coefficients, or None where the test for stability fails; (epsilon, delta)-DP for replacing one row.
+    r"""Coefficients, or None if the stability test fails; (epsilon, delta)-DP for replacing one row.
 
     Half of epsilon goes to propose-test-release on the volumes of the regions of axis-aligned depth, half to the
     exponential mechanism restricted to depth at least ``models / 4``. Replacing a row changes one model, and every
@@ -21,13 +21,13 @@ def tukey_em(
     Parameters
     ----------
     x : ndarray of shape (n, p)
-        With a column of ones where there is to be an intercept.
+        With a column of ones for a model with an intercept.
     y : ndarray of shape (n,)
     epsilon, delta : float
     models : int
         Public; every model is fitted to ``n // models`` rows, at least p of them.
     rng : numpy Generator
-        For simulations: whoever knows its seed can take the noise off.
+        For simulations: anyone who knows the seed can subtract the noise.
 
     References
     ----------

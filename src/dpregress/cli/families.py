@@ -1,4 +1,4 @@
-"""``--family``: the names come from the package's own tables, which are loaded when a command runs."""
+"""``--family`` and ``--recipe``: the names come from the package's own tables, loaded when a command runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class FamilyChoice(click.ParamType[str]):
-    """One of some names that are looked up when they are needed.
+    """One of a list of names, which is looked up when a command needs it.
 
     Parameters
     ----------
@@ -39,8 +39,22 @@ def response_families() -> Iterable[str]:
     return family_names()
 
 
+def linear_recipes() -> Iterable[str]:
+    """Recipes of ``fit``."""
+    from dpregress.estimators.linear import LINEAR_RECIPES
+
+    return LINEAR_RECIPES
+
+
 def table_families() -> Iterable[str]:
     """Families of ``marginals fit``."""
     from dpregress.estimators.marginals_fit import TABLE_FAMILIES
 
     return TABLE_FAMILIES
+
+
+def party_families() -> Iterable[str]:
+    """Families of ``vertical fit``."""
+    from dpregress.estimators.vertical import PARTY_FAMILIES
+
+    return PARTY_FAMILIES

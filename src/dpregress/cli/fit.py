@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpregress.cli.families import FamilyChoice, response_families
+from dpregress.cli.families import FamilyChoice, linear_recipes, response_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
@@ -47,7 +47,10 @@ _PATH = click.Path(path_type=Path)
 @click.option("--exposure", metavar="COLUMN", help="With a log link: the mean response is proportional to this.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
-@click.option("--recipe", type=click.Choice(["residual", "one-shot", "paper"]), default="residual", show_default=True)
+@click.option(
+    "--recipe", type=FamilyChoice(linear_recipes), default="residual", show_default=True,
+    help="How a linear model is fitted.",
+)  # fmt: skip
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
 @click.option("--dataset", help="Data set whose budget in the ledger is charged.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
@@ -110,39 +113,35 @@ def fit(
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
     from dpregress import ApproxDP
-    from dpregress.cli.tables import (
-        choose_features,
-        declared_response,
-        load_formula_public,
-        load_schema,
-        only_formula,
-        split_classes,
-        split_names,
-    )
+    from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
+    from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
+    from dpregress.inputs.tables import feature_columns
+    from dpregress.rows import FormulaEncoder
+    from dpregress.rows.sources import reader_of
 
+    if target is None and formula is None:
+        raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
-    if public_rows is None and schema is None:
-        raise InvalidInput("give --public rows, or a --schema with bounds: something public must bound the rows")
     source = _source(data, database, query)
     check_apart(source, public_rows)
-    columns, public, left_out = None, None, 0
-    named = split_classes(family, classes, declared_response(target, formula, schema))
+    rows, known = reader_of(source), open_public(public_rows)
+    model = _model(
+        family, link, split_classes(family, classes, declared_response(target, formula, schema)), recipe, alpha
+    )
+    columns = split_names(features)
+    public, left_out = None, 0
     if formula is not None:
-        only_formula(target, features, no_intercept)
-        model = _model(family, link, named, recipe, alpha)
-        public, left_out = load_formula_public(
-            formula, source, public_rows, schema, model.target_classes, exposure, labelled=not ignore_public_labels
-        )
-    elif target is None:
-        raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
-    else:
-        columns = choose_features(source, target, split_names(features), public_rows, schema, unit, exposure)
-        model = _model(family, link, named, recipe, alpha)
-        if public_rows is not None:
+        encoder = FormulaEncoder.of(formula, schema, model.target_classes, exposure)
+        formula_source(rows, None, encoder, unit, schema)  # refuses columns that are not there before any is read
+        if known is not None:
+            public, left_out = formula_moments(known, encoder, schema, not ignore_public_labels)
+    elif target is not None:
+        columns = feature_columns(rows, target, columns, unit, exposure)
+        if known is not None:
             labels = None if ignore_public_labels else target
-            public, left_out = moments_of(public_rows, columns, labels, schema, model.target_classes, exposure)
+            public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
     model.set_params(
         privacy=budget,
         public=public,
@@ -154,7 +153,7 @@ def fit(
     )
     with taken(out, _FILES, overwrite=overwrite) as place:
         with _in_own_words(source):
-            model.fit_table(source, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
+            model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -21,6 +22,22 @@ from dpregress.cli.schema import schema
 from dpregress.cli.vertical import vertical
 from dpregress.display import plain, shown
 from dpregress.errors import DPRegressError
+
+#: Parameters of the library, where a refusal names them without a value, that are flags of the same name.
+_PARAMETER = re.compile(r"\b(public|schema|classes|features|ledger|bins)=(?=[\s,;:.)]|$)")
+#: What the library says of parameters that have another name as flags, or none.
+_IN_FLAGS = {
+    "give public=, schema= or row_bound=": "give --public rows, or a --schema with bounds",
+    "the formula names the columns: leave target and features out": (
+        "--target and --features do not go with --formula, which names the columns: leave them out"
+    ),
+    "the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True": (
+        "--no-intercept does not go with --formula: write 0 + in the formula, as in 'y ~ 0 + age'"
+    ),
+    "is among the features: leave it out": "is among the features: leave it out of --features",
+    "max_rows_per_unit goes with unit:": "--max-rows-per-unit goes with --unit:",
+    "unit goes with max_rows_per_unit:": "--unit goes with --max-rows-per-unit:",
+}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,12 +78,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(_refusal(refusal.format_message(), given), err=True)
         sys.exit(2)
     except DPRegressError as refusal:
-        click.echo(_refusal(str(refusal), given), err=True)
+        click.echo(_refusal(in_flags(str(refusal)), given), err=True)
         sys.exit(2)
     except (OSError, UnicodeError) as failure:
         # of the terminal, a full disk or a path: nothing here knows a private cell
         click.echo(f"{_refusal(str(failure), given)}; if a budget was charged, it stays charged", err=True)
         sys.exit(2)
+
+
+def in_flags(text: str) -> str:
+    """A refusal of the library in the words of the command line: ``public=`` is ``--public`` there.
+
+    Examples
+    --------
+    >>> in_flags("the rows need a public bound: give public=, schema= or row_bound=")
+    'the rows need a public bound: give --public rows, or a --schema with bounds'
+    """
+    for words, flags in _IN_FLAGS.items():
+        text = text.replace(words, flags)
+    return _PARAMETER.sub(r"--\1", text)
 
 
 def _one_line(text: str) -> str:

@@ -39,7 +39,7 @@ def marginals() -> None:
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--mechanism", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]), default="one-shot",
+    "--recipe", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]), default="one-shot",
     show_default=True, help="The library's own, AIM, ResidualPlanner, or equal noise on every block.",
 )  # fmt: skip
 @click.option("--target", help="Column whose pairs are measured more accurately.")
@@ -55,7 +55,7 @@ def marginals_release(
     columns: str | None,
     epsilon: float,
     delta: float,
-    mechanism: str,
+    recipe: str,
     target: str | None,
     bins: int,
     ledger_file: Path | None,
@@ -75,7 +75,7 @@ def marginals_release(
     Example:
       dpregress marginals release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out visits.json
     """
-    from dpregress import SQLiteLedger, __version__
+    from dpregress import ApproxDP, SQLiteLedger, __version__
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators.marginals_release import release_marginals
     from dpregress.public.coding import domain_of
@@ -93,9 +93,8 @@ def marginals_release(
         released = release_marginals(
             data,
             domain,
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
+            privacy=ApproxDP(epsilon, delta),
+            recipe=recipe,
             target=target,
             ledger=ledger,
             random_state=seed,

@@ -55,15 +55,21 @@ def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
     return encoder.x(table)
 
 
-def read_levels(text: str) -> tuple[float, float]:
+def read_ends(family: str, classes: str | None) -> tuple[float, float] | None:
+    """The two values of a binomial response, the lower first; None for a number."""
     from dpregress.public import Numeric
 
+    if family != "binomial":
+        if classes is not None:
+            raise InvalidInput("--classes goes with --family binomial")
+        return None
+    text = "0,1" if classes is None else classes
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError as error:
-        raise InvalidInput(f"--levels takes two numbers, as 0,1, not {text!r}") from error
+        raise InvalidInput(f"--classes takes two numbers here, as 0,1, not {text!r}") from error
     if not lower < upper:
-        raise InvalidInput("--levels takes the lower value first")
+        raise InvalidInput("--classes takes the lower value first")
     return Numeric(lower, upper).bounds or (lower, upper)  # which refuses what cannot be computed with
 
 

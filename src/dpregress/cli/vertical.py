@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.families import FamilyChoice, party_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.parties import (
     SIGNATURE,
     read_agreement,
     read_design,
-    read_levels,
+    read_ends,
     read_pseudonyms,
     say_keys,
     say_person,
@@ -339,11 +340,21 @@ def vertical_join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwr
 @click.argument("joint_file", metavar="JOINT", type=_PATH)
 @click.option("--target", required=True, help="Any column of any party.")
 @click.option("--features", help="Columns, separated by commas [default: all others].")
-@click.option("--levels", help="For a yes-or-no target: its lower and upper value, as 0,1. Fits logistic regression.")
+@click.option(
+    "--family", type=FamilyChoice(party_families), default="gaussian", show_default=True,
+    help="Family of the response: a number, or one of two classes.",
+)  # fmt: skip
+@click.option("--classes", help="The two values of a binomial target, the lower first [default: 0,1].")
 @click.option("--out", type=_PATH, required=True, help="Folder for model.json and privacy.json.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing model.")
 def vertical_fit(
-    joint_file: Path, target: str, features: str | None, levels: str | None, out: Path, overwrite: bool
+    joint_file: Path,
+    target: str,
+    features: str | None,
+    family: str,
+    classes: str | None,
+    out: Path,
+    overwrite: bool,
 ) -> None:
     """Regress a column of JOINT on others. This is free, as often as you like.
 
@@ -351,8 +362,9 @@ def vertical_fit(
     release knows only indicators such as smoker=yes.
 
     \b
-    Example:
+    Examples:
       dpregress vertical fit public/joint.json --target cost --features age,dose --out cost-model
+      dpregress vertical fit public/joint.json --target smoker=yes --family binomial --out smoker-model
     """
     from dpregress import __version__
     from dpregress.cli.tables import split_names
@@ -365,7 +377,7 @@ def vertical_fit(
     with taken(out, names, overwrite=overwrite) as place:
         joined = load_joint(joint_file)
         others = [name for name in joined.joint.moments.space.features if name != target]
-        ends = None if levels is None else read_levels(levels)
+        ends = read_ends(family, classes)
         found, moments = joint_coefficients(joined.joint, target, split_names(features) or others, ends)
         response = ResponseModel("binomial", "logit", (f"{ends[0]:g}", f"{ends[1]:g}")) if ends else ResponseModel()
         place.write(

@@ -1,4 +1,4 @@
-"""Campaigns under local privacy: what a study asks, what a device answers, and how answers travel."""
+"""Studies under local privacy: questions, answers of devices, and the format of reports."""
 
 from dpregress.collector.client import device_report
 from dpregress.collector.study import Study

@@ -1,4 +1,4 @@
-"""What a user's device does: one row in, one noisy report out."""
+"""The user's device: it turns one row into one noisy report."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpregress.accounting import Ledger
+from dpregress.accounting import Ledger, user_of
 from dpregress.collector.study import Study
 from dpregress.collector.wire import TOKEN_BYTES, Report
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
 from dpregress.rows.design.encoder import text_of, to_numbers
-
-#: On a device the user is the record.
-_UNITS = ("record", "user")
 
 
 def device_report(
@@ -56,10 +53,10 @@ def device_report(
 
     Examples
     --------
-    >>> from dpregress import LocalGLM, PublicMoments
+    >>> from dpregress import ApproxDP, LocalGLM, PublicMoments
     >>> from dpregress.collector import Report, Study
     >>> public = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(200, 2)))
-    >>> study = Study.of(LocalGLM(epsilon=1.0, public=public).plan(("x0", "x1"), n=10_000), "An example")
+    >>> study = Study.of(LocalGLM(ApproxDP(1.0, 1e-6), public=public).plan(("x0", "x1"), n=10_000), "An example")
     >>> data = device_report({"x0": 0.3, "x1": -1.2, "y": 1}, study).encode()
     >>> len(data), Report.decode(data, study).answer.dtype
     (96, dtype('int32'))
@@ -85,8 +82,7 @@ def device_report(
 
 def _charge(ledger: Ledger, study: Study) -> None:
     """Charge a study's price, once."""
-    if ledger.account.unit not in _UNITS:
-        raise LedgerError(f"this ledger counts a {ledger.account.unit}; a report protects one user")
+    user_of(ledger.account.unit)
     ledger.reserve(study.spend, note=f"a report for study {study.digest.hex()}", once=True).draw(study.spend)
 
 

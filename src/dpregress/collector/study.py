@@ -28,10 +28,10 @@ from dpregress.rows import RawRows
 from dpregress.solvers.local.message_plan import MessagePlan
 
 _FORMAT = "dpregress.study/1"
-#: A study file beyond it is no study.
+#: The largest size of a study file.
 _LARGEST_TEXT = 1 << 24
 _LARGEST_TITLE = 200
-#: Probability that an honest report is longer than what is let in.
+#: The probability that the report of an honest device exceeds the bound and is refused.
 _REFUSED = 1e-9
 
 _QUERIES: Mapping[str, Callable[[WhitenedSpace], RowQuery[Any]]] = {
@@ -52,7 +52,7 @@ class Study:
     Parameters
     ----------
     title : str
-        What users are told.
+        A title for users.
     question : {"cross-moment", "second-moment"}
     space : WhitenedSpace
         With a bounded response.
@@ -62,9 +62,9 @@ class Study:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpregress import LocalGLM, PublicMoments
+    >>> from dpregress import ApproxDP, LocalGLM, PublicMoments
     >>> public = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(200, 2)))
-    >>> message_plan = LocalGLM(epsilon=1.0, public=public).plan(("x0", "x1"), n=10_000)
+    >>> message_plan = LocalGLM(ApproxDP(1.0, 1e-6), public=public).plan(("x0", "x1"), n=10_000)
     >>> study = Study.of(message_plan, "An example")
     >>> Study.read(study.text()).digest == study.digest
     True
@@ -118,7 +118,7 @@ class Study:
         """Answers are multiples of ``2^-bits``."""
         return UNIT_BITS if isinstance(self.randomiser, UnitVector) else self.randomiser.bits
 
-    def answer(self, x: Vector, y: float, source: Sampler) -> NDArray[np.int32]:
+    def answer(self, x: Vector, y: float, sampler: Sampler) -> NDArray[np.int32]:
         """One user's randomised answer, of shape (query.size,).
 
         Parameters
@@ -126,13 +126,13 @@ class Study:
         x : ndarray of shape (d,)
             In the order of ``space.features``; what is not finite counts as the space's fill value.
         y : float
-        source : Sampler
+        sampler : Sampler
         """
         row = RawRows(np.asarray(x, dtype=np.float64)[None, :], np.array([y], dtype=np.float64))
         value = self.query.value(self.query.row_map(row))
         if isinstance(self.randomiser, UnitVector):
-            return self.randomiser.message(value, self.query.contribution(), source)
-        return self.randomiser.message(value, source)
+            return self.randomiser.message(value, self.query.contribution(), sampler)
+        return self.randomiser.message(value, sampler)
 
     def admits(self, answer: NDArray[np.int32]) -> bool:
         """Whether an honest device could have sent it, by public numbers alone; wrongly refused once in 10^9."""

@@ -1,4 +1,4 @@
-"""What both sides of the privacy barrier speak: whitened space, discrete domains, symmetric vectors."""
+"""Coordinates used on both sides of the privacy barrier: whitened space, discrete domains, symmetric vectors."""
 
 from dpregress.coordinates.domain import Attribute, Domain
 from dpregress.coordinates.svec import Matrix, Vector

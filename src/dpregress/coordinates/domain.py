@@ -1,4 +1,4 @@
-"""Domains: the public coordinates of coded tables, in which every attribute has a known list of levels."""
+"""Domains: the public coordinates of coded tables, whose attributes have public lists of levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpregress.coordinates.svec import Matrix
 from dpregress.coordinates.whitened import Coordinates
 from dpregress.errors import InvalidInput
 
-#: The largest value of a level that can be computed with.
+#: The largest magnitude of a level's value.
 _LARGEST = 1e150
 
 
@@ -27,13 +27,13 @@ class Attribute:
     name : str
     levels : tuple of str
     values : tuple of float
-        What each level stands for, increasing, where the attribute is a number; empty where it is a class.
-        A number enters regressions as its level's position scaled to [-1, 1], a class by indicators.
+        The increasing values of the levels, if the attribute is a number; empty if it is a class. A number enters
+        regressions as the position of its level, scaled to [-1, 1]; a class enters as indicators.
     edges : tuple of float
-        ``(lower, upper)`` of a continuous column that was cut into equal bins, else empty.
+        ``(lower, upper)`` of a continuous column that was divided into equal bins, else empty.
     stand_in : int, optional
-        The level that a cell counts as which is missing or holds none. Default: the first of a class, the middle
-        one of a number.
+        The level assigned to a cell that is missing or holds no declared level. Default: the first level of a class,
+        the middle level of a number.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Attribute:
 
     @property
     def consistent(self) -> bool:
-        """Whether there are levels, and values, bounds and stand-in belong to them."""
+        """Whether there are at least two levels, and the values, edges and ``stand_in`` fit them."""
         ends, steps = np.array(self.edges), np.diff([value / _LARGEST for value in self.values])
         spaced = len(self.values) == self.size and bool((steps > 0).all()) and max(map(abs, self.values)) <= _LARGEST
         bounded = ends.shape == (2,) and bool(np.isfinite(ends).all()) and bool(ends[0] < ends[1])
@@ -53,7 +53,7 @@ class Attribute:
 
     @property
     def unknown(self) -> int:
-        """What a cell without a level counts as."""
+        """The level assigned to a cell without a declared level."""
         if self.stand_in is not None:
             return self.stand_in
         return self.size // 2 if self.numeric else 0
@@ -65,12 +65,12 @@ class Attribute:
 
     @property
     def numeric(self) -> bool:
-        """Whether it enters by a score, not by indicators."""
+        """Whether it enters regressions as one score rather than as indicators."""
         return bool(self.values)
 
     @cached_property
     def steps(self) -> Matrix:
-        """Integer encoding of shape (levels, columns): ``2 code - (k - 1)`` of a number, else the identity."""
+        """Integer encoding of shape (levels, columns): ``2 code - (k - 1)`` for a number, the identity for a class."""
         if self.numeric:
             return np.arange(1.0 - self.size, self.size, 2.0)[:, None]
         return np.eye(self.size)
@@ -87,31 +87,33 @@ class Attribute:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of its design columns, the reference level's included."""
+        """Names of its design columns, including that of the reference level."""
         return (self.name,) if self.numeric else tuple(f"{self.name}={level}" for level in self.levels)
 
     @property
     def evenly_spaced(self) -> bool:
-        """Whether the values of its levels are one distance apart."""
+        """Whether the values of its levels are equally spaced."""
         steps = np.diff(self.values)
         return bool(np.allclose(steps, steps[0]))
 
 
 @dataclass(frozen=True)
 class Domain(Coordinates):
-    """The attributes of a coded table, and where their design columns lie.
+    """The attributes of a coded table, and the positions of their design columns.
 
-    The design columns are the constant, then each attribute's: one score of a number, one indicator for every
-    level of a class.
+    The design columns are the constant, followed by those of each attribute: one score for a number, one indicator for
+    each level of a class.
     """
 
     attributes: tuple[Attribute, ...]
 
     def __post_init__(self) -> None:
         if not all(attribute.consistent for attribute in self.attributes):
-            raise InvalidInput("a column needs two levels or more, finite values that increase, one for each level")
+            raise InvalidInput(
+                "a column needs at least two levels, and its values must be finite, increasing, and one for each level"
+            )
         if len({attribute.name for attribute in self.attributes}) != len(self.attributes):
-            raise InvalidInput("columns of the same name: rename them")
+            raise InvalidInput("two columns have the same name: rename one")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,7 +146,7 @@ class Domain(Coordinates):
         return self._ends[-1]
 
     def columns_of(self, attribute: int) -> slice:
-        """Where an attribute's design columns lie; the constant is column 0."""
+        """The positions of an attribute's design columns; the constant is column 0."""
         return slice(self._ends[attribute], self._ends[attribute + 1])
 
     @cached_property
@@ -153,16 +155,16 @@ class Domain(Coordinates):
 
     @property
     def levels(self) -> int:
-        """Number of levels of all attributes together."""
+        """Total number of levels over all attributes."""
         return self._starts[-1]
 
     def levels_of(self, attribute: int) -> slice:
-        """Where an attribute's levels lie among those of all."""
+        """The positions of an attribute's levels among those of all attributes."""
         return slice(self._starts[attribute], self._starts[attribute + 1])
 
     @property
     def nominal(self) -> Domain:
-        """The same levels with every attribute taken as a class."""
+        """The same levels with every attribute treated as a class."""
         return Domain(tuple(replace(a, values=(), stand_in=a.unknown) for a in self.attributes))
 
     def select(self, names: Sequence[str]) -> Domain:

@@ -8,7 +8,7 @@ from dpregress.coordinates.svec import Matrix
 
 
 def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> Matrix:
-    """``M^power`` of a positive definite matrix, its eigenvalues first raised to at least ``smallest``.
+    """``M^power`` of a positive definite matrix, after its eigenvalues are raised to at least ``smallest``.
 
     Examples
     --------

@@ -1,18 +1,18 @@
-r"""Products of rows with public matrices, bit for bit the same wherever a row stands.
+r"""Products of rows with public matrices that do not depend on the position of a row, bit for bit.
 
-Matrix libraries may add the products of a row in another order at the end of a matrix than in its middle. Where terms
-cancel, the order decides the result, and so does a row's place, which other rows can shift. Here a row's product is a
-function of the row alone:
+A matrix library may add the terms of a row in a different order at the end of a matrix than in its middle. Where terms
+cancel, the result depends on that order, and so on the position of the row, which other rows can shift. Here the
+product of a row is a function of that row alone:
 
-1. Rows are multiplied in blocks of a fixed shape, in buffers of a fixed alignment. What a library computes at a place
-   of such a block is then one fixed sequence of roundings, whatever the numbers are.
-2. Before a shape is used for the first time, every place is given the same :data:`_ROWS` rows of wild numbers, whose
-   sums cancel. Unless all places give the same bits, the shape is never used: columns are then added up one by one,
-   elementwise, which IEEE arithmetic makes the same at every place.
-3. Blocks cost copies. A whole chunk of a shape that keeps coming is multiplied at once, after the same trial has
-   shown that each of its places gives the bits of the block.
+1. Rows are multiplied in blocks of a fixed shape, in buffers of a fixed alignment. At each position of such a block,
+   the library then performs one fixed sequence of roundings, whatever the numbers are.
+2. Before a shape is used for the first time, every position is tested with the same :data:`_ROWS` rows of extreme
+   numbers, whose sums cancel. If any two positions give different bits, the shape is never used: columns are then
+   added one by one, elementwise, which IEEE arithmetic makes independent of the position.
+3. Blocks require copies. A shape of chunk that occurs repeatedly is multiplied as a whole, after the same test has
+   shown that each of its positions gives the same bits as the block.
 
-docs/privacy/floating-point.md states what is assumed of the library, and what is not.
+docs/privacy/floating-point.md states what is assumed about the library.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from threadpoolctl import ThreadpoolController
 
 from dpregress.coordinates import Matrix, Vector
 
-#: Rows of a block: of few columns, and of many.
+#: Rows of a block with few columns, rows of one with many, and the number of entries that counts as many.
 _BLOCK, _WIDE_BLOCK, _WIDE = 256, 64, 1 << 14
 _ALIGNMENT = 64
-#: Wild rows of a trial, the least number of matrices each meets, and of entries computed at every place.
+#: Rows in a test, the smallest number of matrices for each, and of entries computed at every position.
 _ROWS, _MATRICES, _ENTRIES = 24, 6, 48
-#: Chunks of one shape that are multiplied block by block before it is tried as a whole.
+#: Chunks of one shape that are multiplied block by block before the shape is tested as a whole.
 _PATIENCE = 2
 
 #: ``(columns of rows as (d, m), public (q, d), out as (q, m))``.
@@ -42,7 +42,7 @@ Kernel = Callable[[Matrix, Matrix, Matrix], None]
 
 
 def products(x: Matrix, matrix: Matrix) -> Matrix:
-    """``x @ matrix.T``, each row a function of that row of x alone.
+    """``x @ matrix.T``; each row of the result is a function of that row of x alone.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def products(x: Matrix, matrix: Matrix) -> Matrix:
     Returns
     -------
     ndarray of shape (m, q)
-        In memory column by column: whatever is done to every row runs along long columns.
+        Stored column by column, so that operations on all rows run along contiguous columns.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def products(x: Matrix, matrix: Matrix) -> Matrix:
 
 
 def squared_norms(x: Matrix) -> Vector:
-    """``sum_j x_ij^2``, of shape (m,), each a function of that row of x alone.
+    """``sum_j x_ij^2``, of shape (m,); each entry is a function of that row of x alone.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def squared_norms(x: Matrix) -> Vector:
 
 
 def row_sums(x: Matrix) -> Vector:
-    """``sum_j x_ij``, of shape (m,), column by column.
+    """``sum_j x_ij``, of shape (m,), added column by column.
 
     Examples
     --------

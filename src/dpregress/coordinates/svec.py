@@ -1,8 +1,8 @@
 r"""Symmetric matrices as vectors.
 
-``svec`` keeps the diagonal and every off-diagonal once, times sqrt 2, so that the Euclidean norm of the
-vector is the Frobenius norm of the matrix. ``upper`` keeps the upper triangle as it stands, the
-published algorithms' layout.
+``svec`` holds the diagonal, and each off-diagonal entry once, times sqrt 2. The Euclidean norm of the vector is then
+the Frobenius norm of the matrix. ``upper`` holds the unscaled upper triangle, which is the layout of the published
+algorithms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames: the public coordinates in which rows are bounded and moments are released."""
+"""Whitened space: the public coordinates in which rows are bounded and moments are released."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpregress.errors import InvalidInput
 
 #: Public numbers lie between its inverse and this: assumption A3 of docs/privacy/floating-point.md.
 _HUGE = 1e100
-#: Exposures are clipped between them: products with any mean stay finite.
+#: Exposures are clipped to this interval, so that their products with any mean stay finite.
 SMALLEST_EXPOSURE, LARGEST_EXPOSURE = 2.0**-100, 2.0**100
 
 
 class Weighting(StrEnum):
-    """What shrinks when a row lies outside the ball."""
+    """What is shrunk when a row lies outside the ball."""
 
     ROW = "row"  # features and response alike (Mallows): the regression stays consistent
     FEATURES = "features"  # the features only, as published: biased once the radius is small
@@ -36,7 +36,7 @@ class ResponseScale:
     ----------
     name : str
     centre, scale : float
-        In the units of y. A centre other than 0 needs an intercept to be taken back.
+        In the units of y. A centre other than 0 requires an intercept, which absorbs it.
     bound : float
         Largest magnitude after scaling; infinite when the query itself clips.
     cross : float
@@ -65,12 +65,12 @@ class Exposure:
     ----------
     name : str
     lower, upper : float
-        Public. Without declared bounds they are those of the bins in which exposures are counted.
+        Public. Without declared bounds, the limits of the bins in which exposures are counted.
 
     Raises
     ------
     InvalidInput
-        For bounds of which nothing lies within ``[2^-100, 2^100]``.
+        If the bounds have no number in common with ``[2^-100, 2^100]``.
     """
 
     name: str
@@ -81,18 +81,16 @@ class Exposure:
         object.__setattr__(self, "lower", max(float(self.lower), SMALLEST_EXPOSURE))
         object.__setattr__(self, "upper", min(float(self.upper), LARGEST_EXPOSURE))
         if not self.lower < self.upper:
-            raise InvalidInput(
-                f"the bounds of exposure {self.name!r} hold no number between 2^-100 and 2^100: exposures are positive"
-            )
+            raise InvalidInput(f"the bounds of exposure {self.name!r} must include a number between 2^-100 and 2^100")
 
     def offsets(self, exposure: Vector) -> tuple[Vector, NDArray[np.bool_]]:
-        """Logarithms of bounded exposures, of shape (m,), and which were positive and finite; 0 for the others."""
+        """Logarithms of the bounded exposures, of shape (m,), 0 where unusable; and which are positive and finite."""
         usable = np.isfinite(exposure) & (exposure > 0)
         return np.log(np.clip(np.where(usable, exposure, 1.0), self.lower, self.upper)) * usable, usable
 
 
 class Coordinates(ABC):
-    """The public meaning of a release's numbers: totals add only where it is the same."""
+    """The public meaning of a release's numbers. Totals can be added only if their coordinates are the same."""
 
     @abstractmethod
     def same_as(self, other: Coordinates) -> bool:
@@ -101,10 +99,10 @@ class Coordinates(ABC):
 
 @dataclass(frozen=True, eq=False)
 class WhitenedSpace(Coordinates):
-    """A linear map into coordinates where every row lies in a ball. Public facts only.
+    """A linear map into coordinates in which every row lies in a ball; it depends on public facts only.
 
-    A row x becomes ``W (1, x)`` with an intercept, ``W x`` without; it is then shrunk into the ball of
-    ``radius`` by the row map.
+    A row x becomes ``W (1, x)`` with an intercept and ``W x`` without one. The row map then shrinks it into the ball of
+    radius ``radius``.
 
     Parameters
     ----------
@@ -113,14 +111,14 @@ class WhitenedSpace(Coordinates):
     whitening : ndarray of shape (p, p)
         The invertible W; p = d, plus one with an intercept.
     radius : float
-        May be infinite for queries that bound each row's answer themselves.
+        May be infinite if the query itself bounds the value of each row.
     fill : ndarray of shape (d,)
-        What stands in for a missing or non-finite cell.
+        The values that replace missing and non-finite cells.
     intercept : bool
     response : ResponseScale or None
     weighting : Weighting
     exposure : Exposure or None
-        Where predictors have an offset.
+        If linear predictors have an offset.
     """
 
     features: tuple[str, ...]
@@ -161,9 +159,9 @@ class WhitenedSpace(Coordinates):
         return np.asarray(np.linalg.solve(self.whitening.T, np.eye(self.order)[0]))
 
     def whiten(self, x: Matrix) -> Matrix:
-        """``W (1, x)`` of public rows, of shape (m, p); private ones are whitened and bounded by the row map alone.
+        """``W (1, x)`` of public rows, of shape (m, p). Private rows are whitened and bounded only by the row map.
 
-        The result lies in memory column by column: whatever is done to every row runs along long columns.
+        The result is stored column by column, so that operations on all rows run along contiguous columns.
         """
         whitened: Matrix = (self.slopes @ x.T).T
         if self.shift is not None:
@@ -171,7 +169,7 @@ class WhitenedSpace(Coordinates):
         return whitened
 
     def weights(self, whitened: Matrix) -> Vector:
-        """``min(1, R / ||x~||)`` of public rows; private ones are bounded by the row map alone."""
+        """``min(1, R / ||x~||)`` of public rows. Private rows are bounded only by the row map."""
         return np.asarray(np.minimum(1.0, self.radius / np.maximum(np.linalg.norm(whitened, axis=1), 1e-300)))
 
     @property

@@ -1,1 +1,1 @@
-"""What looks at raw rows for the curator's own eyes: never to be published."""
+"""Tools that inspect raw rows for the curator only. Their output must not be published."""

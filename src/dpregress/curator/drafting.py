@@ -1,7 +1,7 @@
 """Drafts of schema files from public knowledge: public rows, a data dictionary, or a domain of codes.
 
-What a dictionary declares is written as it stands. What public rows merely show is written as a comment where
-it could be wrong: the range of a sample is not the range of the population.
+Declarations of a dictionary are copied. What public rows only suggest is written as a comment if it could be wrong: the
+range of a sample is not the range of the population.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dpregress.public.columns import is_plain
 from dpregress.public.toml import toml_key, toml_value
 from dpregress.rows.design.encoder import is_text, readable, to_numbers
 
-#: A text column with more different values is no short list of levels.
+#: The largest number of different texts in a column that is drafted as a list of levels.
 MOST_LEVELS = 50
-#: What the columns of a data dictionary may be called.
+#: Accepted names for the columns of a data dictionary.
 _FIELDS = {
     "name": ("name", "column", "variable", "field", "feature", "attribute"),
     "type": ("type", "kind", "dtype", "class"),
@@ -68,7 +68,7 @@ _LEVELS = (
 
 
 def from_rows(table: pa.Table, source: str) -> str:
-    """A draft from public rows: levels as seen, ranges as comments.
+    """A draft from public rows, with the observed levels, and with ranges as comments.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the curator may look at before a fit. Nothing here is private; nothing here is used by a fit."""
+"""Checks that the curator can make before a fit. Their output is not protected, and no fit uses it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpregress.rows.design.encoder import is_text, readable, to_codes, to_number
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """How many cells of one column a fit would map.
+    """The numbers of cells in one column that a fit would map.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class ColumnCheck:
 
 
 def inspect_rows(table: pa.Table, schema: Schema | None) -> list[ColumnCheck]:
-    """Count, column by column, the cells that cannot be used as they are."""
+    """Count the cells of each column that cannot be used as they are."""
     return [
         _inspect(name, column, schema.column(name) if schema else None)
         for name, column in zip(table.schema.names, table.columns, strict=True)
@@ -57,7 +57,7 @@ def inspect_response(
     classes: tuple[str, ...],
     possible: Callable[[Vector], NDArray[np.bool_]],
 ) -> ColumnCheck:
-    """Count the responses that cannot be used as they are: of a class those that are none.
+    """Count the responses that cannot be used as they are, such as undeclared classes.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
 
 
 def stand_in(declared: Numeric | Categorical) -> str:
-    """What a missing or unusable cell of a feature counts as, in a few words."""
+    """The replacement for a missing or unusable cell of a feature, in words."""
     if isinstance(declared, Categorical):
         own = declared.stand_in == len(declared.levels)
         return "a level of its own" if own else f"level {declared.levels[declared.stand_in]}"

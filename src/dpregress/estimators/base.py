@@ -1,9 +1,8 @@
-"""The spine of every central estimator: public facts, charge, ask, solve."""
+"""The common steps of all central estimators: public facts, charge, ask, solve."""
 
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,12 +17,13 @@ from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_prom
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, type_of
+from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import original_coefficients
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
-from dpregress.inputs.public import check_apart, is_public, moments_of, public_columns
+from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     Inputs,
     bounded_units,
@@ -47,18 +47,10 @@ from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Session
 
 _LARGEST_PENALTY = 1e200
-#: The type of each parameter, and what to give.
-_KINDS: dict[str, tuple[type[Any], str]] = {
-    "privacy": (Event, "a budget such as ApproxDP(epsilon=1.0, delta=1e-6)"),
-    "schema": (Schema, "a Schema such as Schema({'age': Numeric(0, 110)})"),
-    "formula": (str, "text such as 'visits ~ age'"),
-    "ledger": (Ledger, "a ledger such as SQLiteLedger('budget.db', 'claims')"),
-    "row_bound": (numbers.Real, "a number"),
-}
 
 
 class Training(NamedTuple):
-    """Private rows, whose they are, and what is public about their design columns."""
+    """Private rows with their unit, and what is public about their design columns."""
 
     source: Source
     features: tuple[str, ...]
@@ -72,16 +64,16 @@ class Training(NamedTuple):
     exposure: str | None = None
 
     def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
-        """The rows with the engine that sums over them; nothing is read yet."""
+        """The rows with the engine that computes sums over them; nothing is read yet."""
         engine = ThreadedEngine() if engine is None else engine
         return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
 
 
 class PrivateLinearModel(BaseEstimator, ABC):
-    """What linear estimators share, whoever holds the rows.
+    """Base class of linear estimators for every trust model.
 
-    The order is fixed: everything public is checked, the whole budget is charged, and only then is
-    anything computed from private cells. A fit that fails after the charge stays charged.
+    The order is fixed: everything public is checked, the whole budget is charged, and only then is anything computed
+    from private cells. A fit that fails after the charge stays charged.
     """
 
     privacy: Event | None
@@ -94,7 +86,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
     random_state: Any
     design_: FormulaEncoder | None
     coefficients_: Coefficients | ClassCoefficients
-    #: Name of the exposure of the fit; None without one, and before it.
+    #: Name of the exposure of the fit; None without an exposure, and before the fit.
     exposure_: str | None = None
 
     @abstractmethod
@@ -108,7 +100,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
     @property
     def written_formula(self) -> WrittenFormula | None:
-        """The fitted formula as a model file holds it."""
+        """The fitted formula in the form of a model file."""
         check_is_fitted(self)
         if self.design_ is None:
             return None
@@ -116,14 +108,14 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
     @property
     def written_schema(self) -> str | None:
-        """What the schema declares of the fitted columns, as a model file holds it; None where a formula does."""
+        """The schema of the fitted columns in the form of a model file; None for a formula."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", self.coefficients_.features)
         return None if self.schema is None or self.design_ is not None else self.schema.of_columns(names).to_toml()
 
     @property
     def target_classes(self) -> tuple[str, ...]:
-        """Texts of the classes that the response may be; none for a number."""
+        """Texts of the classes of the response; empty for a number."""
         return ()
 
     def summary(self) -> str:
@@ -138,9 +130,9 @@ class PrivateLinearModel(BaseEstimator, ABC):
         Parameters
         ----------
         formula : str
-            docs/formulas.md says what it may hold. It decides on the intercept.
+            Its syntax is in docs/formulas.md. It determines whether there is an intercept.
         **parameters
-            Those of the class.
+            Parameters of the class.
 
         Raises
         ------
@@ -176,13 +168,13 @@ class PrivateLinearModel(BaseEstimator, ABC):
         X : array-like or table of shape (n, d)
             NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
         y : array-like of shape (n,)
-            Private. A row without a finite response gets weight 0. With a formula it may stand in the table X.
+            Private. A row without a finite response gets weight 0. With a formula, y may be a column of the table X.
         exposure : array-like of shape (n,), optional
-            Private. With a log link the mean response is proportional to it: years, population, claims' duration.
-            A row whose exposure is no positive finite number gets weight 0. A Series' name is looked up in the
+            Private. With a log link, the mean response is proportional to it: years, population, duration of a policy.
+            A row whose exposure is not a positive finite number gets weight 0. The name of a Series is looked up in the
             schema for bounds.
         unit : array-like of shape (n,), optional
-            Private ids, whose owners are then protected with all their rows; default: each record by itself.
+            Private ids. All rows of an id are protected together; default: each record by itself.
         max_rows_per_unit : int, optional
             k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
         progress : bool or callable, default=True
@@ -192,29 +184,29 @@ class PrivateLinearModel(BaseEstimator, ABC):
         Raises
         ------
         InvalidInput
-            For public facts that do not fit together; nothing is charged then.
+            If public facts are inconsistent; nothing is charged then.
         BudgetExceeded
-            When the ledger does not hold enough; nothing is charged or read then.
+            If the ledger does not hold enough; nothing is charged or read then.
         """
         budget = self._checked_parameters()
         check_progress(progress)
         if isinstance(unit, str):
             raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
-        check_apart(X, self.public)
+        public = opened_apart(X, self.public)
         name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
         if self.formula is not None:
-            rows = self._computed(self.formula, X, y)
+            rows = self._computed(self.formula, public, X, y)
         else:
             target = str(getattr(y, "name", None) or "y")
-            known = None if self.public is None else public_columns(self.public, target, name)
+            known = None if public is None else public_columns(public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
-            rows = self._declared(source, columns, target, name, Inputs.of(self, X))
+            rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
     def fit_table(
         self,
-        source: Any,
+        table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
         engine: Engine | None = None,
@@ -228,66 +220,66 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
         Parameters
         ----------
-        source : path, list of paths, table or query
+        table : path, list of paths, table or query
             CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
             Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
-            anything that gives a new Arrow stream whenever it is asked. Private. docs/sources.md.
+            any object that returns a new Arrow stream on each request (docs/sources.md). Private.
         target : str, default="y"
-            The response's column; a formula names it itself.
+            The column of the response; a formula names it itself.
         features : sequence of str, optional
-            Columns to regress on; default: all others, or those of the formula.
+            Columns to regress on; default: all other columns, or those of the formula.
         engine : Engine, optional
-            How the sums are computed; default: threads, one for each processor.
+            Computes the sums; default: one thread for each processor.
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
         exposure : str, optional
             The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
         unit : str, optional
-            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Of files and tables in memory:
-            the rows of a query have no fixed order.
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Only for files and tables in memory,
+            because the rows of a query have no fixed order.
         max_rows_per_unit : int, optional
 
         Raises
         ------
         InvalidInput
-            For a file or column that is not there, and all that :meth:`fit` refuses.
+            If a file or column does not exist, and in all cases of :meth:`fit`.
         SourceError
-            When the rows cannot be read to their end, or change between passes; what was charged stays charged.
+            If the rows cannot be read to their end, or change between passes; what was charged stays charged.
         """
         budget = self._checked_parameters()
         check_progress(progress)
         if engine is not None and not isinstance(engine, Engine):
             raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
-        check_apart(source, self.public)
+        public = opened_apart(table, self.public)
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, source, None, unit, exposure)
+            rows = self._computed(self.formula, public, table, None, unit, exposure)
         else:
             target = "y" if target is None else target
-            table, encoder = training_table(source, target, features, self.schema, self.target_classes, unit, exposure)
+            source, encoder = training_table(table, target, features, self.schema, self.target_classes, unit, exposure)
             columns = tuple(name for name, _ in encoder.columns)
-            rows = self._declared(table, columns, target, exposure, Inputs.named(columns))
+            rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
 
     def _declared(
-        self, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
+        self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
     ) -> Training:
-        """Columns as the schema or the public rows have them."""
-        Encoder.of((), target, self.schema, self.target_classes)  # refuses a response of levels where none is fitted
+        """Training rows with columns as the schema or the public rows declare them."""
+        Encoder.of((), target, self.schema, self.target_classes)  # refuses a categorical response for a numeric model
         features = Encoder.of(columns, None, self.schema).features
         public, left_out = None, 0
-        if self.public is not None:
-            public, left_out = moments_of(self.public, columns, target, self.schema, self.target_classes, exposure)
+        if given is not None:
+            public, left_out = moments_of(given, columns, target, self.schema, self.target_classes, exposure)
         _say(left_out)
         return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
-        self, formula: str, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+        self, formula: str, given: Any, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
     ) -> Training:
-        """Columns of a formula; labels given as ``y`` are numbers already."""
+        """Training rows with the columns of a formula; labels that are given as ``y`` are already numbers."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
         check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
         if y is None and self.target_classes:
@@ -295,8 +287,8 @@ class PrivateLinearModel(BaseEstimator, ABC):
             check_classes(target, self.target_classes, self.schema)
         source = formula_source(rows, y, encoder, unit, self.schema)
         public, left_out = None, 0
-        if self.public is not None:
-            public, left_out = formula_moments(self.public, encoder, self.schema)
+        if given is not None:
+            public, left_out = formula_moments(given, encoder, self.schema)
         _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
         columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
@@ -315,21 +307,16 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
     def _checked_parameters(self) -> Event:
         """Refuse parameters of another type than documented; the budget."""
-        if self.privacy is None:
-            raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
+        budget = checked_privacy(self, "schema", "formula", "ledger", "row_bound")
         if self.formula is not None and not self.fit_intercept:
-            raise InvalidInput("the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True")
-        for name, (kind, wanted) in _KINDS.items():
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")
+            raise InvalidInput("the formula determines the intercept: write 0 + in it, and leave fit_intercept=True")
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InvalidInput(f"fit_intercept= takes True or False, not {self.fit_intercept!r}")
         if self.public is not None and not is_public(self.public):
             raise InvalidInput(
                 f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(self.public)}"
             )
-        return self.privacy
+        return budget
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         check_is_fitted(self)
@@ -357,7 +344,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
 
 class CentralModel(PrivateLinearModel):
-    """What linear estimators of a curator share. Subclasses choose the solver."""
+    """Base class of linear estimators for a curator. Subclasses choose the solver."""
 
     @abstractmethod
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
@@ -365,7 +352,7 @@ class CentralModel(PrivateLinearModel):
 
     @abstractmethod
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
-        """Covariances of the whitened coefficients, where they are known."""
+        """Covariances of the whitened coefficients, if they are known."""
 
     def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
         """Coefficients in original units."""
@@ -410,7 +397,7 @@ def _say(left_out: int) -> None:
 
 
 def checked_penalty(alpha: float, facts: PublicFacts) -> float:
-    """Refuse a penalty that is negative, not finite, or beyond what the columns' scales can carry."""
+    """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
     try:
         usable = math.isfinite(alpha) and alpha >= 0
     except TypeError:
@@ -423,7 +410,7 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
 
 
 def original(solution: Solution, uncertainty: Uncertainty | None, facts: PublicFacts) -> Coefficients:
-    """Coefficients in original units with their standard errors, NaN where those are not known."""
+    """Coefficients in original units with their standard errors, which are NaN if not known."""
     privacy, total = (None, None) if uncertainty is None else (uncertainty.privacy, uncertainty.total)
     return original_coefficients(
         solution.space, solution.whitened, target=facts.target, n=facts.n, privacy=privacy, total=total

@@ -1,4 +1,4 @@
-"""Models whose response is a class: which classes there are, and responses as their positions."""
+"""Models with a categorical response: the classes, and responses as positions of classes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from dpregress.errors import InvalidInput
 from dpregress.estimators.base import PrivateLinearModel
+from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
-from dpregress.inputs.tables import coded
+from dpregress.inputs.tables import coded, opened_table
 from dpregress.rows import Engine, FormulaEncoder
 from dpregress.rows.design.encoder import text_of
 from dpregress.rows.engines import Progress
@@ -20,7 +21,7 @@ from dpregress.rows.readers.files import is_table
 
 
 class ClassModel(PrivateLinearModel):
-    """What a model of classes adds: ``classes=None`` takes those that the schema or the type of the response names."""
+    """A model of classes; with ``classes=None`` the schema or the type of the response determines them."""
 
     classes: Sequence[Any] | None
     _found: Sequence[Any] = USUAL
@@ -49,7 +50,7 @@ class ClassModel(PrivateLinearModel):
 
     def fit_table(
         self,
-        source: Any,
+        table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
         engine: Engine | None = None,
@@ -63,15 +64,17 @@ class ClassModel(PrivateLinearModel):
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
         if self.classes is None:
             name = self._target("y" if target is None else target)
-            classes = default_classes(name, type_of_column(source, name), self.schema)
+            check_apart(table, self.public)
+            rows = opened_table(table)
+            classes = default_classes(name, type_of_column(rows, name), self.schema)
             return self._fit_to(
-                classes, lambda model: model.fit_table(source, target, features, engine, progress, **given)
+                classes, lambda model: model.fit_table(rows, target, features, engine, progress, **given)
             )
-        return super().fit_table(source, target, features, engine, progress, **given)
+        return super().fit_table(table, target, features, engine, progress, **given)
 
     @property
     def classes_(self) -> Any:
-        """The classes, in the type they were given in or that the response has."""
+        """The classes, in the type in which they were given or that the response has."""
         given = list(self._found if self.classes is None else self.classes)
         kinds = {isinstance(value, str) for value in given}
         return np.array(given, dtype=object) if len(kinds) > 1 else np.asarray(given)

@@ -1,4 +1,4 @@
-"""Which estimator fits a family: the table that the command line and the documentation read."""
+"""The estimator of each family, for the command line and the documentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisti
 from dpregress.estimators.linear import DPRidge
 from dpregress.models import MULTINOMIAL, family_of
 
-#: Families that have an estimator of their own, for their default link; all others are fitted by DPGLMRegressor.
+#: Families with their own estimator for the default link; DPGLMRegressor fits all others.
 OWN_ESTIMATORS: Mapping[str, type[CentralModel]] = {
     "gaussian": DPRidge,
     "binomial": DPLogisticRegression,

@@ -29,7 +29,7 @@ from dpregress.solvers.glm.multinomial import of_classes
 
 
 class _ScoredModel(CentralModel):
-    """What the generalised linear models share."""
+    """Base class of generalised linear models."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class _ScoredModel(CentralModel):
         if facts.labels is not None and not distribution.possible(facts.labels).all():
             raise InvalidInput(
                 f"the public rows hold responses that {distribution.name} cannot have ({distribution.support}): "
-                "mend them, or leave their labels out"
+                "correct them, or leave their labels out"
             )
         return ScoreSteps(facts, family, budget, checked_penalty(self.alpha, facts))
 
@@ -94,17 +94,17 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         X : array-like or table of shape (m, d)
             A missing cell counts as the public mean.
         exposure : array-like of shape (m,), optional
-            For a model that was fitted with one. Default: 1 for every row, so that rates are predicted. NaN comes
-            of one that is no positive finite number.
+            For a model that was fitted with an exposure. Default: 1 for every row, so that rates are predicted. The
+            prediction is NaN if the exposure is not a positive finite number.
         """
         predictor = self._linear_predictor(X)
         if exposure is not None and self.exposure_ is None:
-            raise InvalidInput("this model was fitted without an exposure: predict takes none")
+            raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
         return self._family().mean(predictor + offsets(exposure, len(predictor)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, which noise must hide
         return tags
 
 
@@ -118,23 +118,25 @@ class DPGLMRegressor(_ScoredRegressor):
     ----------
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
-    family : {"poisson", "gamma", "gaussian", "binomial"}, default="poisson"
+    family : str, default="poisson"
+        A family of numbers, such as "poisson", "gamma", "inverse-gaussian", "gaussian" or "binomial";
+        docs/queries.md has the table of families with their links.
     link : str, optional
-        "log", "identity" (poisson); "log", "inverse" (gamma); "identity", "log" (gaussian); "logit", "probit"
-        (binomial). The first is the default.
+        One of the family's links, such as "identity"; default: the first in the table.
     public : PublicMoments, table or file, optional
-        Of rows with the same columns. Labelled rows give the start, and are never fallen below by much.
+        Moments of public rows with the same columns, or the rows themselves. Labelled rows provide the starting point
+        and the prior.
     schema : Schema, optional
     row_bound : float, optional
-        A public bound on the norm of a row, where there is neither a public table nor a schema.
+        A public bound on the norm of a row, if there is neither a public table nor a schema.
     alpha : float, default=0.0
-        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes, beside the summed log-likelihood.
+        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes, subtracted from the log-likelihood.
     fit_intercept : bool, default=True
     formula : str, optional
-        Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
+        Such as ``"visits ~ age + C(plan)"``: determines the columns and the intercept (docs/formulas.md).
     ledger : Ledger, optional
     random_state : None, int or numpy Generator
-        None draws from the operating system. A seed is for tests and simulations, and warns.
+        None draws noise from the operating system. A seed is for tests and simulations, and raises a warning.
 
     Attributes
     ----------
@@ -257,24 +259,24 @@ class DPGammaRegressor(_ScoredRegressor):
 class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
     r"""Logistic regression, ``P(y = classes[1]) = 1 / (1 + exp(-X b - b0))``, under differential privacy.
 
-    Of K > 2 classes multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K rows of
-    coefficients sum to 0. The classes are public knowledge: they are given here, never read from private labels.
-    A label that is none of them counts as missing.
+    For K > 2 classes the model is multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K
+    rows of coefficients sum to 0. The classes are public knowledge and are never read from private labels. Any other
+    label counts as missing.
 
     Parameters
     ----------
     privacy, public, schema, row_bound, alpha, fit_intercept, formula, ledger, random_state
         As in :class:`DPGLMRegressor`. Labels of public rows are positions of the classes, 0 for the first, or the
-        classes themselves where those are numbers.
+        classes themselves if these are numbers.
     classes : sequence of numbers or str, optional
-        Two or more different ones. Default: the levels of the response in the schema, in their order; else False and
-        True of a response of booleans, else 0 and 1. A response of text needs its classes named.
+        At least two different classes. Default: the levels of the response in the schema, in their order; otherwise
+        False and True for booleans, and 0 and 1 for numbers. The classes of a text response must be given.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
     coef_, intercept_ : ndarray of shape (d,), float
-        Of more than two classes (K, d) and (K,).
+        For more than two classes, of shapes (K, d) and (K,).
     privacy_, coefficients_, n_features_in_, feature_names_in_
         As in :class:`DPRidge`.
 
@@ -339,7 +341,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         known = coded(labels, classes)
         if self._several and positions and np.isfinite(known).all() and not np.array_equal(known, labels):
             raise InvalidInput(
-                "labels of the public rows could be the classes or their positions: give rows that hold every class"
+                "labels of the public rows could be the classes or their positions: give rows that include every class"
             )
         labels = labels if positions else known
         if not np.isfinite(labels).all():
@@ -369,7 +371,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         )
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """``X coef + intercept``, of shape (m,); of more than two classes ``X coef' + intercept``, of shape (m, K)."""
+        """``X coef + intercept``, of shape (m,); for more than two classes ``X coef' + intercept``, of shape (m, K)."""
         return self._linear_predictor(X)
 
     def predict_proba(self, X: ArrayLike) -> Vector:
@@ -381,12 +383,12 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         return np.column_stack([1 - second, second])
 
     def predict(self, X: ArrayLike) -> Any:
-        """The likeliest class of each row, of shape (m,)."""
+        """The most likely class of each row, of shape (m,)."""
         predictor = self._linear_predictor(X)
         return self.classes_[predictor.argmax(axis=1) if self._several else (predictor > 0).astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        tags.classifier_tags.poor_score = True  # the checks fit tens of rows, which noise must hide
         return tags

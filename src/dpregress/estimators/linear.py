@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,55 +20,69 @@ from dpregress.public.facts import PublicFacts
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import OneShot, Residual, Solution, Solver, Uncertainty
 
-Recipe = Literal["residual", "one-shot", "paper"]
 #: The eta of the paper's simulations, used by ``recipe="paper"``.
 _PAPER_ETA = 0.05
+
+
+def _published(facts: PublicFacts, budget: GDP, alpha: float) -> Solver:
+    if facts.public is None:
+        raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
+    space = published_space(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.space.intercept)
+    return PublishedRidge(space, budget, alpha / facts.n)
+
+
+#: The solver of each recipe, from public facts, the budget and the ridge penalty. A new recipe is added here.
+LINEAR_RECIPES: Mapping[str, Callable[[PublicFacts, GDP, float], Solver]] = {
+    "residual": Residual,
+    "one-shot": OneShot,
+    "paper": _published,
+}
 
 
 class DPRidge(RegressorMixin, CentralModel):
     r"""Ridge regression under differential privacy.
 
     Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from a noisy Gram matrix and a few noisy correlations of x with
-    residuals; the penalty is scikit-learn's. Without noise, shrunken rows and clipped responses the coefficients are
-    scikit-learn's; row weights shrink the Gram matrix and leave alpha as it is, so that it weighs somewhat more.
+    residuals; the penalty is that of scikit-learn. Without noise, truncation and clipping, so are the coefficients.
+    Row weights shrink the Gram matrix but not alpha, so that the penalty has somewhat more weight.
 
     Parameters
     ----------
     privacy : GDP, ApproxDP or ZCDP
         The whole budget of a fit, for replacing one record.
     public : PublicMoments, table or file, optional
-        Moments of public rows with the same columns, or the rows themselves, a table or a file, which the schema
-        encodes; a fit to labelled ones (those with a column of y's name) is the start and the prior.
+        Moments of public rows with the same columns, or the rows themselves (a table or a file), which the schema
+        encodes. A fit to labelled rows, which have a column with y's name, is the starting point and the prior.
     schema : Schema, optional
-        Bounds and levels. Bounds of y are looked up under the name of y (a Series' name, else "y").
+        Bounds and levels. Bounds of y are looked up under its name (the name of a Series, otherwise "y").
     row_bound : float, optional
-        A public bound on the norm of a row, where there is neither a public table nor a schema.
+        A public bound on the norm of a row, if there is neither a public table nor a schema.
     alpha : float, default=1.0
         Not negative.
     fit_intercept : bool, default=True
     formula : str, optional
-        Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
+        Such as ``"visits ~ age + C(plan)"``: determines the columns and the intercept (docs/formulas.md).
     recipe : {"residual", "one-shot", "paper"}, default="residual"
-        Private residual steps; one joint release of moments, with which other penalties are free; or Algorithm 2
-        of Cao, Bi and Zhang (2026) with its constants (labelled public rows).
+        Private residual steps; one joint release of moments, from which fits with other penalties cost nothing; or
+        Algorithm 2 of Cao, Bi and Zhang (2026) with its constants, which needs labelled public rows.
     ledger : Ledger, optional
-        Charged with the whole budget before any row is read. Without one the spending is not recorded.
+        Charged with the whole budget before any row is read. Without a ledger the spending is not recorded.
     random_state : None, int or numpy Generator
-        None draws from the operating system. A seed is for tests and simulations, and warns.
+        None draws noise from the operating system. A seed is for tests and simulations, and raises a warning.
 
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
     intercept_ : float
     privacy_ : PrivacyStatement
-        What this fit promises and what it drew.
+        The guarantee of this fit, and the events that it drew.
     coefficients_ : Coefficients
         The same coefficients with names and standard errors.
     moments_ : Moments or None
-        The noisy moments of the one-shot recipe; anything computed from them is free.
+        The noisy moments of the one-shot recipe; anything computed from them is post-processing.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X had names.
+        If X had names.
 
     References
     ----------
@@ -95,7 +110,7 @@ class DPRidge(RegressorMixin, CentralModel):
         alpha: float = 1.0,
         fit_intercept: bool = True,
         formula: str | None = None,
-        recipe: Recipe = "residual",
+        recipe: str = "residual",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -119,16 +134,9 @@ class DPRidge(RegressorMixin, CentralModel):
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts)
-        if self.recipe == "residual":
-            return Residual(facts, budget, alpha)
-        if self.recipe == "one-shot":
-            return OneShot(facts, budget, alpha)
-        if self.recipe == "paper":
-            if facts.public is None:
-                raise InvalidInput('recipe="paper" needs labelled public rows: give public=')
-            space = published_space(facts.public, facts.n, _PAPER_ETA, intercept=facts.start.space.intercept)
-            return PublishedRidge(space, budget, alpha / facts.n)
-        raise InvalidInput(f'recipe must be "residual", "one-shot" or "paper", not {self.recipe!r}')
+        if not isinstance(self.recipe, str) or self.recipe not in LINEAR_RECIPES:
+            raise InvalidInput(f"recipe must be one of {', '.join(LINEAR_RECIPES)}, not {self.recipe!r}")
+        return LINEAR_RECIPES[self.recipe](facts, budget, alpha)
 
     @property
     def response_model(self) -> ResponseModel:
@@ -144,7 +152,7 @@ class DPRidge(RegressorMixin, CentralModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, where noise must drown them
+        tags.regressor_tags.poor_score = True  # the checks fit tens of rows, which noise must hide
         return tags
 
 
@@ -188,7 +196,7 @@ class DPLinearRegression(DPRidge):
         row_bound: float | None = None,
         fit_intercept: bool = True,
         formula: str | None = None,
-        recipe: Recipe = "residual",
+        recipe: str = "residual",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,27 +12,27 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpregress.accounting import ApproxDP, Composed, Event, PrivacyStatement, PureDP, Relation, Unit
+from dpregress.accounting import ApproxDP, Composed, Event, Ledger, PrivacyStatement, PureDP, Relation, Unit, user_of
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData
 from dpregress.estimators.base import PrivateLinearModel, Training, original
 from dpregress.estimators.progress import reported
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs
-from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse, mean_response
+from dpregress.models import family_of
+from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Release
 from dpregress.releases.model_files import ResponseModel
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
-from dpregress.solvers.local.message_plan import Message, MessagePlan, plan_messages
+from dpregress.solvers.local.message_plan import MessagePlan, MessageRecipe, plan_messages
 from dpregress.solvers.local.moment_matching import solve_message_plan
 from dpregress.trust import Local, Session
 
-_OFFERED = {**LOSSES, **LINKS}
 #: Whose guarantee it is: a user's message is all that anybody sees of their row.
 _DEVICE = Unit("user, whose own device adds the noise (local model)")
 
@@ -39,15 +42,15 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
 
     Each user whitens their row by the public moments, bounds it, and sends ``x~ (y - c)`` as a random unit vector
     or with Gaussian noise, whichever is predicted to lose less; the server sums. :meth:`fit` simulates a whole
-    study by the exact law of that sum. One study serves any number of losses and links (:meth:`refit`).
+    study by the exact law of that sum. One study serves any number of families (:meth:`refit`).
 
     Parameters
     ----------
-    loss : str or MeanResponse, default="logistic"
-        A loss ("logistic", "boosting", "exponential", "squared"), a link ("sigmoid", "cubic", "log1pexp"), or a
-        mean response of one's own: m and its slope.
-    epsilon, delta : float
-        Of one user's message, for replacing their whole row by any other. Unit vectors spend no delta.
+    privacy : ApproxDP
+        The budget of one user's message, for replacing their whole row by any other. Unit vectors spend no delta.
+    family : str or MeanResponse, default="binomial"
+        A family with its usual link ("gaussian", "binomial", "poisson"), another mean response of Wang et al. (2023)
+        ("boosting", "sigmoid", "cubic", "log1pexp"), or a mean response of your own: m and its slope.
     public : PublicMoments, table or file, optional
         Moments of public rows with the same columns, or the rows themselves (a table or a file); labelled ones
         are a prior. Without them the Gram matrix is collected too, which takes far more users.
@@ -56,13 +59,19 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     row_bound : float, optional
         A public bound on the norm of a row, where there is neither a public table nor a schema.
     response_bounds : pair of float, optional
-        Public bounds of y, to which it is clipped; default: the loss's own (0 and 1), the schema's, or the range
+        Public bounds of y, to which it is clipped; default: the family's own (0 and 1), the schema's, or the range
         of public labels.
     fit_intercept : bool, default=True
     formula : str, optional
         Such as ``"visits ~ age + C(plan)"``: the columns, and whether there is an intercept (docs/formulas.md).
-    message : {"auto", "unit-vector", "gaussian", "joint"}, default="auto"
+    recipe : {"auto", "unit-vector", "gaussian", "joint"}, default="auto"
         What users send. "auto" takes what is predicted to lose least.
+    ledger : Ledger, optional
+        What one user who answers every study may spend, of unit "record" or "user"; each study is charged once.
+        A budget of PureDP covers unit vectors, one of GDP all messages. ApproxDP counts the epsilon of a unit vector
+        by its mu, so that the same epsilon does not cover it.
+        :meth:`fit` charges before any row is read. :meth:`fit_release` comes after the users have answered, so it
+        can only record what they spent. Without a ledger nothing is recorded.
     random_state : None, int or numpy Generator
         None draws from the operating system. A seed is for tests and simulations, and warns.
 
@@ -84,51 +93,43 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from dpregress import LocalGLM, PublicMoments
+    >>> from dpregress import ApproxDP, LocalGLM, PublicMoments
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50_000, 3)); y = rng.random(50_000) < 1 / (1 + np.exp(-X @ [1.0, -1.0, 0.5]))
     >>> public = PublicMoments.from_rows(X[:500])
-    >>> model = LocalGLM(loss="logistic", epsilon=2.0, delta=1e-6, public=public).fit(X[500:], y[500:])
+    >>> model = LocalGLM(ApproxDP(2.0, 1e-6), public=public).fit(X[500:], y[500:])
     >>> bool(np.abs(model.coef_ - [1.0, -1.0, 0.5]).max() < 0.4)
     True
     >>> model.coef_for("boosting").shape
     (3,)
     """
 
-    #: Every user has a budget of their own, so that the server has no ledger to charge.
-    ledger = None
-
     def __init__(
         self,
-        loss: str | MeanResponse = "logistic",
+        privacy: Event | None = None,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        family: str | MeanResponse = "binomial",
         public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
         response_bounds: tuple[float, float] | None = None,
         fit_intercept: bool = True,
         formula: str | None = None,
-        message: Message = "auto",
+        recipe: MessageRecipe = "auto",
+        ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.loss = loss
-        self.epsilon = epsilon
-        self.delta = delta
+        self.privacy = privacy
+        self.family = family
         self.public = public
         self.schema = schema
         self.row_bound = row_bound
         self.response_bounds = response_bounds
         self.fit_intercept = fit_intercept
         self.formula = formula
-        self.message = message
+        self.recipe = recipe
+        self.ledger = ledger
         self.random_state = random_state
-
-    @property
-    def privacy(self) -> ApproxDP:  # type: ignore[override]  # of epsilon and delta here, a parameter elsewhere
-        """What one user may spend."""
-        return ApproxDP(self.epsilon, self.delta)
 
     def plan(self, features: tuple[str, ...], n: int, *, target: str = "y") -> MessagePlan:
         """What users will be asked, before there are any: a function of the public facts.
@@ -141,8 +142,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             How many users are expected; the best radius depends on it, privacy does not.
         target : str
         """
-        facts = self._planned(features, n, target)
-        return plan_messages(facts, self.privacy, self._bounds(facts), self.message)
+        budget, facts = self._checked_parameters(), self._planned(features, n, target)
+        return plan_messages(facts, budget, self._bounds(facts), self.recipe)
 
     def fit_release(self, release: Release, message_plan: MessagePlan) -> Self:
         """Fit to what a study has collected: the fit costs nothing more, further studies do.
@@ -157,11 +158,21 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             The sum of the users' messages.
         message_plan : MessagePlan
             The plan that they answered.
+
+        Raises
+        ------
+        InvalidInput
+            For a release of another plan.
+        BudgetExceeded, LedgerError
+            When ``ledger`` does not hold what the study cost each user, or counts something else. The users have
+            answered all the same.
         """
+        self._checked_parameters()
         response = message_plan.space.response
         if response is None or not release.space.same_as(message_plan.space):
             raise InvalidInput("this release belongs to another study")
         facts = self._planned(message_plan.space.features, release.n, response.name)
+        self._record(message_plan, release)
         self._keep(facts, message_plan, release)
         self.design_ = None
         self.privacy_ = PrivacyStatement(
@@ -172,28 +183,28 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             unit=_DEVICE.name,
             assumed_public=_assumed_public(facts),
             seeded=False,
-            recorded=None,
+            recorded=None if self.ledger is None else self.ledger.location,
         )
         Inputs(len(message_plan.space.features), None).keep(self)
         return self
 
-    def refit(self, loss: str | MeanResponse) -> Self:
-        """The same release for another loss or link: post-processing, free of cost.
+    def refit(self, family: str | MeanResponse) -> Self:
+        """The same release for another family: post-processing, free of cost.
 
         Parameters
         ----------
-        loss : str or MeanResponse
+        family : str or MeanResponse
         """
         check_is_fitted(self)
-        mean_response(loss, _OFFERED)
-        self.loss = loss
+        mean_of(family)
+        self.family = family
         self._keep(self._fitted_facts, self.message_plan_, self.release_)
         return self
 
-    def coef_for(self, loss: str | MeanResponse) -> Vector:
-        """Coefficients of another loss or link from the same release, of shape (d,); free of cost."""
+    def coef_for(self, family: str | MeanResponse) -> Vector:
+        """Coefficients of another family from the same release, of shape (d,); free of cost."""
         check_is_fitted(self)
-        response = mean_response(loss, _OFFERED)
+        response = mean_of(family)
         return self._solved(self._fitted_facts, self.message_plan_, self.release_, response)[0].coef
 
     def shuffled_epsilon(self, delta: float | None = None) -> float:
@@ -208,26 +219,24 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             Default: that of the budget.
         """
         check_is_fitted(self)
-        message_plan, delta = self.message_plan_, self.delta if delta is None else delta
+        message_plan, delta = self.message_plan_, self._checked_parameters().delta0 if delta is None else delta
         return shuffled_epsilon(message_plan.spend, self.release_.n, delta, entries=message_plan.query.size)
 
     def predict(self, X: ArrayLike) -> Vector:
         """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
-        return np.asarray(mean_response(self.loss, _OFFERED).mean(self._linear_predictor(X)))
+        return np.asarray(mean_of(self.family).mean(self._linear_predictor(X)))
 
     @property
     def response_model(self) -> ResponseModel:
         """How the linear predictor becomes a prediction, for models that files can hold."""
-        known = {"logistic": ResponseModel("binomial", "logit"), "squared": ResponseModel()}
-        known["exponential"] = ResponseModel("poisson", "log")
-        if self.loss not in known:
-            raise InvalidInput("files hold logistic, squared and exponential models only")
-        return known[str(self.loss)]
+        if self.family not in ("gaussian", "binomial", "poisson"):
+            raise InvalidInput("files hold gaussian, binomial and poisson models only")
+        return ResponseModel(str(self.family), family_of(str(self.family)).link.name)
 
     def summary(self) -> str:
         """Coefficients, their standard errors and the guarantees: of a message, and of shuffled ones."""
-        central = self.shuffled_epsilon()
-        shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {self.delta:g} against whoever sees all messages"
+        central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
+        shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
         return f"{super().summary()}\n{shuffled}"
 
     def __sklearn_tags__(self) -> Any:
@@ -242,16 +251,17 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             raise InvalidInput("a user's message is about a row without an exposure: leave exposure= out")
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
-        message_plan = plan_messages(facts, budget, self._bounds(facts), self.message)
+        message_plan = plan_messages(facts, budget, self._bounds(facts), self.recipe)
         with reported(progress, 1) as report:
-            # its ledger stands for n, one on each device, of which each is charged for one message before its row is
+            # one ledger stands for n, one on each device, of which each is charged for one message before its row is
             # looked at; a real device does so when device_report is given its ledger
             session = Session.reserve(
                 data.rows(engine, report),
                 message_plan.spend,
                 trust=Local(),
                 budget=message_plan.spend if isinstance(message_plan.spend, PureDP) else budget,
-                unit=_DEVICE,
+                ledger=self.ledger,
+                unit=self._counted(),
                 note=note_of(f"a message about {data.target}"),
                 random_state=self.random_state,
             )
@@ -259,12 +269,27 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         self._keep(facts, message_plan, release)
         self.design_ = data.design
         data.inputs.keep(self)
-        self.privacy_ = session.statement(_assumed_public(facts))
+        self.privacy_ = replace(session, unit=_DEVICE).statement(_assumed_public(facts))
         return self
 
-    def _checked_parameters(self) -> Event:
-        mean_response(self.loss, _OFFERED)
-        return super()._checked_parameters()
+    def _checked_parameters(self) -> ApproxDP:
+        mean_of(self.family)
+        budget = super()._checked_parameters()
+        if not isinstance(budget, ApproxDP):
+            raise InvalidInput(f"users' messages take a budget ApproxDP(epsilon, delta), not {budget}")
+        return budget
+
+    def _counted(self) -> Unit:
+        """The user, as the ledger calls them."""
+        return _DEVICE if self.ledger is None else user_of(self.ledger.account.unit)
+
+    def _record(self, message_plan: MessagePlan, release: Release) -> None:
+        """Charge what users have spent on a collected study, once however often it is fitted."""
+        if self.ledger is None:
+            return
+        study = hashlib.sha256(np.ascontiguousarray(release.total).tobytes()).hexdigest()
+        with suppress(ChargedBefore):
+            self.ledger.reserve(message_plan.spend, unit=self._counted(), note=f"a collected study, {study}", once=True)
 
     def _planned(self, features: tuple[str, ...], n: int, target: str) -> PublicFacts:
         public = None
@@ -278,7 +303,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         if self.response_bounds is not None:
             lower, upper = self.response_bounds
             return float(lower), float(upper)
-        own = mean_response(self.loss, _OFFERED).bounds
+        own = mean_of(self.family).bounds
         if own is not None:
             return own
         column = None if facts.schema is None else facts.schema.column(facts.target)
@@ -289,7 +314,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
     def _keep(self, facts: PublicFacts, message_plan: MessagePlan, release: Release) -> None:
-        solved = self._solved(facts, message_plan, release, mean_response(self.loss, _OFFERED))
+        solved = self._solved(facts, message_plan, release, mean_of(self.family))
         self._fitted_facts, self.message_plan_, self.release_ = facts, message_plan, release
         self.coefficients_, self.scale_ = solved
         self.coef_: Vector = self.coefficients_.coef

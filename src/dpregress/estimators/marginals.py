@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpregress.accounting import Ledger
+from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
 from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals
 from dpregress.estimators.marginals_release import coded_source, release_marginals
+from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.summary import summary_of
+from dpregress.inputs.tables import array_table, joined_table
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
 from dpregress.rows import LevelRows
@@ -23,6 +26,13 @@ from dpregress.rows.engines import Progress
 from dpregress.rows.readers.files import is_table, names_of, to_table
 
 _CHUNK = 65_536
+
+
+def _is_array(X: Any) -> bool:
+    """Whether this is an array or a list of rows, not a table, a path or a list of paths."""
+    if isinstance(X, list):
+        return not any(isinstance(each, str | PathLike) for each in X)
+    return isinstance(X, np.ndarray)
 
 
 class MarginalsRegression(BaseEstimator):
@@ -35,16 +45,16 @@ class MarginalsRegression(BaseEstimator):
 
     Parameters
     ----------
+    privacy : ApproxDP, GDP or ZCDP
+        The budget, for adding or removing one record. ``recipe="aim"`` takes no GDP.
+    family : {"gaussian", "binomial", "multinomial", "poisson"}, default="gaussian"
+        Of the target: a number (in its codes), one of two classes, one of several, a count.
     schema : Schema
         Levels or bounds of the columns (:meth:`Schema.from_levels` for integer codes). Numbers with bounds are cut
         into ``bins`` equal bins.
-    epsilon, delta : float
-        The budget, for adding or removing one record.
-    mechanism : {"one-shot", "aim", "residuals", "gaussian"}
+    bins : int, default=32
+    recipe : {"one-shot", "aim", "residuals", "gaussian"}, default="one-shot"
         The library's own three questions, AIM as published, ResidualPlanner, or one noise on every block.
-    family : {"gaussian", "binomial", "multinomial", "poisson"}
-        Of the target: a number (in its codes), one of two classes, one of several, a count.
-    bins : int
     ledger : Ledger, optional
         For add-or-remove neighbours; charged before any row is read.
     random_state : None, int or numpy Generator
@@ -72,44 +82,63 @@ class MarginalsRegression(BaseEstimator):
     Examples
     --------
     >>> import numpy as np, pyarrow as pa
-    >>> from dpregress import MarginalsRegression, Schema
+    >>> from dpregress import ApproxDP, MarginalsRegression, Schema
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.integers(5, size=(2, 20_000))
     >>> table = pa.table({"a": a, "b": b, "y": a + 2 * b})
     >>> schema = Schema.from_levels({"a": range(5), "b": range(5), "y": range(13)}, numeric=["a", "b", "y"])
-    >>> model = MarginalsRegression(schema=schema, epsilon=1.0, delta=1e-6).fit(table, target="y")
+    >>> model = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema).fit_table(table, "y")
     >>> bool(np.abs(model.coef_ - [2, 4]).max() < 0.2)  # half a column's range is one unit
     True
     """
 
     def __init__(
         self,
-        schema: Schema | None = None,
+        privacy: Event | None = None,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        mechanism: str = "one-shot",
         family: str = "gaussian",
+        schema: Schema | None = None,
         bins: int = 32,
+        recipe: str = "one-shot",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
+        self.privacy = privacy
         self.family = family
+        self.schema = schema
         self.bins = bins
+        self.recipe = recipe
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(
+    def fit(self, X: Any, y: Any = None, *, progress: bool | Progress = True) -> Self:
+        """Release the pair tables of X and y, and regress y on all columns of X.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, d)
+            NumPy, pandas, Polars or Arrow. Private; undeclared values are mapped (docs/methods/marginals.md). The
+            schema knows the columns of an array as x0, x1, ..
+        y : array-like of shape (n,)
+            Private. The schema knows it by its name (that of a Series, else "y").
+        progress : bool or callable, default=True
+            As in :meth:`fit_table`.
+
+        Raises
+        ------
+        InvalidInput, BudgetExceeded
+            As :meth:`fit_table`.
+        """
+        target = str(getattr(y, "name", None) or "y")
+        table = joined_table(X, y, target)
+        return self.fit_table(table, target, table.schema.names[:-1], progress=progress)
+
+    def fit_table(
         self,
         table: Any,
-        y: None = None,
-        *,
-        target: str,
+        target: str | None = None,
         features: Sequence[str] | None = None,
+        *,
         progress: bool | Progress = True,
     ) -> Self:
         """Release the pair tables of the target and the features, and regress.
@@ -118,9 +147,8 @@ class MarginalsRegression(BaseEstimator):
         ----------
         table : path or table
             CSV, Parquet, pandas, Polars or Arrow. Private; undeclared values are mapped (docs/methods/marginals.md).
-        y : None
-            The response is a column of the table.
-        target : str
+        target : str, default="y"
+            The response's column.
         features : sequence of str, optional
             Default: all other columns of the schema that the table has.
         progress : bool or callable, default=True
@@ -133,10 +161,12 @@ class MarginalsRegression(BaseEstimator):
         BudgetExceeded
             When the ledger does not hold enough; nothing is charged or read then.
         """
-        if not isinstance(self.schema, Schema):
+        budget = checked_privacy(self, "schema", "ledger")
+        if self.schema is None:
             raise InvalidInput("schema= is not set: declare every column's levels or bounds, see Schema.from_levels")
-        if y is not None or isinstance(features, str):
-            raise InvalidInput("give target='column', and features as a list of column names")
+        if isinstance(features, str):
+            raise InvalidInput(f"features takes a list of column names: [{features!r}]")
+        target = "y" if target is None else target
         held = to_table(table).schema.names if is_table(table) else names_of(table)
         if features is None:
             features = [name for name in self.schema.columns if name in held and name != target]
@@ -146,9 +176,8 @@ class MarginalsRegression(BaseEstimator):
         released = release_marginals(
             table,
             domain,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            mechanism=self.mechanism,
+            privacy=budget,
+            recipe=self.recipe,
             target=target,
             ledger=self.ledger,
             random_state=self.random_state,
@@ -164,14 +193,20 @@ class MarginalsRegression(BaseEstimator):
         self.feature_names_in_ = np.array(features, dtype=object)
         return self
 
-    def predict(self, table: Any) -> NDArray[Any]:
-        """The expected target in its codes, or the likeliest class as the schema writes it, of shape (m,)."""
-        means = self._means(table)
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The expected target in its codes, or the likeliest class as the schema writes it, of shape (m,).
+
+        Parameters
+        ----------
+        X : path, table, or array-like of shape (m, d)
+            A path or a table is read by the names of the features, an array in their order.
+        """
+        means = self._means(X)
         return np.array(self.classes_, dtype=object)[means.argmax(axis=1)] if self.classes_ else means
 
-    def predict_proba(self, table: Any) -> Matrix:
+    def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of ``classes_``, of shape (m, classes)."""
-        means = self._means(table)
+        means = self._means(X)
         if not self.classes_:
             raise InvalidInput(f"family={self.family!r} predicts a number: use predict")
         return means
@@ -183,9 +218,11 @@ class MarginalsRegression(BaseEstimator):
             return f"{len(self.classes_)} classes: see coef_ and intercept_\n{self.privacy_.describe()}"
         return summary_of(self.coefficients_, self.privacy_)
 
-    def _means(self, table: Any) -> Matrix:
-        """Predictions for a table that holds the features; undeclared cells are mapped as in the fit."""
+    def _means(self, X: Any) -> Matrix:
+        """Predictions for rows that hold the features; undeclared cells are mapped as in the fit."""
         check_is_fitted(self)
+        names = self.feature_names_in_.tolist()
+        table = array_table(X, names) if _is_array(X) else X
         domain = self.fit_.domain
         known = domain.select(self.fit_.features)
         place = [domain.index(name) for name in self.fit_.features]

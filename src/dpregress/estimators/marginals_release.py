@@ -9,7 +9,6 @@ from typing import Any
 from dpregress.accounting import (
     GDP,
     ZCDP,
-    ApproxDP,
     Event,
     Ledger,
     PrivacyStatement,
@@ -19,6 +18,7 @@ from dpregress.accounting import (
 )
 from dpregress.coordinates import Domain
 from dpregress.errors import InvalidInput
+from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.releases import Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
@@ -33,8 +33,8 @@ from dpregress.solvers.marginals.residual_planner import ResidualPlanner
 from dpregress.solvers.marginals.tables import TableSolver
 from dpregress.trust import Session
 
-MECHANISMS = ("one-shot", "aim", "residuals", "gaussian")
-#: Mechanisms that hold a table of all levels for every pair of columns.
+TABLE_RECIPES = ("one-shot", "aim", "residuals", "gaussian")
+#: Recipes that hold a table of all levels for every pair of columns.
 _WHOLE_TABLES = ("aim", "residuals")
 
 
@@ -50,9 +50,8 @@ def release_marginals(
     table: Any,
     domain: Domain,
     *,
-    epsilon: float,
-    delta: float,
-    mechanism: str = "one-shot",
+    privacy: Event,
+    recipe: str = "one-shot",
     target: str | None = None,
     ledger: Ledger | None = None,
     random_state: Any = None,
@@ -68,8 +67,9 @@ def release_marginals(
         A CSV or Parquet file, or a pandas, Polars or Arrow table. Private.
     domain : Domain
         Public; see :func:`dpregress.public.coding.domain_of`.
-    epsilon, delta : float
-    mechanism : {"one-shot", "aim", "residuals", "gaussian"}
+    privacy : ApproxDP, GDP or ZCDP
+        The budget, for adding or removing one record. A promise of zero-concentrated privacy ("aim") covers no GDP.
+    recipe : {"one-shot", "aim", "residuals", "gaussian"}
     target : str, optional
         A column to measure with more care; regressions of others stay possible.
     ledger : Ledger, optional
@@ -86,9 +86,9 @@ def release_marginals(
         When the ledger does not hold enough; nothing is charged or read then.
     """
     check_progress(progress)
-    budget = ApproxDP(epsilon, delta)
-    promise, solver = _solver(mechanism, domain, budget, None if target is None else domain.index(target))
-    _check_memory(mechanism, domain)
+    budget = checked_budget(privacy)
+    promise, solver = _solver(recipe, domain, budget, None if target is None else domain.index(target))
+    _check_memory(recipe, domain)
     source = coded_source(table, domain)
     with reported(progress, solver.rounds) as report:
         session = Session.reserve(
@@ -98,33 +98,33 @@ def release_marginals(
             budget=budget,
             ledger=ledger,
             relation=Relation.ADD_REMOVE,
-            note=f"marginals, {mechanism}",
+            note=f"marginals, {recipe}",
             random_state=random_state,
         )
         marginals = solver.estimate(session)
     return Released(marginals, session.statement(("the columns with their levels and bounds",)))
 
 
-def _solver(mechanism: str, domain: Domain, budget: ApproxDP, target: int | None) -> tuple[Event, TableSolver]:
-    """What the mechanism reserves of the budget, and the method."""
-    if mechanism == "aim":
+def _solver(recipe: str, domain: Domain, budget: Event, target: int | None) -> tuple[Event, TableSolver]:
+    """What the recipe reserves of the budget, and the method."""
+    if recipe == "aim":
         rho: ZCDP = zcdp_promise(budget)
         return rho, AIM(domain, rho)
     mu: GDP = gaussian_promise(budget)
-    if mechanism == "one-shot":
+    if recipe == "one-shot":
         return mu, OneShotTables(domain, mu, target)
-    if mechanism == "residuals":
+    if recipe == "residuals":
         return mu, ResidualPlanner(domain, mu, target)
-    if mechanism == "gaussian":
+    if recipe == "gaussian":
         return mu, NoisyBlocks(domain, mu)
-    raise InvalidInput(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+    raise InvalidInput(f"recipe must be one of {', '.join(TABLE_RECIPES)}, not {recipe!r}")
 
 
-def _check_memory(mechanism: str, domain: Domain) -> None:
-    """By the levels alone: some mechanisms hold the cells of every pair, the others moments of encoded columns."""
+def _check_memory(recipe: str, domain: Domain) -> None:
+    """By the levels alone: some recipes hold the cells of every pair, the others moments of encoded columns."""
     sizes, width = domain.sizes, domain.width
-    cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if mechanism in _WHOLE_TABLES else width**2
-    what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {mechanism}"
+    cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if recipe in _WHOLE_TABLES else width**2
+    what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {recipe}"
     check_release_fits(cells, width, what, "release fewer --columns, --bins or levels")
 
 

@@ -1,4 +1,4 @@
-"""How far the passes over private rows have come, on a terminal."""
+"""Progress of the passes over private rows, on a terminal."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _PATIENCE = 2.0  # seconds before a progress bar appears
 
 
 def check_progress(progress: Any) -> None:
-    """Refuse what neither asks for a bar nor can be called; before anything is charged."""
+    """Refuse anything other than a boolean or a callable, before anything is charged."""
     if not isinstance(progress, bool) and not callable(progress):
         raise InvalidInput(f"progress= takes True, False or a callable, not {progress!r}")
 
 
 @contextmanager
 def reported(progress: bool | Progress, passes: int) -> Iterator[Progress | None]:
-    """What an engine reports to: a bar for True, nothing for False, a callable as it is.
+    """The progress callback of an engine: a bar for True, nothing for False, or the given callable.
 
     Parameters
     ----------
     progress : bool or callable
     passes : int
-        How often the rows are read, at most: one pass for each release.
+        The largest number of passes: one for each release.
     """
     if progress is True:
         bar = _Bar("reading private rows", passes)

@@ -1,4 +1,4 @@
-"""Models read back from files, to predict with."""
+"""Models from files, for prediction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pyarrow as pa
 from scipy.special import softmax
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.inputs.exposure import log_exposure
 from dpregress.models import family_of
@@ -27,7 +26,7 @@ from dpregress.releases.model_files import (
 )
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.design.encoder import to_numbers
-from dpregress.rows.readers.files import names_of, read
+from dpregress.rows.readers.files import FilesReader, read, read_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class SavedModel:
     response : ResponseModel
     formula : WrittenFormula, optional
     schema : Schema, optional
-        Of the columns that predictions are made from.
+        The schema of the columns from which predictions are made.
     """
 
     coefficients: Coefficients | ClassCoefficients
@@ -73,12 +72,12 @@ class SavedModel:
         Raises
         ------
         InvalidInput
-            When a column of the model is missing.
+            If a column of the model is missing.
         """
         with np.errstate(all="ignore"):  # a row beyond float64 has the prediction inf or nan
-            return self._predicted(data, schema)
+            return self._predicted(read_files(data), schema)
 
-    def _predicted(self, data: str | Path, schema: Schema | None) -> pa.Table:
+    def _predicted(self, data: FilesReader, schema: Schema | None) -> pa.Table:
         target = self.coefficients.target
         x = self._x(data, schema or self.schema) if self.formula is None else self._computed(data, self.formula, schema)
         predictor = self.coefficients.predict(x)
@@ -96,28 +95,28 @@ class SavedModel:
         return pa.table({f"P({target} = {self.response.classes[1]})": mean, target: likelier})
 
     @staticmethod
-    def _exposure(data: str | Path, name: str) -> Vector:
-        if name not in names_of(data):
-            raise InvalidInput(f"{shown(data)} has no column {name!r}, the exposure of the model: add it, 1 for rates")
+    def _exposure(data: FilesReader, name: str) -> Vector:
+        if name not in data.schema.names:
+            raise InvalidInput(f"{data.name} has no column {name!r}, the exposure of the model: add it, 1 for rates")
         encoder = Encoder((), exposed=name)
         table = read(data, encoder.needed)
         encoder.check_types(table.schema)
         return to_numbers(table[name])
 
-    def _x(self, data: str | Path, schema: Schema | None) -> Matrix:
+    def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:
         features = self.coefficients.features
-        columns = [name for name in names_of(data) if _feeds(name, features)]
+        columns = [name for name in data.schema.names if _feeds(name, features)]
         encoder = Encoder.of(columns, None, schema)
         absent = [name for name in features if name not in encoder.features]
         if absent:
             raise InvalidInput(
-                f"{shown(data)} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
+                f"{data.name} has no column for {absent[0]!r} of the model: give the columns and schema of the fit"
             )
         table = read(data, columns)
         encoder.check_types(table.schema)
         return encoder.x(table)[:, [encoder.features.index(name) for name in features]]
 
-    def _computed(self, data: str | Path, formula: WrittenFormula, schema: Schema | None) -> Matrix:
+    def _computed(self, data: FilesReader, formula: WrittenFormula, schema: Schema | None) -> Matrix:
         levels = Schema(
             {name: Categorical(levels, formula.missing.get(name)) for name, levels in formula.levels.items()}
         )
@@ -125,7 +124,7 @@ class SavedModel:
         encoder = FormulaEncoder.of(formula.text, known, self.response.classes).right
         if encoder.features != self.coefficients.features:
             raise InvalidInput(
-                "the formula makes other columns than the model has: give the schema of the fit, or none"
+                "the columns of the formula differ from those of the model: give the schema of the fit, or none"
             )
         table = read(data, encoder.needed)
         encoder.check_types(table.schema)

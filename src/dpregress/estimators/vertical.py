@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
+from sklearn.base import BaseEstimator
 
-from dpregress.accounting import RECORD, ApproxDP, Ledger, compose_statements, gaussian_promise
+from dpregress.accounting import RECORD, ApproxDP, Event, Ledger, compose_statements, gaussian_promise
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput
+from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
+from dpregress.inputs.parties import LabelledArray, Parties, by_party, named_parties, with_response
 from dpregress.inputs.tables import design, matrix
 from dpregress.mechanisms import noise_sampler
 from dpregress.mechanisms.randomness import shared_seed
@@ -32,12 +35,12 @@ from dpregress.solvers.vertical.joint import regression, solve_joint
 from dpregress.solvers.vertical.release import PARTY_ROUNDS, Joint, join_parties, plan_rows, release_party
 from dpregress.trust import Session, Vertical
 
-Family = Literal["gaussian", "binomial"]
+PARTY_FAMILIES = ("gaussian", "binomial")
 #: The ball of a party's first space is this many times that of its public rows.
 _PUBLIC_REACH = 2.0
 
 
-class VerticalRegression:
+class VerticalRegression(BaseEstimator):
     r"""Regression across parties that hold different columns of the same people, under differential privacy.
 
     Each party releases, within its own budget, the moments of its columns and a noisy mixture ``B Z`` of its
@@ -49,23 +52,23 @@ class VerticalRegression:
 
     Parameters
     ----------
-    epsilon, delta : float
-        Of every party, for its own columns. A person is in all releases: see ``joint_privacy_``.
-    mixing : {"sparse", "dense", "hadamard"}, default="sparse"
-        Eight signs a column of B, all signs, or rows of a randomised Hadamard matrix.
-    bounds : (float, float), default=(-1, 1)
-        Public bounds of every column that the schema does not name.
-    schema : Schema, optional
-        Public bounds and levels by column name.
-    public : sequence of (PublicMoments or None), optional
-        One a party: moments of public rows of its columns, used in place of bounds.
+    privacy : ApproxDP, GDP or ZCDP
+        The budget of every party, for its own columns. A person is in all releases: see ``joint_privacy_``.
     family : {"gaussian", "binomial"}, default="gaussian"
         "binomial": logistic regression of a target at the two ends of its bounds, by Stein's constant: exact for
         normal predictors (docs/methods/vertical.md).
+    public : mapping of str to PublicMoments, optional
+        By the name of a party: moments of public rows of its columns, used in place of bounds.
+    schema : Schema, optional
+        Public bounds and levels by column name.
+    bounds : (float, float), default=(-1, 1)
+        Public bounds of every column that the schema does not name.
     rows : int, optional
         The length k of the mixture; default: a rule of d, n and epsilon (docs/methods/vertical.md).
-    ledgers : sequence of Ledger, optional
-        One a party, charged before anything is read.
+    recipe : {"sparse", "dense", "hadamard"}, default="sparse"
+        The sketch matrix B: eight signs a column, all signs, or rows of a randomised Hadamard matrix.
+    ledger : mapping of str to Ledger, optional
+        By the name of a party, one for each: charged before anything is read.
     random_state : None, int or numpy Generator
         None draws from the operating system. A seed is for tests and simulations, and warns.
 
@@ -83,7 +86,7 @@ class VerticalRegression:
     rows_ : int
         The length of the mixture.
     privacy_ : tuple of PrivacyStatement
-        What each party promises for its own columns.
+        What each party promises for its own columns, in the order of the parties.
     joint_privacy_ : PrivacyStatement
         What holds for a person over all parties: their composition.
 
@@ -94,47 +97,73 @@ class VerticalRegression:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpregress import VerticalRegression
+    >>> from dpregress import ApproxDP, VerticalRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(200_000, 3)); y = X @ [0.5, -0.3, 0.1]
-    >>> model = VerticalRegression(epsilon=1.0, delta=1e-6).fit([X[:, :2], np.column_stack([X[:, 2], y])])
+    >>> model = VerticalRegression(ApproxDP(1.0, 1e-6)).fit([X[:, :2], X[:, 2:]], y)
     >>> bool(np.abs(model.coef_ - [0.5, -0.3, 0.1]).max() < 0.2)
     True
     """
 
     def __init__(
         self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        mixing: str = "sparse",
-        random_state: int | np.random.Generator | None = None,
+        privacy: Event | None = None,
         *,
-        bounds: tuple[float, float] = (-1.0, 1.0),
+        family: str = "gaussian",
+        public: Mapping[str, PublicMoments] | None = None,
         schema: Schema | None = None,
-        public: Sequence[PublicMoments | None] | None = None,
-        family: Family = "gaussian",
+        bounds: tuple[float, float] = (-1.0, 1.0),
         rows: int | None = None,
-        ledgers: Sequence[Ledger] | None = None,
+        recipe: str = "sparse",
+        ledger: Mapping[str, Ledger] | None = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mixing = mixing
-        self.random_state = random_state
-        self.bounds = bounds
-        self.schema = schema
-        self.public = public
+        self.privacy = privacy
         self.family = family
+        self.public = public
+        self.schema = schema
+        self.bounds = bounds
         self.rows = rows
-        self.ledgers = ledgers
+        self.recipe = recipe
+        self.ledger = ledger
+        self.random_state = random_state
 
-    def fit(self, parties: Sequence[Any], target: int | str = -1, features: Sequence[int | str] | None = None) -> Self:
-        """Release every party's moments and mixture, and regress.
+    def fit(self, X: Parties, y: ArrayLike | None = None) -> Self:
+        """Release every party's moments and mixture, and regress y, which the last party holds, on all columns of X.
 
         Parameters
         ----------
-        parties : sequence of array-like or table of shape (n, d_j)
-            At least two, with rows of the same people in the same order. Private. Columns of an array are called
-            x0, x1, .. over the joint table. A missing cell counts as the middle of its bounds.
+        X : mapping or sequence of array-like or table of shape (n, d_j)
+            The parties, as ``table`` of :meth:`fit_table`.
+        y : array-like of shape (n,)
+            Private: a further column of the last party, under its own name (that of a Series, else "y"). Where
+            another party holds the response, use :meth:`fit_table`.
+
+        Raises
+        ------
+        InvalidInput, BudgetExceeded
+            As :meth:`fit_table`.
+        """
+        if y is None:
+            raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+        parties = named_parties(X)
+        if parties:
+            holder, target = list(parties)[-1], str(getattr(y, "name", None) or "y")
+            declared = None if self.schema is None else self.schema.column(target)
+            if declared is not None and len(declared.design(target)) > 1:
+                raise InvalidInput(f"the schema makes several columns of {target!r}: name one of them in fit_table")
+            parties[holder] = with_response(parties[holder], y, target)
+        return self.fit_table(parties)
+
+    def fit_table(self, table: Parties, target: int | str = -1, features: Sequence[int | str] | None = None) -> Self:
+        """Release every party's moments and mixture, and regress one column on others.
+
+        Parameters
+        ----------
+        table : mapping or sequence of array-like or table of shape (n, d_j)
+            At least two parties, with rows of the same people in the same order. Private. A mapping names the
+            parties; those of a sequence are called party0, party1, .. Columns of an array are called x0, x1, .. over
+            the joint table. A missing cell counts as the middle of its bounds.
         target : int or str, default=-1
             A column of the joint table, by place or name.
         features : sequence of int or str, optional
@@ -147,8 +176,9 @@ class VerticalRegression:
         BudgetExceeded
             When a ledger does not hold enough; parties before it stay charged, nothing is read.
         """
-        budget = ApproxDP(self.epsilon, self.delta)
+        budget = checked_privacy(self, "schema")
         promise = gaussian_promise(budget)
+        parties = named_parties(table)
         sides = self._sides(parties)
         names = tuple(name for side in sides for name in side.space.features)
         response, chosen = _columns(names, target, features)
@@ -156,7 +186,7 @@ class VerticalRegression:
         columns = [len(side.space.features) for side in sides]
         rows = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
         check_mixture_fits(rows, columns)
-        mixing = sketch_matrix(self.mixing, n, rows, shared_seed(self.random_state))
+        mixing = sketch_matrix(self.recipe, n, rows, shared_seed(self.random_state))
         _check(names, response, chosen, self.family)
         noise = noise_sampler(self.random_state)
         sessions = [
@@ -170,7 +200,7 @@ class VerticalRegression:
                 note=f"vertical release of {len(side.space.features)} columns",
                 sampler=noise,
             )
-            for side, ledger in zip(sides, self._ledgers(len(sides)), strict=True)
+            for side, ledger in zip(sides, self._ledgers(list(parties)), strict=True)
         ]
         joint = join_parties(
             [release_party(session, side.space, promise, mixing) for side, session in zip(sides, sessions, strict=True)]
@@ -232,13 +262,17 @@ class VerticalRegression:
         """Coefficients with their standard errors and both guarantees, as text."""
         if not hasattr(self, "coefficients_"):
             raise InvalidInput("nothing is fitted yet: call fit first")
-        person = self.joint_privacy_.promise
+        person, budget = self.joint_privacy_.promise, self.privacy_[0].budget
         nominal = ", nominally" if self.joint_privacy_.seeded else ""
         return (
             summary_of(self.coefficients_, self.privacy_[0])
             + f" (each of {len(self.privacy_)} parties, for its own columns)"
-            + f"\nfor a person over all parties{nominal}: mu = {person.mu:.4g}, "
-            + f"epsilon = {person.epsilon(self.delta):.4g} at delta = {self.delta:g}"
+            + f"\nfor a person over all parties{nominal}: mu = {person.mu:.4g}"
+            + (
+                f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
+                if isinstance(budget, ApproxDP)
+                else ""
+            )
         )
 
     def _chosen(self, target: int | str, features: Sequence[int | str] | None) -> tuple[str, list[str]]:
@@ -246,14 +280,13 @@ class VerticalRegression:
             raise InvalidInput("nothing is released yet: call fit first")
         return _columns(self.joint_.moments.space.features, target, features)
 
-    def _sides(self, parties: Sequence[Any]) -> list[_Side]:
+    def _sides(self, parties: Mapping[str, Any]) -> list[_Side]:
         if len(parties) < 2:
-            raise InvalidInput("give a list of at least two parties: one party alone needs no row sketch")
-        publics = list(self.public) if self.public is not None else [None] * len(parties)
-        if len(publics) != len(parties):
-            raise InvalidInput(f"public= has {len(publics)} entries for {len(parties)} parties: give one each, or None")
+            raise InvalidInput("give at least two parties: one party alone needs no row sketch")
+        known = by_party("public", self.public, parties, PublicMoments)
         sides: list[_Side] = []
-        for party, public in zip(parties, publics, strict=True):
+        for name, party in parties.items():
+            public = known.get(name)
             sides.append(self._side(party, public, sum(len(side.space.features) for side in sides)))
         if len({side.source.n for side in sides}) != 1:
             counts = ", ".join(str(side.source.n) for side in sides)
@@ -270,8 +303,10 @@ class VerticalRegression:
             encoder.check_types(table.schema)
             source, names = TableSource(table, encoder), encoder.features
         else:
-            x = matrix(party)
-            source, names = ArraySource(x), tuple(f"x{taken + place}" for place in range(x.shape[1]))
+            last = (party.target,) if isinstance(party, LabelledArray) else ()
+            x = party.columns if isinstance(party, LabelledArray) else matrix(party)
+            source = ArraySource(x)
+            names = (*(f"x{taken + place}" for place in range(x.shape[1] - len(last))), *last)
             if public is not None and len(public.names) == len(names):
                 public = replace(public, names=names)
         return _Side(source, party_space(names, self._bounded(names), public))
@@ -285,15 +320,16 @@ class VerticalRegression:
     def _bounds_of(self, name: str) -> tuple[float, float]:
         return self._bounded([name]).bounds_of(name)
 
-    def _ledgers(self, parties: int) -> Sequence[Ledger | None]:
+    def _ledgers(self, parties: Sequence[str]) -> Sequence[Ledger | None]:
         """One a party; a ledger of another unit is refused before any is charged."""
-        if self.ledgers is None:
-            return [None] * parties
-        if len(self.ledgers) != parties:
-            raise InvalidInput(f"{len(self.ledgers)} ledgers for {parties} parties: give one each")
-        for ledger in self.ledgers:
+        if self.ledger is None:
+            return [None] * len(parties)
+        found = by_party("ledger", self.ledger, parties, Ledger)
+        if len(found) != len(parties):
+            raise InvalidInput(f"ledger= names {len(found)} of {len(parties)} parties: give one each")
+        for ledger in found.values():
             RECORD.check(ledger.account.unit)
-        return self.ledgers
+        return [found[name] for name in parties]
 
 
 @dataclass(frozen=True)
@@ -378,5 +414,5 @@ def _check(names: Sequence[str], target: str, features: Sequence[str], family: s
         raise InvalidInput(f"two parties hold a column {repeated!r}: rename one")
     if not features or target in features or len(set(features)) != len(features):
         raise InvalidInput("features are different columns, at least one, and not the target")
-    if family not in ("gaussian", "binomial"):
+    if family not in PARTY_FAMILIES:
         raise InvalidInput(f'family must be "gaussian" or "binomial", not {family!r}')

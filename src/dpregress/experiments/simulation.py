@@ -15,13 +15,12 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.estimators import DPLinearRegression
-from dpregress.estimators.linear import Recipe
 from dpregress.papers import cao2026
 from dpregress.public import PublicMoments
 
 ETA = 0.05
 MUS = (0.5, 1.0, 3.0)
-RECIPES: tuple[Recipe, ...] = ("one-shot", "residual")
+RECIPES: tuple[str, ...] = ("one-shot", "residual")
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,8 @@ def original_coefficients(
     target : str
     n : int
     privacy, total : ndarray of shape (p, p), optional
-        Covariances of the whitened coefficients: what privacy noise gives them, and in all. Standard errors are NaN
-        where these are not known.
+        Covariances of the whitened coefficients: due to privacy noise, and in total. Standard errors are NaN if these
+        are not known.
     """
     coef, intercept = space.pull_back(whitened)
     unknown = np.full(len(coef), np.nan)

@@ -1,4 +1,4 @@
-r"""Standard errors of linear coefficients that count the privacy noise."""
+r"""Standard errors of linear coefficients, including privacy noise."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dpregress.releases import Moments
 
 
 def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
-    r"""Covariance that the noise of the moments gives whitened coefficients, to first order.
+    r"""The covariance of whitened coefficients due to the noise in the moments, to first order.
 
-    The noise of ``c - H b`` is ``N g`` with N the joint noise matrix and ``g = (b, -1/u)``; the noise law
-    knows ``Cov(N g)``, and the coefficients' covariance is ``A^{-1} Cov A^{-1} / n^2`` with A the solved system.
+    The noise of ``c - H b`` is ``N g`` with N the joint noise matrix and ``g = (b, -1/u)``. The noise law gives
+    ``Cov(N g)``, and the covariance of the coefficients is ``A^{-1} Cov A^{-1} / n^2`` with A the solved system.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def privacy_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix
 
 
 def sampling_covariance(moments: Moments, coef: Vector, system: Matrix) -> Matrix:
-    """Covariance from sampling, ``s^2 A^{-1} / n``: homoscedastic, and generous where there is a penalty."""
+    """The sampling covariance ``s^2 A^{-1} / n``: homoscedastic, and conservative if there is a penalty."""
     gram = moments.gram
     residual = max(float(moments.response_second - 2 * coef @ moments.cross + coef @ gram @ coef), 0.0)
     return residual / moments.n * sandwich(system, system)

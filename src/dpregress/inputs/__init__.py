@@ -1,1 +1,1 @@
-"""What users hand over, as sources and public facts."""
+"""Conversion of user inputs to sources and public facts."""

@@ -1,4 +1,4 @@
-"""Exposures of private rows: what a mean response is proportional to, ``E y = e exp(x'b)``."""
+"""Exposures of private rows, to which mean responses are proportional: ``E y = e exp(x'b)``."""
 
 from __future__ import annotations
 

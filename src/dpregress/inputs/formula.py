@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from dpregress.inputs.tables import check_unit, encoded, held, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.rows import Encoder, FormulaEncoder, Source, TableSource
 from dpregress.rows.design.encoder import is_text, to_numbers
-from dpregress.rows.readers.files import is_table, names_of, read, to_table
+from dpregress.rows.readers.base import Reader
+from dpregress.rows.readers.files import is_table, read, read_files, to_table
 
 
 def formula_source(
@@ -58,18 +58,25 @@ def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
 
 
 def _not_array(rows: Any) -> None:
-    if isinstance(rows, np.ndarray) or (isinstance(rows, list | tuple) and not all(_is_path(part) for part in rows)):
+    if isinstance(rows, np.ndarray) or (isinstance(rows, list | tuple) and not names_files(rows)):
         raise InvalidInput(f"a formula names columns, and a {type(rows).__name__} has none: give a data frame or file")
 
 
-def _is_path(part: Any) -> bool:
-    return isinstance(part, str | Path)
+def names_files(given: Any) -> bool:
+    """Whether this is a path or a list of paths."""
+    return all(isinstance(part, str | Path) for part in (given if isinstance(given, list | tuple) else [given]))
 
 
 def open_public(public: Any) -> Any:
-    """A file of moments (JSON) as moments; everything else as it is."""
-    file = isinstance(public, str | Path) and str(public).lower().endswith(".json")
-    return PublicMoments.load(public) if file else public
+    """A file of moments (JSON) as moments, files of rows as a reader that knows their columns; others as they are."""
+    if isinstance(public, str | Path) and str(public).lower().endswith(".json"):
+        return PublicMoments.load(public)
+    return read_files(public) if names_files(public) else public
+
+
+def called(public: Any) -> str:
+    """What public rows are called in messages."""
+    return shown(public.name) if isinstance(public, Reader) else "the public rows"
 
 
 def formula_moments(
@@ -94,14 +101,14 @@ def formula_moments(
             )
         moments = public.select(encoder.features)
         return (moments if labelled else moments.unlabelled()), 0
-    names = to_table(public).schema.names if is_table(public) else names_of(public)
+    names = (to_table(public) if is_table(public) else public).schema.names
     (target,) = encoder.response.columns
-    # labels are of no use without the exposures beside them: those rows are refused with the reason later
-    whole = replace(encoder, table=replace(encoder.table, exposed=_found(encoder.table.exposed, names)))
-    design = whole if labelled and target in names else encoder.right
+    if labelled := labelled and target in names:
+        check_public_exposure(public, names, encoder.table.exposed)
+    design = encoder if labelled else encoder.right
     table = read_columns(public, design.needed)
     design.check_types(table.schema)
-    where = shown(public) if isinstance(public, str | Path) else "the public rows"
+    where = called(public)
     check_numeric(table.drop_columns([target] if design.table.classes else []), schema, where)
     return public_moments(table, design, where)
 
@@ -131,9 +138,13 @@ def public_moments(table: pa.Table, design: Encoder | FormulaEncoder, where: obj
     return moments, int((~whole).sum())
 
 
-def _found(name: str | None, names: Sequence[str]) -> str | None:
-    """The name, where it is among the columns."""
-    return name if name in names else None
+def check_public_exposure(public: Any, names: Sequence[str], exposure: str | None) -> None:
+    """Refuse public rows that hold the target without its exposure."""
+    if exposure is not None and exposure not in names:
+        raise InvalidInput(
+            f"{called(public)} holds the target without its exposure {exposure!r}: "
+            "add the column, or leave the target out (--ignore-public-labels)"
+        )
 
 
 def _mended(x: Matrix, encoder: Encoder) -> Matrix:

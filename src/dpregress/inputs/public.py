@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.inputs.formula import check_numeric, open_public, public_moments, read_columns
+from dpregress.inputs.formula import (
+    called,
+    check_numeric,
+    check_public_exposure,
+    names_files,
+    open_public,
+    public_moments,
+    read_columns,
+)
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.rows import Encoder
-from dpregress.rows.readers.files import is_table, names_of, to_table
+from dpregress.rows.readers.files import FilesReader, is_table, to_table
 from dpregress.rows.readers.locations import FileState, Location, paths_of
 
 
 def is_public(given: Any) -> bool:
     """Whether this is something that tells of public rows: moments, a table, or files of rows or of moments."""
-    if isinstance(given, list | tuple):
-        return all(isinstance(part, str | Path) for part in given)
-    return isinstance(given, PublicMoments | str | Path) or is_table(given)
+    return names_files(given) or isinstance(given, PublicMoments | FilesReader) or is_table(given)
 
 
-def check_apart(source: Any, public: Any) -> None:
-    """Refuse private rows in the place of public ones: the same object, or one of the same files.
+def opened_apart(source: Any, public: Any) -> Any:
+    """The public side, its files opened (see :func:`open_public`), once it is known not to be the private one.
 
     Raises
     ------
     InvalidInput
+        For the same object in both places, or one of the same files.
     """
+    check_apart(source, public)
+    return open_public(public)
+
+
+def check_apart(source: Any, public: Any) -> None:
+    """Refuse private rows in the place of public ones."""
     if public is None or isinstance(public, PublicMoments):
         return
     private = {FileState.of(path).file for path in _files(source)}
@@ -40,6 +51,8 @@ def check_apart(source: Any, public: Any) -> None:
 
 def _files(given: Any) -> tuple[Location, ...]:
     """The files that these are; none for what is no file."""
+    if isinstance(given, FilesReader):
+        return given.paths
     parts = given if isinstance(given, list | tuple) else [given]
     return paths_of(given) if all(isinstance(part, str | Location) for part in parts) else ()
 
@@ -49,7 +62,7 @@ def public_columns(public: Any, *others: str | None) -> tuple[str, ...]:
     public = open_public(public)
     if isinstance(public, PublicMoments):
         return public.names
-    names = to_table(public).schema.names if is_table(public) else names_of(public)
+    names = (to_table(public) if is_table(public) else public).schema.names
     return tuple(name for name in names if name not in others)
 
 
@@ -74,26 +87,17 @@ def moments_of(
     public = open_public(public)
     if isinstance(public, PublicMoments):
         return public.select(Encoder.of(columns, None, schema).features), 0
-    labels = [target] if target is not None and target not in columns and target in public_columns(public) else []
+    names = public_columns(public)
+    labels = [target] if target is not None and target not in columns and target in names else []
     if labels:
-        check_public_exposure(public, exposure)
+        check_public_exposure(public, names, exposure)
     beside = exposure if labels else None
     table = read_columns(public, (*columns, *labels, *([beside] if beside is not None else [])))
-    where = shown(public) if isinstance(public, str | Path) else "the public rows"
+    where = called(public)
     check_numeric(table.drop_columns(labels if classes else []), schema, where)
     encoder = Encoder.of(columns, target if labels else None, schema, classes if labels else (), beside)
     encoder.check_types(table.schema)
     return public_moments(table, encoder, where)
-
-
-def check_public_exposure(public: Any, exposure: str | None) -> None:
-    """Refuse public rows that hold the target without its exposure."""
-    if exposure is not None and exposure not in public_columns(public):
-        where = shown(public) if isinstance(public, str | Path) else "the public table"
-        raise InvalidInput(
-            f"{where} holds the target without its exposure {exposure!r}: "
-            "add the column, or leave the target out (--ignore-public-labels)"
-        )
 
 
 def columns_behind(features: Sequence[str], public: Any, schema: Schema | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the response is: a number or one of some classes, by its type, the schema and the call; no cell decides."""
+"""The kind of the response, a number or classes, from its type, the schema and the call; cells have no influence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dpregress.rows.design.encoder import is_text, is_untyped, to_numbers, value
 from dpregress.rows.readers.files import in_memory, to_table
 from dpregress.rows.sources import reader_of
 
-#: Classes where neither the call, the schema nor a boolean type names any.
+#: The default classes, if neither the call, the schema nor a boolean type determines them.
 USUAL = (0, 1)
 _TEXT = pa.large_string()
-#: How pandas and Polars call types of text.
+#: Names of text types in pandas and Polars.
 _TEXTS = ("str", "categorical", "enum", "binary")
 
 

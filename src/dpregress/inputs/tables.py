@@ -21,6 +21,7 @@ from dpregress.inputs.response import check_exposure_column, check_number, check
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
 from dpregress.rows.design.encoder import text_of, to_codes, to_numbers
+from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids, ids_of
@@ -87,6 +88,64 @@ def training_source(
     return source, features
 
 
+def joined_table(X: Any, y: Any, target: str) -> pa.Table:
+    """X and y as one table in memory, for estimators that read the response by the name of its column.
+
+    Parameters
+    ----------
+    X : array-like or table of shape (n, d)
+        The columns of an array are x0, x1, ..
+    y : array-like of shape (n,)
+    target : str
+        What the response is called.
+
+    Raises
+    ------
+    InvalidInput
+        For another shape, no response, or a response that X holds already.
+    """
+    if y is None:
+        raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+    table = to_table(held(X)) if is_table(X) else array_table(X)
+    if target in table.schema.names:
+        raise InvalidInput(f"target {target!r} is among the features: leave it out")
+    response = y
+    if hasattr(y, "to_frame"):  # a Series of pandas or Polars
+        response = to_table(y.to_frame("y")).column(0)
+    elif not isinstance(y, pa.Array | pa.ChunkedArray):
+        response = _cells(_one_column(np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)))
+    if table.num_rows != len(response):  # without the numbers: under add-or-remove neighbours they are private
+        raise InvalidInput("X and y have different numbers of rows: give one response for each row")
+    return table.append_column(target, response)
+
+
+def array_table(X: Any, names: Sequence[str] | None = None) -> pa.Table:
+    """An array, which may have no rows, as a table whose columns are called by these names or x0, x1, ..
+
+    Raises
+    ------
+    InvalidInput
+        For another shape than (n, d), or than the names are for.
+    """
+    values = np.asarray(X, dtype=object if isinstance(X, list | tuple) else None)
+    if values.ndim != 2 or values.shape[1] < 1:
+        raise InvalidInput(f"Expected 2D array with columns, got {values.ndim}D array instead: its shape is (n, d)")
+    names = array_names(values.shape[1], None) if names is None else names
+    if len(names) != values.shape[1]:
+        raise InvalidInput(f"X has {values.shape[1]} features, but {len(names)} are expected")
+    return pa.table({name: _cells(values[:, place]) for place, name in enumerate(names)})
+
+
+def _cells(values: NDArray[Any]) -> pa.Array:
+    """A column of an array for a schema to read. Objects become text, so that no cell decides how another is read."""
+    if values.dtype.kind in "biuf":
+        kind = np.dtype(np.float64) if values.dtype.kind == "f" else values.dtype.newbyteorder("=")
+        return pa.array(np.ascontiguousarray(values, dtype=kind))
+    if values.dtype.kind not in "OUST":
+        raise InvalidInput(f"an array of type {values.dtype}: numbers, booleans or text are read")
+    return pa.array([text_of(cell) for cell in values.tolist()], pa.large_string())
+
+
 def held(X: Any) -> Any:
     """The same, if it is no query that is run when it is read: responses and ids go by the order of the rows."""
     if is_table(X) and not in_memory(X):
@@ -132,21 +191,37 @@ def training_table(
     exposure: str | None = None,
 ) -> tuple[Source, Encoder]:
     """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
-    names = (to_table(source) if in_memory(source) else reader_of(source)).schema.names
-    if isinstance(features, str):
-        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
-    if features is None:
-        features = [name for name in names if name not in (target, unit, exposure)]
-    check_unit(unit, features, (target,))
-    if target in features:
-        raise InvalidInput(f"target {target!r} is among the features: leave it out")
-    check_exposure(exposure, features, (target,), unit)
+    source = opened_table(source)
+    features = feature_columns(source, target, features, unit, exposure)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
     rows = encoded(source, encoder, unit)
     check_response(rows.schema, target, classes, schema)
     check_exposure_column(rows.schema, exposure, schema)
     return rows, encoder
+
+
+def feature_columns(
+    table: Any, target: str, features: Sequence[str] | None, unit: Any = None, exposure: Any = None
+) -> list[str]:
+    """The columns of an opened table to regress on: those asked for, else all but target, unit and exposure.
+
+    Raises
+    ------
+    InvalidInput
+        For a column that the table does not have, or one that has two roles.
+    """
+    if isinstance(features, str):
+        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
+    where = table.name if isinstance(table, Reader) else "the table"
+    names = (to_table(table) if in_memory(table) else table).schema.names
+    others = [name for name in (target, unit, exposure) if name is not None]
+    chosen = [name for name in names if name not in others] if features is None else list(features)
+    check_unit(unit, chosen, (target,))
+    if target in chosen:
+        raise InvalidInput(f"target {target!r} is among the features: leave it out")
+    check_exposure(exposure, chosen, (target,), unit)
+    return present([*chosen, *others], names, where)[: len(chosen)]
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -170,9 +245,8 @@ def encoded(source: Any, design: Design, unit: str | None) -> TableSource | Stre
     if in_memory(source):
         found = TableSource(to_table(source, needed), design)
     else:
-        reader = reader_of(source)
-        warn_of_selection(source)
-        present(needed, reader.schema.names)
+        reader = opened_table(source)
+        present(needed, reader.schema.names, reader.name)
         found = StreamSource(reader, design)
     design.check_types(found.schema)
     if unit is not None:
@@ -182,8 +256,13 @@ def encoded(source: Any, design: Design, unit: str | None) -> TableSource | Stre
     return found
 
 
-def warn_of_selection(source: Any) -> None:
-    """Warn of a query that selects rows: n is taken as public, and so would be how many rows it selects."""
+def opened_table(source: Any) -> Any:
+    """A table in memory as it is; of all others the reader, which is opened once and then handed on.
+
+    It warns of a query that selects rows: n is taken as public, and so would be how many rows it selects.
+    """
+    if in_memory(source):
+        return source
     found = source.selects if isinstance(source, SQLQuery) else None
     if found is not None:
         warnings.warn(
@@ -192,6 +271,7 @@ def warn_of_selection(source: Any) -> None:
             SelectedRowsWarning,
             stacklevel=2,
         )
+    return reader_of(source)
 
 
 def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:
@@ -278,7 +358,9 @@ def _one_column(values: NDArray[Any], name: str = "y") -> NDArray[Any]:
         )
         values = values.ravel()
     if values.ndim != 1:
-        raise InvalidInput(f"{name} should be a 1d array, got an array of shape {values.shape} instead.")
+        # not its shape: the number of rows is private where neighbours differ by one row
+        got = f"{values.shape[1]} columns" if values.ndim == 2 else f"{values.ndim} dimensions"
+        raise InvalidInput(f"{name} should be a 1d array, not one of {got}: give one number a row")
     return values
 
 

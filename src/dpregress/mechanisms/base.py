@@ -1,4 +1,4 @@
-"""Mechanisms: how a query's answer is made private."""
+"""Mechanisms: private releases of the answers to queries."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Norm, Query, R
 from dpregress.rows import PrivateRows, RawRows
 
-#: For the roundings with which the sensitivity of an exact query and its noise are computed.
+#: Covers rounding in the computation of an exact query's sensitivity and noise.
 _ARITHMETIC = 1 + 2.0**-40
 
 
 class Mechanism(ABC):
-    """Releases a query at a cost that is known before the data.
+    """Releases the answer to a query at a cost that does not depend on the data.
 
     Attributes
     ----------
     norm : Norm
-        Of the sensitivity that its noise is for.
+        The norm of the sensitivities for which it is calibrated.
     """
 
     norm: ClassVar[Norm]
 
     @abstractmethod
     def event(self) -> Event:
-        """What one release costs."""
+        """The cost of one release."""
 
     def check(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        """Refuse what cannot be released safely; public numbers decide, before anything is drawn.
+        """Refuse what cannot be released safely. The decision uses public numbers only and comes before any draw.
 
         Raises
         ------
         NotAnswered
-            For a sensitivity in another norm, and all that the mechanism itself does not answer.
+            For a sensitivity in another norm, and for any other query that the mechanism does not answer.
         UnsafeNoise
         """
         if query.norm is not self.norm:
@@ -49,15 +49,15 @@ class Mechanism(ABC):
 
     @abstractmethod
     def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        """Refuse what this mechanism cannot release safely, of queries of its norm."""
+        """Refuse queries of its norm that this mechanism cannot release safely."""
 
     @abstractmethod
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         """Answer the query."""
 
 
 def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
-    """The un-noised sum. It never leaves the mechanism that called."""
+    """The sum without noise. It must not leave the calling mechanism."""
     row_map = query.row_map
 
     def value(chunk: RawRows) -> Vector:
@@ -68,26 +68,26 @@ def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
 
 
 def exact_answer(query: Query[R], rows: PrivateRows) -> Vector:
-    """What the noise is added to. It never leaves the mechanism that called."""
+    """The answer without noise. It must not leave the calling mechanism."""
     return query.statistic(exact_total(query, rows))
 
 
 def public_count(rows: PrivateRows, relation: Relation) -> int:
-    """n where it is public; 0 for add-or-remove neighbours, under which nobody may learn it unpaid."""
+    """n where it is public; 0 for add-or-remove neighbours, under which it is private."""
     return rows.n if relation is Relation.REPLACE_ONE else 0
 
 
 def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) -> float:
-    """The sensitivity of the sum as computed: the exact one plus what rounding can move two sums apart.
+    """The sensitivity of the computed sum: the exact sensitivity plus the largest effect of rounding on two sums.
 
     Raises
     ------
     NotAnswered
-        For add-or-remove neighbours of a query that rounds: the bound on rounding needs n, which is then private.
+        For add-or-remove neighbours, unless sums are exact: the bound on rounding depends on n, which is private then.
     """
     if query.exact:
         return query.sensitivity(relation) * _ARITHMETIC
     if relation is not Relation.REPLACE_ONE:
         raise NotAnswered("noise for add-or-remove neighbours would depend on n: use replace-one neighbours")
-    largest_total = rows.n * query.contribution()  # infinite where a total can overflow: no noise is then safe
+    largest_total = rows.n * query.contribution()  # infinite if a total can overflow: then no noise is safe
     return query.sensitivity(relation) + 2 * rows.engine.rounding(rows.n, query.columns) * largest_total

@@ -24,18 +24,18 @@ _LARGEST_COUNT = 2.0**53
 class DiscreteLaplace(Mechanism):
     r"""``q(D) + k`` with independent whole numbers k, ``P(k) = (1 - e^{-1/b}) / (1 + e^{-1/b}) e^{-|k|/b}``.
 
-    It is epsilon-DP for ``b = Delta / epsilon`` and an L1 sensitivity Delta of a vector of whole numbers. Sums of
-    whole numbers and the noise are exact: only the scale is rounded, upwards.
+    It is epsilon-DP with ``b = Delta / epsilon`` for a vector of integers with L1 sensitivity Delta. Sums of integers
+    and the noise are exact; only the scale is rounded, upwards.
 
     Parameters
     ----------
     spend : PureDP
-        What one release costs.
+        The cost of one release.
 
     References
     ----------
     Ghosh, Roughgarden, Sundararajan (2012), section 2; Canonne, Kamath, Steinke (2020), Algorithm 2, for the exact
-    sampler of the secure source.
+    algorithm of the secure sampler.
     """
 
     norm: ClassVar[Norm] = Norm.L1
@@ -46,19 +46,19 @@ class DiscreteLaplace(Mechanism):
 
     def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
         if not query.whole:
-            raise NotAnswered(f"{type(query).__name__} is no vector of whole numbers, which DiscreteLaplace needs")
+            raise NotAnswered(f"{type(query).__name__} is not a vector of whole numbers, which DiscreteLaplace needs")
         if not SMALLEST_LAPLACE_SCALE <= self._scale(query, rows, relation) <= LARGEST_LAPLACE_SCALE:
             raise UnsafeNoise(
-                f"epsilon = {self.spend.epsilon0:g} is out of the range of whole-number noise: use another"
+                f"epsilon = {self.spend.epsilon0:g} is outside the range of discrete Laplace noise: use another epsilon"
             )
 
     def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
         """``Delta / epsilon``, rounded upwards."""
         return math.nextafter(float_sensitivity(query, rows, relation) / self.spend.epsilon0, math.inf)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         scale = self._scale(query, rows, relation)
         exact = np.clip(np.nan_to_num(exact_answer(query, rows)), -_LARGEST_COUNT, _LARGEST_COUNT)
-        noisy = source.add_discrete_laplace(np.rint(exact).astype(np.int64), scale)
+        noisy = sampler.add_discrete_laplace(np.rint(exact).astype(np.int64), scale)
         noise = DiscreteLaplaceNoise((scale,))
         return query.read(noisy.astype(np.float64), n=public_count(rows, relation), noise=noise, events=(self.spend,))

@@ -20,14 +20,14 @@ from dpregress.rows import PrivateRows
 class Exponential(Mechanism):
     r"""Chooses candidate r with probability proportional to ``exp(eps q_r / (2 Delta))``.
 
-    Delta is the most that a neighbour can move any one quality. The choice is the largest quality plus Gumbel
-    noise of scale ``2 Delta / eps``. Its privacy loss lies in an interval of length eps, which makes it
-    ``eps^2 / 8``-zCDP: eps is ``sqrt(8 rho)``.
+    Delta is the largest change of any score between neighbours. The choice is the candidate with the largest sum of its
+    score and Gumbel noise of scale ``2 Delta / eps``. The privacy loss lies in an interval of length eps, so the
+    mechanism is ``eps^2 / 8``-zCDP, and eps is ``sqrt(8 rho)``.
 
     Parameters
     ----------
     spend : ZCDP
-        What one choice costs.
+        The cost of one choice.
 
     References
     ----------
@@ -46,8 +46,8 @@ class Exponential(Mechanism):
     def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
         return 2 * float_sensitivity(query, rows, relation) / math.sqrt(8 * self.spend.rho)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         scale = self._scale(query, rows, relation)
-        chosen = source.choose(exact_answer(query, rows), scale)
+        chosen = sampler.choose(exact_answer(query, rows), scale)
         count = public_count(rows, relation)
         return query.read(np.array([float(chosen)]), n=count, noise=Isotropic(scale), events=(self.spend,))

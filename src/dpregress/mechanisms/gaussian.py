@@ -19,16 +19,16 @@ from dpregress.rows import PrivateRows
 class Gaussian(Mechanism):
     r"""``q(D) + N(0, (Delta / mu)^2 I)``, which is mu-GDP for an L2 sensitivity Delta.
 
-    Delta includes the rounding of the float sum, and the sampler's grid takes a 2^-40 part of sigma
+    Delta includes the rounding of the sum in floating point, and the sampler's grid adds ``2^-40 sigma``
     (docs/privacy/floating-point.md), so sigma solves ``mu sigma = Delta + 2^-40 sigma``.
 
     Parameters
     ----------
     spend : GDP
-        What one release costs.
+        The cost of one release.
     contributors : int
-        How many independent draws add up in the released total: 1 for a curator, n where each of n
-        users adds noise to their own row (the sum of n draws is one draw of sqrt(n) sigma).
+        The number of independent draws that add up in the released total: 1 for a curator, n if each of n users adds
+        noise to their own row. The sum of n draws is one draw of scale ``sqrt(n) sigma``.
 
     References
     ----------
@@ -46,14 +46,14 @@ class Gaussian(Mechanism):
         check_sigma(self.sigma(query, rows, relation))
 
     def sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
-        """The scale of the noise, from public numbers alone: of the rows it asks how many there are."""
+        """The scale of the noise, from public numbers only; of the rows it uses only their number."""
         remaining = self.spend.mu - GRID_SHARE
         if remaining <= 0:
-            raise UnsafeNoise(f"mu = {self.spend.mu} is less than the sampler's grid takes: spend more")
+            raise UnsafeNoise(f"mu = {self.spend.mu} is smaller than the sampler's grid requires: spend more")
         draws = 1 if query.kept_apart else self.contributors
         return float_sensitivity(query, rows, relation) / remaining * math.sqrt(draws)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
         sigma = self.sigma(query, rows, relation)
-        noisy = source.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
+        noisy = sampler.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
         return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

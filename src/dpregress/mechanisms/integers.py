@@ -1,7 +1,7 @@
-r"""One user's message as integers: the discrete Gaussian on a public grid.
+r"""The message of one user in integers: discrete Gaussian noise on a public grid.
 
-A value is truncated towards zero on the grid ``2^-g``, so its norm cannot grow, and exact integer noise is added;
-sums of messages are then exact whatever their order. With s the noise's scale and Delta the sensitivity, both in
+A value is truncated towards zero on the grid ``2^-g``, which cannot increase its norm, and exact integer noise is
+added. Sums of messages are then exact in any order. With s the noise's scale and Delta the sensitivity, both in
 units of the grid, a message is ``Delta^2 / (2 s^2)``-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14), and within
 ``0.0202 p / s^2`` in total variation of a release that is ``Delta / s``-GDP (docs/privacy/local-messages.md).
 """
@@ -23,9 +23,9 @@ from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Query
 from dpregress.rows import Engine
 
-#: The noise's scale is at most 2^24 grid steps: 60 of them, and the value, fit into 32 bits.
+#: The scale of the noise is at most 2^24 grid steps; 60 times that, plus the value, fits into 32 bits.
 _SCALE_BITS = 24
-#: Noises that a message has room for beside its value.
+#: The range of a message, in scales of the noise, in addition to its value.
 _NOISES = 60
 _INT32 = np.iinfo(np.int32)
 
@@ -47,12 +47,12 @@ class IntegerGaussian:
 
     @classmethod
     def for_query(cls, query: Query[Any], spend: GDP) -> IntegerGaussian:
-        """The finest grid on which a message fits into 32 bits, and the noise that ``spend`` asks for on it.
+        """The finest grid on which a message fits into 32 bits, with the noise that ``spend`` requires on it.
 
         Raises
         ------
         UnsafeNoise
-            For a mu so large that the noise would be coarse beside its own grid.
+            If mu is so large that the noise would be small relative to the grid.
         """
         sigma = query.replacement() / spend.mu
         room = query.contribution() + _NOISES * sigma
@@ -64,18 +64,18 @@ class IntegerGaussian:
             )
         return cls(bits, scale)
 
-    def message(self, value: Vector, source: Sampler) -> NDArray[np.int32]:
-        """The value on the grid with noise; what does not fit is cut off, as post-processing."""
+    def message(self, value: Vector, sampler: Sampler) -> NDArray[np.int32]:
+        """The value on the grid with noise; numbers beyond 32 bits are clipped, which is post-processing."""
         steps = np.trunc(np.ldexp(value, self.bits)).astype(np.int64)
-        noisy = source.add_integer_gaussian(steps, self.scale)
+        noisy = sampler.add_integer_gaussian(steps, self.scale)
         return np.clip(noisy, _INT32.min, _INT32.max).astype(np.int32)
 
 
 def sensitivity(query: Query[Any], bits: int) -> float:
-    """How far two users' values lie apart on the grid, in steps.
+    """The largest distance of two users' values on the grid, in steps.
 
-    Truncation moves an entry by less than a step and never outwards, so the distance is at most
-    ``Delta + sqrt(p)`` and at most twice the largest norm; rounding of the floats before is added.
+    Truncation changes an entry by less than a step and never outwards, so the distance is at most ``Delta + sqrt(p)``
+    and at most twice the largest norm. A bound on the preceding rounding is added.
     """
     rounding = 1 + 2 * Engine.rounding(1, query.columns)
     apart = math.ldexp(query.replacement(), bits) + math.sqrt(query.size)

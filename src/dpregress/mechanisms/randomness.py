@@ -1,8 +1,8 @@
-"""Noise sources: the one place where a random generator is made.
+"""Samplers of noise: the one place where a random generator is made.
 
-The secure source is OpenDP's sampler of the discrete Gaussian on a grid far below the noise, fed by
-the operating system; see docs/privacy/floating-point.md for why that keeps the Gaussian guarantee in
-floating point. The seeded source is for tests and simulations.
+The secure sampler is OpenDP's: a discrete Gaussian on a grid far finer than the noise, with randomness from the
+operating system. docs/privacy/floating-point.md proves that it keeps the Gaussian guarantee in floating point. The
+seeded sampler is for tests and simulations.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ SMALLEST_LAPLACE_SCALE, LARGEST_LAPLACE_SCALE = 2.0**-6, 2.0**46
 
 
 class Sampler(ABC):
-    """Adds normal noise to a vector of totals."""
+    """Draws noise and adds it to totals; chooses among scored candidates."""
 
     seeded: ClassVar[bool]
 
     def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
         """``value + N(0, sigma^2 I)``.
 
-        A value that is not a number counts as 0 and a value beyond 2^50 sigma as that; both are maps
-        that no neighbour can stretch, and neither raises.
+        NaN counts as 0, and values are clipped to 2^50 sigma. Neither map increases the distance between
+        neighbours' values, and neither raises an error.
 
         Parameters
         ----------
@@ -49,8 +49,8 @@ class Sampler(ABC):
         sigma : float
             A public number.
         apart : int
-            Of a seed the noise of so many entries, the last, is a child's: the others have the noise they would have
-            without them.
+            A seeded sampler draws the noise of this many last entries from a spawned child generator. The noise of
+            the other entries is then the same as without these.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Sampler(ABC):
         Parameters
         ----------
         scores : ndarray of shape (k,)
-            What is not a number counts as 0; beyond 2^50 scales, as that.
+            NaN counts as 0; scores are clipped to 2^50 scales.
         scale : float
             A public number.
         """
@@ -85,16 +85,16 @@ class Sampler(ABC):
         """Add the noise to a finite vector."""
 
     def _draw_apart(self, value: Vector, sigma: float, apart: int) -> Vector:  # noqa: ARG002 - of a seed alone
-        """The same, where the last entries may have a stream of their own."""
+        """Add the noise; a seeded sampler draws that of the last ``apart`` entries from a stream of their own."""
         return self._draw(value, sigma)
 
     def uniform(self, *shape: int) -> NDArray[np.float64]:
-        """Uniform numbers strictly between 0 and 1, on a grid of 2^-53: the operating system's, unless from a seed."""
+        """Uniform numbers strictly between 0 and 1, on a grid of 2^-53, from the operating system or a seed."""
         bits = np.frombuffer(os.urandom(8 * math.prod(shape)), dtype="<u8") >> np.uint64(12)
         return np.asarray((bits.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
 
     def normal(self, *shape: int) -> NDArray[np.float64]:
-        """Standard normal numbers, as float64 has them: for directions, never as noise on a private value."""
+        """Standard normal float64 numbers: for directions only, never as noise on a private value."""
         return np.asarray(ndtri(self.uniform(*shape)))
 
     def add_integer_gaussian(self, value: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
@@ -141,7 +141,7 @@ class Sampler(ABC):
         """Add the noise to whole numbers."""
         return _discrete_laplace_measurement(len(value), scale)(value.tolist())
 
-    def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002 - a source may serve sums alone
+    def _choose(self, scores: Vector, scale: float) -> int:  # noqa: ARG002 - a sampler may serve sums alone
         """The noisy maximum of a finite vector."""
         raise UnsafeNoise(f"{type(self).__name__} does not choose")
 
@@ -191,7 +191,7 @@ class SeededSampler(Sampler):
         return np.asarray(self.generator.standard_normal(shape))
 
     def add_integer_gaussian(self, value: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """As of the operating system, but rounded from a normal: for tests and simulations."""
+        """``value`` plus rounded normal noise in place of the exact discrete Gaussian: for tests and simulations."""
         noise = self.generator.normal(0.0, float(scale), size=value.shape)
         return np.asarray(value + np.rint(noise).astype(np.int64))
 
@@ -213,7 +213,7 @@ def check_sigma(sigma: float) -> None:
 def noise_sampler(
     random_state: int | np.random.Generator | np.random.RandomState | None, *, stacklevel: int = 3
 ) -> Sampler:
-    """The source for a fit: the operating system for None, otherwise a seed, with a warning.
+    """The sampler of a fit: the operating system's randomness for None, otherwise a seeded one, with a warning.
 
     Parameters
     ----------
@@ -249,15 +249,15 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 
 def random_bytes(count: int) -> bytes:
-    """Bytes from the operating system, for names that nobody can guess."""
+    """Bytes from the operating system, for names that cannot be guessed."""
     return os.urandom(count)
 
 
 def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) -> bytes:
-    """Bytes for what parties share openly, such as a mixing matrix; noise never comes from them.
+    """Bytes for what parties share openly, such as a sketch matrix; noise is never drawn from them.
 
-    Of a seed they are a spawned child's: the seed's own stream is the noise, and would otherwise begin with what
-    everybody knows.
+    With a seed, the bytes come from a spawned child generator: the seed's own stream is the noise, and it must not
+    begin with bytes that everybody knows.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def shared_seed(random_state: int | np.random.Generator | None, size: int = 32) 
 
 
 def sampling_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    """A generator for what is free anyway, such as sampling rows from a released model."""
+    """A generator for post-processing, such as sampling rows from a released model."""
     return np.random.default_rng(random_state)
 
 

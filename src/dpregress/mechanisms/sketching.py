@@ -1,8 +1,8 @@
-r"""Shared random mixing: sparse signs, dense signs, or a randomised Hadamard transform, from one seed.
+r"""Shared sketch matrices: sparse signs, dense signs, or a randomised Hadamard transform, from one seed.
 
-Bits are AES-256 in counter mode, its key derived from the seed by HKDF-SHA-256 with a label, the counter
-a function of the row number: the same on every machine, for any chunk sizes. They hide nothing (B is
-public); the noise never comes from here.
+The bits come from AES-256 in counter mode. Its key is derived from the seed by HKDF-SHA-256 with a label, and the
+counter is a function of the row number, so that the bits are the same on every machine and for any chunk sizes. B is
+public and hides nothing; noise is never drawn from these bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpregress.queries import SketchMatrix
 SEED_BYTES = 32
 _BLOCK = 16  # bytes of an AES block
 _LABEL = b"dpregress/mixing/1/"
-#: Nonzeros of a column of sparse signs: at 8 a few outlying rows are spread as well as by dense signs.
+#: Nonzeros in a column of sparse signs: with 8, a few outlying rows are spread as well as by dense signs.
 _NONZEROS = 8
 #: Rows of one step of the Hadamard transform, a power of two; bytes of signs of one step of dense mixing.
 _HADAMARD_ROWS = 1 << 14
@@ -51,14 +51,14 @@ def keystream(key: bytes, counter: int, blocks: int) -> NDArray[np.uint8]:
 
 
 class SharedBits:
-    """Blocks of bits that are functions of a seed, a label and their number.
+    """Blocks of bits, each a function of a seed, a label and the number of the block.
 
     Parameters
     ----------
     seed : bytes
         32 bytes, known to all parties.
     label : str
-        What the bits are for: other labels give unrelated bits.
+        The purpose of the bits: different labels give unrelated bits.
     """
 
     def __init__(self, seed: bytes, label: str) -> None:
@@ -67,14 +67,14 @@ class SharedBits:
         self._key = derived_key(seed, _LABEL + label.encode())
 
     def words(self, first: int, blocks: int) -> NDArray[np.uint32]:
-        """Little-endian 32-bit words of blocks ``first, first + 1, ..``: four a block."""
+        """Little-endian 32-bit words of blocks ``first, first + 1, ..``: four in each block."""
         return keystream(self._key, first, blocks).view("<u4")
 
 
 class SparseSigns(SketchMatrix):
-    """Eight entries +-1 a column, one in each eighth of the rows (fewer where k < 8).
+    """Eight entries +-1 in each column, one in each eighth of the rows (fewer if k < 8).
 
-    The entry's place is ``floor(u m / 2^31)`` for m rows and a 31-bit u, uniform to ``m 2^-31``.
+    The position of an entry among m rows is ``floor(u m / 2^31)`` with a 31-bit u, uniform up to ``m 2^-31``.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class SparseSigns(SketchMatrix):
 
 
 class DenseSigns(SketchMatrix):
-    """Every entry +-1: the published matrix, block by block.
+    """All entries are +-1: the published matrix, generated block by block.
 
     Parameters
     ----------
@@ -147,10 +147,10 @@ class DenseSigns(SketchMatrix):
 
 
 class Hadamard(SketchMatrix):
-    """k different rows, drawn at random, of ``H D``: H the Hadamard matrix of order 2^q >= n, D random signs.
+    """k distinct random rows of ``H D``, with H the Hadamard matrix of order 2^q >= n and D a diagonal of random signs.
 
-    Entry (r, i) is ``(-1)^popcount(S_r & i) D_i``. A step transforms 2^14 rows at once; the higher bits of
-    the row number only turn signs, so that rows may come in any chunks.
+    Entry (r, i) is ``(-1)^popcount(S_r & i) D_i``. A step transforms 2^14 rows at once. The higher bits of
+    the row number change only signs, so that rows can come in chunks of any size.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Hadamard(SketchMatrix):
         return _signs(bits[skip : skip + rows])
 
 
-#: The mixings by the names that users give.
+#: Sketch matrices by the names that users give.
 MIXINGS: dict[str, type[SparseSigns] | type[DenseSigns] | type[Hadamard]] = {
     "sparse": SparseSigns,
     "dense": DenseSigns,
@@ -205,15 +205,15 @@ MIXINGS: dict[str, type[SparseSigns] | type[DenseSigns] | type[Hadamard]] = {
 
 
 def sketch_matrix(name: str, n: int, k: int, seed: bytes) -> SketchMatrix:
-    """The mixing of this name.
+    """The sketch matrix with this name.
 
     Raises
     ------
     InvalidInput
-        For a name that is not one, a seed of another length, or an impossible k.
+        For an unknown name, a seed of another length, or an impossible k.
     """
     if name not in MIXINGS:
-        raise InvalidInput(f"mixing must be one of {', '.join(map(repr, MIXINGS))}, not {name!r}")
+        raise InvalidInput(f"recipe must be one of {', '.join(map(repr, MIXINGS))}, not {name!r}")
     return MIXINGS[name](n, k, seed)
 
 
@@ -223,7 +223,7 @@ def _signs(bits: NDArray[Any]) -> Matrix:
 
 
 def _distinct(bits: SharedBits, k: int, order: int) -> NDArray[np.uint64]:
-    """The first k different values of ``word mod order`` in the order of the stream."""
+    """The first k distinct values of ``word mod order`` in the order of the stream."""
     found = np.empty(0, dtype=np.uint64)
     blocks = 0
     while len(found) < k:

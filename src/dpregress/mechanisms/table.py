@@ -1,4 +1,4 @@
-"""Which mechanism answers: by the norm of the query and the kind of the event that is spent."""
+"""The choice of a mechanism, by the norm of the query and the kind of event that is spent."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Maker = Callable[[Any, int], Mechanism]
 #: Makers by the norm of a query and the kind of an event.
 MechanismTable = Mapping[tuple[Norm, type[Event]], Maker]
 
-#: One party adds the noise, whoever the rows are.
+#: A curator, who adds the noise to the sum.
 CURATOR_MECHANISMS: MechanismTable = {
     (Norm.L2, GDP): lambda spend, _: Gaussian(spend),
     (Norm.L1, PureDP): lambda spend, _: DiscreteLaplace(spend),
     (Norm.LINF, ZCDP): lambda spend, _: Exponential(spend),
 }
-#: Every row adds its own noise.
+#: Users' devices, each of which adds noise to its own row.
 DEVICE_MECHANISMS: MechanismTable = {
     (Norm.L2, GDP): lambda spend, n: Gaussian(spend, contributors=n),
     (Norm.L2, PureDP): lambda spend, _: UnitVector(spend),
 }
-#: One of several parties, whose releases are joined by the law of normal noise.
+#: One of several parties, whose releases are combined under normal noise.
 PARTY_MECHANISMS: MechanismTable = {(Norm.L2, GDP): CURATOR_MECHANISMS[Norm.L2, GDP]}

@@ -1,4 +1,4 @@
-"""A user's value as a random unit vector with pure epsilon: no delta, and far less noise than a Gaussian message."""
+"""A user's value as a random unit vector: pure epsilon-DP, with far less noise than a Gaussian message."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from dpregress.queries.base import Norm, Query, R
 from dpregress.releases import UnitMessages
 from dpregress.rows import PrivateRows
 
-#: What rounding may add to epsilon, taken off beforehand (docs/privacy/local-messages.md).
+#: The part of epsilon reserved for rounding (docs/privacy/local-messages.md).
 ROUNDING = 1e-4
 #: A message's entries are whole multiples of 2^-28.
 UNIT_BITS = 28
 _BATCH = 256
-#: A value below this, or below this part of its bound, counts as 0.
+#: A value below this, or below this fraction of its bound, counts as 0.
 _NOTHING = 1e-300
 
 
 @dataclass(frozen=True)
 class UnitVector(Mechanism):
-    r"""PrivUnit: every row's value becomes a random unit vector that leans towards it.
+    r"""PrivUnit: the value of each row is replaced by a random unit vector that is more likely near its direction.
 
-    A value of norm at most B is first its direction v with probability ``(1 + ||value|| / B) / 2`` and ``-v``
-    otherwise; then a unit vector u whose density is ``e^eps`` times higher on the cap around it than off the cap.
-    ``B u / g`` is an unbiased answer, of norm ``B / g``, for one user and one question.
+    A value of norm at most B is first replaced by its direction v with probability ``(1 + ||value|| / B) / 2``, and by
+    ``-v`` otherwise. Then a unit vector u is drawn whose density is ``e^eps`` times higher on the cap around this
+    direction than off it. ``B u / g``, of norm ``B / g``, is an unbiased answer of one user to one question.
 
     Parameters
     ----------
     spend : PureDP
-        What a message costs its user, epsilon up to 10.
+        The cost of a message to its user, with epsilon up to 10.
 
     References
     ----------
@@ -60,30 +60,32 @@ class UnitVector(Mechanism):
 
     def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002 - n plays no part
         if relation is not Relation.REPLACE_ONE:
-            raise NotAnswered("a user's own message hides which row they hold, not whether they hold one")
+            raise NotAnswered(
+                "a user's message hides the content of their row, not that they have one: use replace-one neighbours"
+            )
         if query.kept_apart:
-            raise NotAnswered("unit vectors answer sums only")
+            raise NotAnswered("unit vectors can answer only sums")
         if query.apart:
-            raise NotAnswered("a count beside a sum is read from normal noise: ask for the sum alone")
+            raise NotAnswered("unit vectors cannot answer a sum together with a count: ask for the sum alone")
         check_epsilon(self.spend.epsilon0)
         self.cap(query.size)
 
-    def release(self, query: Query[R], rows: PrivateRows, source: Sampler, relation: Relation) -> R:  # noqa: ARG002
+    def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:  # noqa: ARG002
         row_map, cap, bound = query.row_map, self.cap(query.size), query.contribution()
         unit, noise = self.law(query, rows.n)
         total = np.zeros(query.size)
         for chunk in rows.source.chunks(rows.engine.chunk_rows(query.columns)):
-            directions = _directions(query.each(row_map(chunk)), bound, source.uniform(len(chunk.x)))
-            total += _leaning(directions, cap, source).sum(axis=0)
+            directions = _directions(query.each(row_map(chunk)), bound, sampler.uniform(len(chunk.x)))
+            total += _leaning(directions, cap, sampler).sum(axis=0)
         return query.read(total * unit, n=rows.n, noise=noise, events=(self.spend,))
 
     def law(self, query: Query[R], n: int) -> tuple[float, UnitMessages]:
-        """What a message of norm 1 stands for, ``B / g``, and the law of the sum of n of them."""
+        """The value ``B / g`` of a message of norm 1, and the law of the sum of n messages."""
         gain = self.cap(query.size).gain
         unit = query.contribution() / gain
         return unit, UnitMessages(math.sqrt(n / query.size) * unit, 1 - gain**2)
 
-    def message(self, value: Vector, bound: float, source: Sampler) -> NDArray[np.int32]:
+    def message(self, value: Vector, bound: float, sampler: Sampler) -> NDArray[np.int32]:
         """One user's own message, u in multiples of 2^-28: uniform unit vectors are tried until one is taken.
 
         A candidate is drawn and rounded before the value is looked at, so whatever the arithmetic, every message
@@ -94,17 +96,17 @@ class UnitVector(Mechanism):
         value : ndarray of shape (p,)
             Of norm at most ``bound``.
         bound : float
-        source : Sampler
+        sampler : Sampler
         """
         check_epsilon(self.spend.epsilon0)
         cap = self.cap(len(value))
-        direction = _directions(value[None, :], bound, source.uniform(1))[0]
+        direction = _directions(value[None, :], bound, sampler.uniform(1))[0]
         elsewhere = math.exp(-cap.epsilon)
         while True:
-            tried = source.normal(_BATCH, len(value))
+            tried = sampler.normal(_BATCH, len(value))
             tried /= np.linalg.norm(tried, axis=1)[:, None]
             rounded = np.rint(tried * 2.0**UNIT_BITS).astype(np.int32)
-            taken = (tried @ direction >= cap.gamma) | (source.uniform(_BATCH) < elsewhere)
+            taken = (tried @ direction >= cap.gamma) | (sampler.uniform(_BATCH) < elsewhere)
             if taken.any():
                 return np.asarray(rounded[int(np.argmax(taken))])
 
@@ -133,17 +135,17 @@ def _directions(values: Matrix, bound: float, uniform: Vector) -> Matrix:
     return np.asarray(directions)
 
 
-def _leaning(directions: Matrix, cap: Cap, source: Sampler) -> Matrix:
+def _leaning(directions: Matrix, cap: Cap, sampler: Sampler) -> Matrix:
     """A random unit vector for each direction, by the law of its cosine: the same law as trying, without the tries."""
     n, order = directions.shape
-    inside = source.uniform(n) < cap.inside
-    uniform = source.uniform(n)
+    inside = sampler.uniform(n) < cap.inside
+    uniform = sampler.uniform(n)
     tail = np.where(inside, uniform * cap.share, cap.share + uniform * (1 - cap.share))  # P(cosine of a uniform > t)
     if order == 1:
         return np.asarray(directions * np.where(tail < 0.5, 1.0, -1.0)[:, None])
     squared_sine = betaincinv((order - 1) / 2, 0.5, np.minimum(2 * np.minimum(tail, 1 - tail), 1.0))
     cosine = np.sqrt(1 - squared_sine) * np.where(tail < 0.5, 1.0, -1.0)
-    across = source.normal(n, order)
+    across = sampler.normal(n, order)
     across -= np.einsum("ij,ij->i", across, directions)[:, None] * directions
     across *= np.sqrt(squared_sine / np.maximum(np.einsum("ij,ij->i", across, across), np.finfo(float).tiny))[:, None]
     across += cosine[:, None] * directions

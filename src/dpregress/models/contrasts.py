@@ -1,4 +1,4 @@
-"""Contrasts of several classes, and the probabilities of their predictors."""
+"""Contrasts of several classes, and class probabilities from linear predictors."""
 
 from __future__ import annotations
 

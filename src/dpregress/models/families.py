@@ -1,8 +1,8 @@
-"""Generalised linear models: a distribution and a link, as queries and solvers need them.
+"""Generalised linear models: distributions, links and the quantities that queries and solvers need.
 
 With mean ``m(eta)``, slope ``m'(eta)`` and variance function V, the score of a row is
 ``x (y - m) f`` with ``f = m' / V(m)`` (1 for canonical links), and its Fisher information ``x x' m'^2 / V(m)``.
-Linear predictors are kept where all of these are finite.
+Linear predictors are clipped to a range in which all of these are finite.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Distribution(ABC):
     """The variance function and deviance of an exponential dispersion model."""
 
     name: ClassVar[str]
-    #: Which responses it can have, in words.
+    #: The range of the response, in words.
     support: ClassVar[str]
     #: Whether the dispersion is 1 by assumption (Binomial, Poisson) or estimated.
     fixed_dispersion: ClassVar[bool]
 
     @abstractmethod
     def possible(self, y: Vector) -> NDArray[np.bool_]:
-        """Which finite responses it can have, elementwise."""
+        """Whether a finite response is possible, elementwise."""
 
     @abstractmethod
     def variance(self, mean: Vector) -> Vector:
@@ -42,7 +42,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
-        """Twice the log-likelihood lost by ``mean`` against a perfect fit, elementwise."""
+        """Twice the log-likelihood of a perfect fit minus that of ``mean``, at dispersion 1, elementwise."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,25 @@ class GammaDistribution(Distribution):
 
 
 @dataclass(frozen=True)
+class InverseGaussianDistribution(Distribution):
+    """V = m^3, y > 0."""
+
+    name: ClassVar[str] = "inverse-gaussian"
+    support: ClassVar[str] = "y > 0"
+    fixed_dispersion: ClassVar[bool] = False
+
+    def possible(self, y: Vector) -> NDArray[np.bool_]:
+        return np.asarray(y > 0)
+
+    def variance(self, mean: Vector) -> Vector:
+        return np.asarray(mean**3)
+
+    def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
+        y, mean = np.maximum(y, _SMALLEST), np.maximum(mean, _SMALLEST)
+        return np.asarray((y - mean) ** 2 / (y * mean**2))
+
+
+@dataclass(frozen=True)
 class Family:
     """A distribution with a link.
 
@@ -134,11 +153,11 @@ class Family:
     link: Link
 
     def within(self, eta: Vector) -> Vector:
-        """Linear predictors kept where the link makes sense."""
+        """Linear predictors, clipped to the range of the link."""
         return np.clip(eta, self.link.lower, self.link.upper)
 
     def inside(self, eta: Vector) -> NDArray[np.bool_]:
-        """Which linear predictors lie where the link makes sense."""
+        """Whether linear predictors lie inside the range of the link, elementwise."""
         return np.asarray((eta > self.link.lower) & (eta < self.link.upper))
 
     def mean(self, eta: Vector) -> Vector:
@@ -150,12 +169,12 @@ class Family:
         return self.link.slope(self.within(eta))
 
     def factor(self, eta: Vector) -> Vector:
-        """``m' / V(m)``: what a residual counts in the score."""
+        """``m' / V(m)``: the weight of a residual in the score."""
         eta = self.within(eta)
         return np.asarray(self.link.slope(eta) / self.distribution.variance(self.link.mean(eta)))
 
     def information(self, eta: Vector) -> Vector:
-        """``m'^2 / V(m)``: what a row counts in the Fisher information; ``b''`` for canonical links."""
+        """``m'^2 / V(m)``: the weight of a row in the Fisher information; ``b''`` for canonical links."""
         eta = self.within(eta)
         return np.asarray(self.link.slope(eta) ** 2 / self.distribution.variance(self.link.mean(eta)))
 
@@ -165,7 +184,7 @@ BinomialFamily = Family(BinomialDistribution(), LogitLink())
 PoissonFamily = Family(PoissonDistribution(), LogLink())
 GammaFamily = Family(GammaDistribution(), LogLink())
 
-#: Every family by its name, with each link that is offered; the first is the default. A new family is added here.
+#: Every family by its name, with the links that are offered; the first is the default. Add a new family here.
 FAMILIES: Mapping[str, tuple[Family, ...]] = {
     offered[0].distribution.name: offered
     for offered in (
@@ -173,21 +192,22 @@ FAMILIES: Mapping[str, tuple[Family, ...]] = {
         (BinomialFamily, Family(BinomialDistribution(), ProbitLink())),
         (PoissonFamily, Family(PoissonDistribution(), PositiveIdentityLink())),
         (GammaFamily, Family(GammaDistribution(), InverseLink())),
+        (Family(InverseGaussianDistribution(), LogLink()),),
     )
 }
 
 
-#: The family of one of several classes, whose responses are no numbers.
+#: The family of a response with several classes, which are not numbers.
 MULTINOMIAL = "multinomial"
 
 
 def family_names() -> tuple[str, ...]:
-    """The names of all families that a response can be modelled by."""
+    """The names of all families."""
     return (*FAMILIES, MULTINOMIAL)
 
 
 def family_of(name: str, link: str | None = None) -> Family:
-    """The family of a name, with a link or its default.
+    """The family with this name and link, or with its default link.
 
     Raises
     ------

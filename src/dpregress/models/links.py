@@ -1,4 +1,4 @@
-"""Links of generalised linear models, through their inverses."""
+"""Links of generalised linear models, defined by their inverses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SMALLEST = 1e-10
 
 
 class Link(ABC):
-    """A link through its inverse, on the range of linear predictors where that makes sense."""
+    """A link, defined by its inverse on a range of linear predictors."""
 
     name: ClassVar[str]
     lower: ClassVar[float]
     upper: ClassVar[float]
-    #: Largest change of a predictor that a step of a fit may make: where the mean is linear, any.
+    #: The largest change of a linear predictor in one step of a fit; unlimited where the mean is linear.
     longest: ClassVar[float] = 3.0
 
     @abstractmethod

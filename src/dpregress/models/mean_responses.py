@@ -1,4 +1,4 @@
-"""Mean responses of the published local protocols: a mean m and its slope, which is all that they take of a model."""
+"""Mean responses of the published local protocols, which use only the mean m of a model and its slope."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy.special import expit
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
 
-#: Predictors are kept inside it where a function would overflow.
+#: Predictors are clipped to this magnitude where a function would overflow.
 _REACH = 30.0
 
 
 @dataclass(frozen=True)
 class MeanResponse:
-    """``E[y | x] = m(x'w)``: of a generalised linear model with cumulant Phi, ``m = Phi'``; of a link f, ``m = f``.
+    """``E[y | x] = m(x'w)``. A generalised linear model with cumulant Phi has ``m = Phi'``, a link f has ``m = f``.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class MeanResponse:
     slope : callable
         Its derivative.
     bounds : tuple of float or None
-        Where y lies if the model says so.
+        The range of y, if the model implies one.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def _within(z: Vector) -> Vector:
     return np.clip(z, -_REACH, _REACH)
 
 
-#: Losses of generalised linear models, by name: ``Phi' `` and ``Phi''``.
+#: Losses of generalised linear models, by the names of Wang et al. (2023): ``Phi' `` and ``Phi''``.
 LOSSES: Mapping[str, MeanResponse] = MappingProxyType(
     {
         response.name: response
@@ -68,7 +68,7 @@ LOSSES: Mapping[str, MeanResponse] = MappingProxyType(
     }
 )
 
-#: Links of non-linear regressions ``y = f(x'w) + noise``, by name: f and f'.
+#: Links of non-linear regressions ``y = f(x'w) + noise``, by the names of that paper: f and f'.
 LINKS: Mapping[str, MeanResponse] = MappingProxyType(
     {
         response.name: response
@@ -81,8 +81,34 @@ LINKS: Mapping[str, MeanResponse] = MappingProxyType(
 )
 
 
+#: The names of ``LocalGLM``: families by the package's names for them, and what has no other name.
+MEAN_RESPONSES: Mapping[str, MeanResponse] = MappingProxyType(
+    {
+        "gaussian": LOSSES["squared"],
+        "binomial": LOSSES["logistic"],
+        "poisson": LOSSES["exponential"],
+        "boosting": LOSSES["boosting"],
+        **LINKS,
+    }
+)
+
+
+def mean_of(family: str | MeanResponse) -> MeanResponse:
+    """The mean response of a family, or one's own.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if isinstance(family, MeanResponse):
+        return family
+    if not isinstance(family, str) or family not in MEAN_RESPONSES:
+        raise InvalidInput(f"family must be one of {', '.join(MEAN_RESPONSES)} or a MeanResponse, not {family!r}")
+    return MEAN_RESPONSES[family]
+
+
 def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:
-    """A mean response by name, or one's own.
+    """The mean response with a given name, or a :class:`MeanResponse` as it is.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""The four papers, each with its own constants, assembled from the parts above."""
+"""The algorithms of four papers, each with its published constants."""

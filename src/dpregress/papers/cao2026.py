@@ -1,8 +1,8 @@
 r"""Cao, Bi, Zhang (2026): public-moment-guided truncation, with the paper's constants.
 
-Every release here has the published sensitivity (2 R^2 for second moments) and layout (noise of one
-scale on and above the diagonal); ``mu`` is the paper's, so that the ridge and logistic fits cost
-``sqrt(2) mu`` in all. The library's own recipe needs a tenth of the error at the same privacy
+Releases have the published sensitivity (2 R^2 for second moments) and the published layout (noise of one scale on and
+above the diagonal). ``mu`` is that of the paper, so that the ridge and logistic fits cost ``sqrt(2) mu`` in total. At
+the same privacy, the library's own recipe has a tenth of the error
 (:class:`~dpregress.solvers.OneShot`).
 """
 
@@ -66,9 +66,9 @@ def pmt_ridge(
     X, y : ndarray of shape (n, d) and (n,)
         Private.
     X_public, y_public : ndarray of shape (m, d) and (m,)
-        The labels serve for one scale, ``s = sqrt(mean y^2)``.
+        The labels determine one scale, ``s = sqrt(mean y^2)``.
     mu : float
-        Each of the two releases is mu-GDP: sqrt(2) mu in all.
+        Each of the two releases is mu-GDP: sqrt(2) mu in total.
     alpha : float
         The paper's lambda, on the scale of ``X'X / n``.
     eta : float
@@ -125,7 +125,7 @@ def pmt_logistic(
         0 or 1.
     X_public : ndarray of shape (m, d)
     mu, alpha, eta, rng
-        As in :func:`pmt_ridge`; sqrt(2) mu in all.
+        As in :func:`pmt_ridge`; sqrt(2) mu in total.
     steps : int
 
     Returns
@@ -144,8 +144,9 @@ def pmt_glm(
     r"""Algorithm 4, DP-PMTGLM: noisy Newton steps for a canonical link, with the projection its privacy needs.
 
     ``M1 = max |b'(z)|`` and ``M2 = max b''(z)`` over ``|z| <= Rb R``; each step's Hessian and gradient have noise
-    ``2 sqrt(T) R^2 M2 / (mu n)`` and ``2 sqrt(T) R (Ry + M1) / (mu n)``. M1 and M2 bound only coefficients
-    inside the ball of Rb; the published listing never projects on it, this one does after every step.
+    ``2 sqrt(T) R^2 M2 / (mu n)`` and ``2 sqrt(T) R (Ry + M1) / (mu n)``. M1 and M2 are bounds only for coefficients
+    in the ball of radius Rb. The published listing never projects onto this ball; this function does so after each
+    step.
 
     Parameters
     ----------
@@ -154,9 +155,9 @@ def pmt_glm(
         Clipped to ``[-response_bound, response_bound]``.
     X_public : ndarray of shape (m, d)
     family : Family
-        ``Gaussian``, ``Binomial`` or ``Poisson`` of :mod:`dpregress.queries`, with its canonical link.
+        ``GaussianFamily``, ``BinomialFamily`` or ``PoissonFamily`` of :mod:`dpregress.models`.
     mu, alpha, eta, steps, rng
-        As in :func:`pmt_logistic`; sqrt(2) mu in all.
+        As in :func:`pmt_logistic`; sqrt(2) mu in total.
     response_bound, coef_bound : float
         Ry, and Rb in the whitened space; public.
 
@@ -208,10 +209,10 @@ def gradient_descent(
     ----------
     X, y : ndarray of shape (n, d) and (n,)
     mu : float
-        Of the whole run.
+        The budget of the whole run.
     steps : int
     clip : float
-        On the norm of each row's gradient.
+        The bound on the norm of each row's gradient.
     rate : float
     rng : numpy.random.Generator
 
@@ -291,7 +292,7 @@ def _pmt_space(public: PublicMoments, n: int, eta: float, *, intercept: bool = F
 def _oracle_space(second_moment: Matrix, n: int, eta: float) -> WhitenedSpace:
     public = PublicMoments.from_matrix(second_moment, n=n)  # its checks: square, symmetric, finite
     if np.linalg.eigvalsh(public.second)[0] < -1e-9 * np.trace(np.abs(public.second)):
-        raise InvalidInput("a second moment has no negative eigenvalues")
+        raise InvalidInput("a second moment must not have negative eigenvalues")
     order = len(public.names)
     return _plain_space(order, math.sqrt(float(np.trace(public.second)) + order * _log(n, eta)))
 
@@ -314,7 +315,7 @@ def _check_alpha(alpha: float) -> None:
 
 
 def _session(X: Matrix, y: Vector, space: WhitenedSpace, mu: float, rng: np.random.Generator) -> Session:
-    """A central curator with a seeded source and a budget of exactly mu."""
+    """A session with a curator, a seeded sampler and a budget of exactly mu."""
     if np.shape(X)[1:] != (len(space.features),):
         raise InvalidInput(f"X must have shape (n, {len(space.features)}), as the public moment has")
     source = ArraySource(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
@@ -340,7 +341,7 @@ def _newton(
     X: Matrix, y: Vector, space: WhitenedSpace, *, family: Family, response_bound: float, clip: float, largest: float,
     coef_bound: float, mu: float, alpha: float, steps: int, rng: np.random.Generator,
 ) -> Matrix:  # fmt: skip
-    """Noisy Newton steps from 0, every iterate projected on the ball of ``coef_bound`` (whitened)."""
+    """Noisy Newton steps from 0, each projected onto the ball of radius ``coef_bound`` in whitened space."""
     _check_alpha(alpha)
     space = space.with_response(ResponseScale("y", bound=response_bound))
     ask = _session(X, y, space, math.sqrt(2) * mu, rng)

@@ -15,7 +15,8 @@ import pyarrow as pa
 from scipy.special import expit
 
 from dpregress.accounting import ApproxDP, Relation, gaussian_promise, split, zcdp_promise
-from dpregress.coordinates import Domain, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace, svec
+from dpregress.baselines.adassp import AdaSSPNoise, ridge_of_noisy_moments
+from dpregress.coordinates import Domain, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SeededSampler
 from dpregress.public import Schema
@@ -39,8 +40,8 @@ __all__ = [
 ]
 
 EstimatorName = Literal["mixture", "private-pgm"]
-#: The paper's radius of the approximation, and AdaSSP's chance of failure.
-_RADIUS, _FAILURE = 6.0, 0.05
+#: The paper's radius of the approximation.
+_RADIUS = 6.0
 _NEWTON_STEPS, _CONVERGED = 100, 1e-13
 
 
@@ -120,7 +121,7 @@ def published_adassp(
     X: Matrix, y: Vector, *, x_bound: float, y_bound: float, epsilon: float, delta: float,
     rng: np.random.Generator, calibration: Literal["published", "exact"] = "published",
 ) -> Vector:  # fmt: skip
-    r"""AdaSSP (Wang 2018), the paper's baseline: noisy moments with a ridge chosen from a noisy eigenvalue.
+    r"""AdaSSP (Wang 2018) with the paper's constants: the algorithm is :mod:`dpregress.baselines.adassp`.
 
     With ``s = sqrt(log(6/delta)) / (epsilon/3)`` the least eigenvalue, ``X'X`` (on and above the diagonal) and
     ``X'y`` get noise of scale ``s bx^2``, ``s bx^2`` and ``s bx by``.
@@ -139,28 +140,13 @@ def published_adassp(
     -------
     coef : ndarray of shape (d,)
     """
-    ApproxDP(epsilon, delta)
-    x, response = _bounded(X, y, x_bound, y_bound)
-    order = x.shape[1]
-    log_term = math.log(6 / delta)
-    scales = [math.sqrt(log_term) / (epsilon / 3)] * 3
-    if calibration == "exact":
-        scales = [1 / part.mu for part in split(gaussian_promise(ApproxDP(epsilon, delta)), [1, 1, 1])]
-    noise = SeededSampler(rng)
-    gram, square = x.T @ x, x_bound**2
-    lowest = np.array([max(float(np.linalg.eigvalsh(gram)[0]), 0.0)])
-    noisy = float(noise.add_gaussian(lowest, scales[0] * square)[0])
-    floor = max(noisy - math.sqrt(log_term) * scales[0] * square, 0.0)
-    ridge = max(0.0, math.sqrt(order * math.log(2 * order**2 / _FAILURE)) * scales[1] * square - floor)
-    if calibration == "exact":
-        noisy_gram = svec.unsvec(noise.add_gaussian(svec.svec(gram), scales[1] * square), order)
-    else:
-        upper = noise.add_gaussian(gram[np.triu_indices(order)], scales[1] * square)
-        noisy_gram = np.zeros((order, order))
-        noisy_gram[np.triu_indices(order)] = upper
-        noisy_gram = noisy_gram + np.triu(noisy_gram, 1).T
-    cross = noise.add_gaussian(x.T @ response, scales[2] * x_bound * y_bound)
-    return np.asarray(np.linalg.lstsq(noisy_gram + ridge * np.eye(order), cross, rcond=None)[0])
+    budget, margin = ApproxDP(epsilon, delta), math.sqrt(math.log(6 / delta))
+    scale, exact = margin / (epsilon / 3), calibration == "exact"
+    if exact:
+        scale = 1 / split(gaussian_promise(budget), [1, 1, 1])[0].mu
+    gram = scale * x_bound**2
+    noise = AdaSSPNoise(gram, gram, scale * x_bound * y_bound, margin, entry=gram, isometric=exact)
+    return ridge_of_noisy_moments(*_bounded(X, y, x_bound, y_bound), noise, SeededSampler(rng))
 
 
 def objective_perturbation(

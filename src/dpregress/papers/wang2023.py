@@ -3,8 +3,9 @@ r"""Wang, Hu, Zhang, Gaboardi, Xu (2023): generalised linear models under local 
 Every user sends a noisy ``x x'`` and ``x y`` once; the server solves ``w_ols = (sum xx')^{-1} sum xy`` and scales it by
 Stein's constant, sought on public rows. ``calibration="classical"`` has the printed noise,
 ``Delta sqrt(2 log(2.5/delta)) / (eps/2)`` on each part with the printed sensitivities: a theorem for epsilon <= 1 only.
-``"analytic"`` keeps (epsilon, delta) exactly, for every epsilon. With the printed radii the error is about that of 0 at
-the paper's sizes; :class:`~dpregress.estimators.LocalGLM` is the library's own (docs/methods/local.md).
+``"analytic"`` is exactly (epsilon, delta)-DP for every epsilon. With the printed radii and the paper's sample sizes,
+the error is about that of estimating 0; :class:`~dpregress.estimators.LocalGLM` is the library's own method
+(docs/methods/local.md).
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def gaussian_glm(
     Warns
     -----
     NoScaleWarning
-        When Stein's equation has no root, so that the rule of
-        :func:`~dpregress.solvers.shared.stein.stein_scale` chose.
+        If Stein's equation has no root, so that the rule of :func:`~dpregress.solvers.shared.stein.stein_scale`
+        determines the scale.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def gaussian_nonlinear(
 ) -> Vector:  # fmt: skip
     r"""Algorithm 3: ``y = f(x'w) + noise`` with ``|noise| <= C`` and ``||w|| <= 1``, normal x.
 
-    y is clipped to ``L r + |f(0)| + C``, which the published proof takes for granted; L is the largest
+    y is clipped to ``L r + |f(0)| + C``, as the published proof assumes; L is the largest
     ``|f'(z)|`` for ``|z| <= r``.
 
     Parameters
@@ -104,7 +105,7 @@ def gaussian_nonlinear(
     X, y, X_public, epsilon, delta, rng, calibration
         As in :func:`gaussian_glm`; y of any size.
     link : {"sigmoid", "cubic", "log1pexp"} or MeanResponse
-        f; the last of the names is ``log(1 + e^-z)``.
+        f; "log1pexp" is ``log(1 + e^-z)``.
     noise_bound : float
         C.
     """
@@ -138,8 +139,8 @@ def two_round_glm(
     r"""Algorithm 5: no public rows; users answer a second time, with a noisy prediction each.
 
     Round one is Algorithm 1 with ``r = sqrt(10 d ||Sigma||_2 log n)`` and four times the noise variance. In round
-    two every user sends ``clip(x'w_ols, 0, 1)`` with noise of variance ``8 log(2.5/delta)/eps^2``, on which
-    Stein's constant is sought. The printed split counts delta/2 three times; a proper one would have log(5/delta).
+    two every user sends ``clip(x'w_ols, 0, 1)`` with noise of variance ``8 log(2.5/delta)/eps^2``, from which
+    Stein's constant is computed. The printed split uses delta/2 three times; a correct one would have log(5/delta).
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def two_round_glm(
     covariance_norm : float
         ``||Sigma||_2``, public.
     calibration : {"classical", "analytic"}
-        The exact one spends half of mu squared on each round.
+        "analytic" spends half of mu squared on each round.
 
     Returns
     -------
@@ -173,7 +174,7 @@ def _one_round(
     X: Matrix, y: Vector, X_public: Matrix, response: MeanResponse, radius: float, bound: float, epsilon: float,
     delta: float, rng: np.random.Generator, calibration: Calibration,
 ) -> Vector:  # fmt: skip
-    """One message a user, then Stein's constant on the public rows."""
+    """One message from each user, then Stein's constant from the public rows."""
     public = PublicMoments.from_rows(X_public)
     space = _space(len(public.names), _checked(radius, "radius"), bound)
     if np.shape(X)[1:] != (space.order,):
@@ -190,7 +191,7 @@ def _one_round(
 
 
 def _least_squares(ask: Session, space: WhitenedSpace, spend: GDP) -> Vector:
-    """As published: nothing repairs the noisy matrix."""
+    """The published solution, without repair of the noisy matrix."""
     query = PublishedMoments(space)
     gram, cross = query.parts(ask(query, spend))
     return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
@@ -203,7 +204,7 @@ def _exact(epsilon: float, delta: float, calibration: str) -> float:
 
 
 def _space(order: int, radius: float, bound: float) -> WhitenedSpace:
-    """Rows as they are, in the ball of ``radius``; y clipped and not weighted."""
+    """Rows that are not whitened, in the ball of radius ``radius``; y is clipped and not weighted."""
     names = tuple(f"x{i}" for i in range(order))
     response = ResponseScale("y", bound=bound)
     return WhitenedSpace(names, np.eye(order), radius, np.zeros(order), response=response, weighting=Weighting.FEATURES)

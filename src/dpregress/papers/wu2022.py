@@ -1,9 +1,9 @@
 r"""Wu et al. (2022): releases of several parties for linear regression, with the paper's constants.
 
-Every party adds noise of variance ``4 d_max sigma^2`` to its rows (DGM, BGM) or to a mixture of them (RMGM), with
-``sigma = sqrt(2 log(1.25/delta)) / epsilon``, which is a theorem up to epsilon 1; beyond it sigma is that of
-the analytic Gaussian mechanism. Each release is (epsilon, delta) for its own columns alone; a person is in all
-of them. The library's own recipe is :class:`~dpregress.VerticalRegression`.
+Each party adds noise of variance ``4 d_max sigma^2`` to its rows (DGM, BGM) or to a sketch of them (RMGM). For epsilon
+up to 1, ``sigma = sqrt(2 log(1.25/delta)) / epsilon``, which is a theorem there; for larger epsilon, sigma is that of
+the analytic Gaussian mechanism. Each release is (epsilon, delta)-DP for its own columns only, and each person is in all
+releases. The library's own recipe is :class:`~dpregress.VerticalRegression`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SeededSampler
 
-#: Entries of the mixing matrix that are held at once.
+#: The number of entries of the sketch matrix that are in memory at once.
 _CELLS = 1 << 22
 
 
@@ -28,14 +28,14 @@ def dgm_ols(
 ) -> Vector:  # fmt: skip
     r"""Algorithm 1, DGM-OLS, and its baseline BGM-OLS: least squares on rows with noise.
 
-    ``w = (X'X/n - 4 d_max sigma^2 I + ridge I)^{-1} X'Y/n`` of the noisy columns; BGM leaves the second term out.
+    ``w = (X'X/n - 4 d_max sigma^2 I + ridge I)^{-1} X'Y/n`` of the noisy columns; BGM omits the second term.
 
     Parameters
     ----------
     parties : sequence of ndarray of shape (n, d_j)
-        Entries in [-1, 1] (beyond, they are cut); the last column of the last party is the response.
+        Entries are clipped to [-1, 1]; the last column of the last party is the response.
     epsilon, delta : float
-        Of each party.
+        The budget of each party.
     rng : numpy.random.Generator
     debias : bool, default=True
         False gives BGM-OLS.
@@ -58,17 +58,17 @@ def dgm_ols(
 def rmgm_ols(
     parties: Sequence[Matrix], *, k: int, epsilon: float, delta: float, rng: np.random.Generator, ridge: float = 1e-5
 ) -> Vector:
-    r"""Algorithm 2, RMGM-OLS: least squares on noisy random mixtures ``B D_j / sqrt k``, B of independent signs.
+    r"""Algorithm 2, RMGM-OLS: least squares on noisy random sketches ``B D_j / sqrt k``, B of independent signs.
 
-    ``w = (X'X + ridge I)^{-1} X'Y`` of the mixed columns, as the listing has it: not divided by n, and the
-    noise's ``k 4 d_max sigma^2 I`` stays in the Hessian.
+    ``w = (X'X + ridge I)^{-1} X'Y`` of the sketched columns, as in the published listing: not divided by n,
+    and with the noise's ``k 4 d_max sigma^2 I`` in the Hessian.
 
     Parameters
     ----------
     parties : sequence of ndarray of shape (n, d_j)
         As in :func:`dgm_ols`.
     k : int
-        Rows of the mixture; the paper's synthetic experiments use ``sqrt(n) / sigma``.
+        The number of rows of the sketch; the paper's synthetic experiments use ``sqrt(n) / sigma``.
     epsilon, delta, rng, ridge
         As in :func:`dgm_ols`.
 
@@ -115,7 +115,7 @@ def _checked(parties: Sequence[Matrix], epsilon: float, delta: float, ridge: flo
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InvalidInput(f"ridge must be finite and not negative, not {ridge}")
     widest = max(block.shape[1] for block in blocks)
-    # a cell that is no number counts as 0; the paper assumes bounded entries, here they are made so
+    # a cell that is not a number counts as 0; the paper assumes bounded entries, which clipping ensures
     inside = [np.clip(np.nan_to_num(block, nan=0.0), -1.0, 1.0) for block in blocks]
     return inside, 2 * math.sqrt(widest) * published_sigma(epsilon, delta)
 

@@ -1,4 +1,4 @@
-"""The vertical protocol between institutions: files that are signed, checked and joined."""
+"""The vertical protocol between institutions, whose files are signed, checked and joined."""
 
 from dpregress.parties.align import Alignment, align, pseudonym_file
 from dpregress.parties.join import JointRelease, join_releases, load_joint

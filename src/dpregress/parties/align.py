@@ -1,8 +1,8 @@
-"""Agreeing on the people: keyed pseudonyms, one order for all, and a commitment to it.
+"""Alignment of people between parties: keyed pseudonyms, a common order, and a commitment to it.
 
 A pseudonym is HMAC-SHA-256 of the normalised identifiers under a key that parties share and the analyst
 never has. Parties exchange sorted lists of pseudonyms. Each party learns which of its people the others hold, how many
-they hold, and, since it has the key, whether they hold anybody whose identifiers it can guess: identifiers of few
+they hold, and, since it has the key, whether they hold anybody whose identifiers it can guess. Identifiers with few
 possible values, such as names or insurance numbers, can all be tried.
 """
 
@@ -35,16 +35,16 @@ _PSEUDONYM = re.compile(f"[0-9a-f]{{{2 * _LENGTH}}}")
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """The people, in the order in which every party mixes them.
+    """The people, in the order in which every party sketches them.
 
     Attributes
     ----------
     pseudonyms : tuple of bytes
         Sorted; n of them.
     seed : bytes
-        Of the mixing, from the shares of all parties.
+        The seed of the sketch matrix, from the shares of all parties.
     commitment : str
-        Keyed digest of the list: equal for all parties, and nothing to whoever lacks the key.
+        Keyed digest of the list: equal for all parties, and meaningless without the key.
     mock : bool
     """
 
@@ -55,7 +55,7 @@ class Alignment:
 
 
 def check_key(agreed: Agreement, key: bytes) -> None:
-    """Refuse another alignment key than the plan commits to."""
+    """Refuse an alignment key other than the one to which the plan commits."""
     if committed(key) != agreed.plan.key_commitment:
         raise InvalidInput("this is not the alignment key that the plan commits to")
 
@@ -74,7 +74,7 @@ def pseudonyms_of(table: pa.Table, identifiers: Sequence[str], key: bytes) -> li
 
 
 def _text(cell: object) -> str:
-    """A cell of a text file or a typed column as text; "" where it holds nothing."""
+    """A cell of a text file or a typed column as text; "" if it is empty."""
     return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else text_of(cell) or ""
 
 
@@ -112,13 +112,13 @@ def check_not_real(path: Path) -> None:
         try:
             real = load(path, _FORMAT).get("mock") is not True
         except InvalidInput:
-            return  # a damaged one is nobody's list
+            return  # a damaged file is nobody's list
         if real:
             raise InvalidInput(f"{path} holds real people: give invented ones another --exchange")
 
 
 def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Alignment:
-    """Put the parties' lists together by the plan's rule.
+    """Combine the lists of the parties by the rule of the plan.
 
     Parameters
     ----------
@@ -154,12 +154,12 @@ def align(agreed: Agreement, files: Mapping[str, str | Path], key: bytes) -> Ali
 
 
 def row_order(alignment: Alignment, pseudonyms: Sequence[bytes | None]) -> NDArray[np.intp]:
-    """For each person the first row about them, -1 where there is none.
+    """For each person the position of the first row about them, or -1 if there is none.
 
     Raises
     ------
     InvalidInput
-        When a row would stand in two places: the budget counts each row once.
+        If a row would be used for two people: the budget counts each row once.
     """
     first: dict[bytes, int] = {}
     for row, one in enumerate(pseudonyms):
@@ -180,9 +180,9 @@ def in_order(x: Matrix, order: NDArray[np.intp]) -> Matrix:
 
 
 def order_check(alignment: Alignment, key: bytes, pseudonyms: Sequence[bytes | None], order: NDArray[np.intp]) -> str:
-    """A keyed digest of who stands in which row, taken from the rows that are mixed: equal for all parties.
+    """A keyed digest of who stands in which row, computed from the rows that are sketched: equal for all parties.
 
-    Where a person has no row, the list's own pseudonym stands in.
+    For a person without a row, the pseudonym of the list is used.
     """
     people = (
         (pseudonyms[row] or b"") if row >= 0 else listed
@@ -204,12 +204,12 @@ def _record(agreed: Agreement, party: str, path: str | Path) -> dict[str, Any]:
     if committed(share) != agreed.commitments[party]:
         raise InvalidInput(f"{path} reveals another seed share than {party} committed to: refused")
     if not isinstance(mock, bool) or not isinstance(found, list) or not all(map(_is_pseudonym, found)):
-        raise InvalidInput(f"{path} holds something else than pseudonyms, each {2 * _LENGTH} digits of 0-9a-f: refused")
+        raise InvalidInput(f"{path} must hold only pseudonyms, each of {2 * _LENGTH} digits 0-9a-f: refused")
     if any(one >= other for one, other in pairwise(found)):
-        raise InvalidInput(f"the pseudonyms in {path} do not ascend, or one is there twice: refused")
+        raise InvalidInput(f"the pseudonyms in {path} are not in ascending order, or one is repeated: refused")
     return record
 
 
 def _is_pseudonym(value: object) -> bool:
-    """Whether it is in the one spelling that a pseudonym has: another would count as another person."""
+    """Whether a pseudonym is in its unique spelling; another spelling would count as another person."""
     return isinstance(value, str) and _PSEUDONYM.fullmatch(value) is not None

@@ -16,12 +16,12 @@ from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
 from dpregress.public.columns import is_plain
 
-#: What reading a document raises that holds other things than it should.
+#: The errors that reading raises if a document does not hold what it should.
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
-#: More people, or numbers of anything, than this are a mistake, and no float counts them.
+#: The largest number of people, or of anything else; floats cannot count beyond it.
 LARGEST_COUNT = 1 << 40
 _LARGEST_NUMBER = 1e308
-#: Bytes of the longest document: lists of people and joint releases; terms, plans and signatures are shorter.
+#: The largest number of bytes: of lists of people and joint releases, and of terms, plans and signatures.
 LARGEST_DOCUMENT, LARGEST_TERMS = 1 << 30, 1 << 24
 #: Hexadecimal digits of a fingerprint.
 _FINGERPRINT = 32
@@ -30,7 +30,7 @@ _MISSING = "the vertical protocol needs the cryptography package: pip install 'd
 
 
 def canonical(record: Any) -> bytes:
-    """The one text of a record: sorted keys, no spaces, UTF-8."""
+    """The canonical text of a record: sorted keys, no spaces, UTF-8."""
     return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
@@ -50,7 +50,7 @@ def signed(record: Mapping[str, Any], private_key: bytes) -> str:
 
 
 def check_signature(record: Mapping[str, Any], public_key: str, what: str) -> None:
-    """Refuse a document whose signature is not its author's over just these contents.
+    """Refuse a document whose signature is not that of its author over exactly these contents.
 
     Raises
     ------
@@ -79,13 +79,13 @@ def public_half(private_key: bytes) -> str:
 
 
 def keyed(key: bytes, *parts: bytes) -> bytes:
-    """HMAC-SHA-256 of parts, each with its length before it."""
+    """HMAC-SHA-256 of parts, each preceded by its length."""
     text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
     return hmac.new(key, text, hashlib.sha256).digest()
 
 
 def fingerprint(public_key: str) -> str:
-    """A public key as people compare it: 128 bits of its SHA-256, in groups of four digits.
+    """The fingerprint of a public key, for comparison by people: 128 bits of its SHA-256, in groups of four digits.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def fingerprint(public_key: str) -> str:
     try:
         found = hashlib.sha256(bytes.fromhex(public_key)).hexdigest()[:_FINGERPRINT]
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{_short(public_key)} is no public key in hexadecimal") from error
+        raise InvalidInput(f"{_short(public_key)} is not a public key in hexadecimal") from error
     return "-".join(found[place : place + 4] for place in range(0, _FINGERPRINT, 4))
 
 
@@ -116,12 +116,12 @@ def fingerprint_in(value: Any, what: str) -> str:
 
 
 def read_bytes(path: str | Path, most: int) -> bytes:
-    """A file that strangers may have written, of at most so many bytes.
+    """The contents of an untrusted file of at most this many bytes.
 
     Raises
     ------
     InvalidInput
-        For a longer one: what is beyond is not read.
+        If the file is longer; the excess is not read.
     OSError
     """
     with Path(path).open("rb") as file:
@@ -132,13 +132,13 @@ def read_bytes(path: str | Path, most: int) -> bytes:
 
 
 def load(path: str | Path, kind: str, *, most: int = LARGEST_DOCUMENT) -> dict[str, Any]:
-    """Read a document of one format, of at most so many bytes.
+    """Read a document of one format, of at most this many bytes.
 
     Raises
     ------
     InvalidInput
         For a file that is not there, too long, cut off, no JSON, of another format, or with what no such file can hold:
-        an infinite number, or half a character.
+        an infinite number or an unpaired surrogate.
     """
     try:
         record = json.loads(read_bytes(path, most).decode("utf-8"))
@@ -170,54 +170,54 @@ def unpacked(text: str, length: int, what: str) -> Vector:
     try:
         values = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64)
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{what} holds no numbers: {error}") from error
+        raise InvalidInput(f"{what} does not hold numbers: {error}") from error
     if len(values) != length or not np.isfinite(values).all():
         raise InvalidInput(f"{what} holds {len(values)} numbers where the plan has {length}, or some not finite")
     return values
 
 
 def document_text(record: Any) -> str:
-    """A record as people read it."""
+    """A record as indented text."""
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def text_in(value: Any, what: str) -> str:
-    """A text of one line; InvalidInput for anything else."""
+    """The value, if it is a single line of text; InvalidInput for anything else."""
     if not isinstance(value, str) or not is_plain(value):
         raise InvalidInput(f"{what} is a text without line breaks or control characters, not {_short(value)}")
     return value
 
 
 def texts_in(value: Any, what: str) -> tuple[str, ...]:
-    """A list of texts; InvalidInput for anything else, a single text included."""
+    """The value, if it is a list of texts; InvalidInput for anything else, such as a single text."""
     if not isinstance(value, list):
         raise InvalidInput(f"{what} is a list of texts in brackets, not {_short(value)}")
     return tuple(text_in(each, f"each of {what}") for each in value)
 
 
 def whole_in(value: Any, what: str, most: int = LARGEST_COUNT) -> int:
-    """A whole number from 1 up; InvalidInput for anything else, true and false included."""
+    """The value, if it is a whole number of at least 1; InvalidInput for anything else, such as booleans."""
     if type(value) is not int or not 1 <= value <= most:
         raise InvalidInput(f"{what} is a whole number, at least 1 and at most {most}, not {_short(value)}")
     return value
 
 
 def number_in(value: Any, what: str) -> float:
-    """A number; InvalidInput for anything else, and for one that no float holds."""
+    """The value, if it is a finite float64 number; InvalidInput for anything else."""
     if type(value) not in (int, float) or not abs(value) < _LARGEST_NUMBER:
         raise InvalidInput(f"{what} is a finite number, not {_short(value)}")
     return float(value)
 
 
 def truth_in(value: Any, what: str) -> bool:
-    """True or false; InvalidInput for anything else."""
+    """The value, if it is a boolean; InvalidInput for anything else."""
     if type(value) is not bool:
         raise InvalidInput(f"{what} is true or false, not {_short(value)}")
     return value
 
 
 def known_in(record: Any, names: Collection[str], what: str) -> None:
-    """Refuse a table with a term that it does not have, and what is no table."""
+    """Refuse a table with an unknown term, and any value that is not a table."""
     if not isinstance(record, dict):
         raise InvalidInput(f"{what} is a table of {', '.join(names)}, not {_short(record)}")
     unknown = sorted(set(record) - set(names))

@@ -1,4 +1,4 @@
-"""Joining releases: every check that the files allow, then the moments of all columns."""
+"""Joining releases: all checks that the files allow, then the moments of all columns."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _FLAG = 5.0
 
 @dataclass(frozen=True, eq=False)
 class JointRelease:
-    """Moments of all columns of all parties, with what they cost and what looks wrong.
+    """Moments of all columns of all parties, with their cost and possible problems.
 
     Attributes
     ----------
     study : str
     agreement : str
-        The digest that every release carried.
+        The digest that every release contains.
     joint : Joint
     parties : tuple of str
     per_party : tuple of PrivacyStatement
-        What each release promises for its own columns.
+        The guarantee of each release for its own columns.
     flags : tuple of str
-        One line for each thing that looks wrong and cannot be proved.
+        One line for each possible problem that cannot be proved.
     mock : bool
     """
 
@@ -53,7 +53,7 @@ class JointRelease:
 
     @property
     def person(self) -> PrivacyStatement:
-        """What holds for a person over all parties."""
+        """The guarantee for a person over all parties."""
         return compose_statements(self.per_party)
 
 
@@ -138,7 +138,7 @@ def load_joint(path: str | Path) -> JointRelease:
 def _decoded(record: Mapping[str, Any]) -> JointRelease:
     space = WhitenedSpace.decode(record["frame"])
     if not space.intercept or not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
-        raise InvalidInput("its coordinates cannot be taken back")
+        raise InvalidInput("its coordinates cannot be inverted")
     length = space.order * (space.order + 1) // 2
     total, sigma = (un_upper(unpacked(record[key], length, key), space.order) for key in ("total", "sigma"))
     events = tuple(decode(event) for event in record["events"])
@@ -146,7 +146,7 @@ def _decoded(record: Mapping[str, Any]) -> JointRelease:
     parties = texts_in(record["parties"], "parties")
     owners = tuple(record["owners"])
     if not all(type(owner) is int and 0 <= owner < len(parties) for owner in owners):
-        raise InvalidInput("every column is of one of the parties")
+        raise InvalidInput("every column must belong to one of the parties")
     per_party = tuple(PrivacyStatement.decode(each) for each in record["privacy"])
     if not len(per_party) == len(parties) >= 1 or not all(isinstance(each.budget, ApproxDP) for each in per_party):
         raise InvalidInput("privacy says what each of the parties spent, within an epsilon and a delta")
@@ -162,7 +162,7 @@ def _decoded(record: Mapping[str, Any]) -> JointRelease:
 
 
 def _flags(agreed: Agreement, joint: Joint) -> tuple[str, ...]:
-    """Pairs of shared columns whose released correlation is far from 1, or could not tell."""
+    """Pairs of shared columns whose released correlation is far below 1 or too uncertain."""
     names = joint.moments.space.features
     places = {party: 1 + names.index(column) for party, column in agreed.plan.shared.items()}
     colour = np.linalg.inv(joint.moments.space.slopes[1:])

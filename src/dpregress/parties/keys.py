@@ -1,4 +1,4 @@
-"""What a party keeps to itself: its signing key and its share of the sketch seed."""
+"""The secrets of a party: its signing key and its share of the sketch seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PartyKeys:
     private_key : bytes
         Ed25519.
     seed_share : bytes
-        Committed to in the signature of the plan, revealed at the alignment.
+        The signature of the plan commits to it, and the alignment reveals it.
     """
 
     private_key: bytes
@@ -36,7 +36,7 @@ class PartyKeys:
 
     @property
     def commitment(self) -> str:
-        """SHA-256 of the seed share: fixes it before any other share is known."""
+        """SHA-256 of the seed share, which fixes it before any other share is known."""
         return committed(self.seed_share)
 
 
@@ -51,10 +51,10 @@ def new_identity(folder: Path) -> PartyKeys:
     Raises
     ------
     InvalidInput
-        When there are secrets already: they are never replaced.
+        If there are secrets already; they are never replaced.
     """
     if (folder / _KEY).exists() or (folder / _SHARE).exists():
-        raise InvalidInput(f"{folder} holds a party's keys already: choose another --keys")
+        raise InvalidInput(f"{folder} already holds a party's keys: choose another --keys")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in (_KEY, _SHARE):
         write_secret(folder / name, shared_seed(None))
@@ -67,18 +67,18 @@ def open_identity(folder: Path) -> PartyKeys:
     Raises
     ------
     InvalidInput
-        When they are not there or damaged.
+        If they do not exist or are damaged.
     """
     return PartyKeys(read_secret(folder / _KEY), read_secret(folder / _SHARE))
 
 
 def has_identity(folder: Path) -> bool:
-    """Whether there are secrets."""
+    """Whether a folder holds secrets."""
     return (folder / _KEY).exists()
 
 
 def write_secret(path: Path, secret: bytes) -> None:
-    """Write 32 bytes, in hexadecimal, for the owner's eyes alone."""
+    """Write 32 bytes in hexadecimal, readable only by the owner."""
     path.touch(mode=0o600, exist_ok=False)
     path.write_text(secret.hex() + "\n", encoding="ascii")
 

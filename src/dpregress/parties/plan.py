@@ -1,4 +1,4 @@
-"""The plan that parties sign: who holds which columns, how many people, what each spends, how rows are mixed."""
+"""The plan that parties sign: the columns of each party, the number of people, the budgets, and the row sketch."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from dpregress.rows import Encoder
 from dpregress.solvers.vertical.release import plan_deviation, plan_rows
 
 _PLAN, _SIGNATURE = "dpregress.vertical/1.plan", "dpregress.vertical/1.signature"
-#: What becomes of people who are missing somewhere: only those in every table, or everybody with gaps filled.
+#: The people in a study: only those in every table, or everybody, with gaps filled.
 PEOPLE = ("all", "any")
-#: Terms as people write them; a file of a plan has two more.
+#: The terms that people write; a plan file has two more.
 _WRITTEN = ("study", "n", "identifiers", "people", "mixing", "k", "shared", "parties")
 _LONGEST_MIXTURE = 2**31
-#: Names of parties become names of files.
+#: The largest length of a party's name, which is part of file names.
 _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
 class PartyTerms:
-    """What one party brings and spends.
+    """The columns and the budget of one party.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class PartyTerms:
     columns : mapping of str to Numeric or Categorical
     budget : ApproxDP
     key : str or None
-        The fingerprint of the key with which it signs; None where the plan does not name it.
+        The fingerprint of its signing key; None if the plan does not name it.
     """
 
     name: str
@@ -67,12 +67,12 @@ class PartyTerms:
 
     @property
     def encoder(self) -> Encoder:
-        """How its table becomes design columns."""
+        """The encoder of its table."""
         return Encoder.of(tuple(self.columns), None, self.schema)
 
     @property
     def promise(self) -> GDP:
-        """Its budget as Gaussian mechanisms spend it."""
+        """Its budget as one GDP event."""
         return gaussian_promise(self.budget)
 
 
@@ -84,18 +84,18 @@ class StudyPlan:
     ----------
     study : str
     n : int
-        How many people: public, and checked at the alignment.
+        The number of people: public, and checked at the alignment.
     identifiers : tuple of str
-        Columns, in every party's table, that say who a row is about.
+        Columns of every party's table that identify the person.
     people : {"all", "any"}
-        Only people in every table, or everybody in any, missing cells counting as the middle of their bounds.
+        Only people in every table, or people in any table, with missing cells set to the middle of their bounds.
     mixing : str
     k : int
-        The length of the mixture.
+        The length of the sketch.
     key_commitment : str
-        To the alignment key that parties share and the analyst never has.
+        The commitment to the alignment key, which parties share and the analyst never has.
     shared : mapping of str to str
-        By party, a design column that each of these parties holds of the same thing: it shows misalignment.
+        By party, design columns of the same quantity, which reveal misalignment.
     parties : tuple of PartyTerms
     """
 
@@ -124,13 +124,13 @@ class StudyPlan:
 
     @property
     def deviation(self) -> float:
-        """The predicted standard deviation of a correlation between parties, at worst: from public facts."""
+        """The largest predicted standard deviation of a correlation between parties, from public facts."""
         columns = [len(terms.encoder.features) for terms in self.parties]
         return plan_deviation(columns, [terms.promise.mu for terms in self.parties], self.n, self.k)
 
     @property
     def person(self) -> Composed:
-        """What a person spends over all parties."""
+        """The guarantee for a person over all parties."""
         return Composed.of(terms.promise for terms in self.parties)
 
     def encode(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class Agreement:
     public_keys, commitments : mapping of str to str
         By party: its signing key, and its commitment to a share of the sketch seed.
     digest : str
-        SHA-256 over all of it: what every later file carries.
+        SHA-256 of the whole agreement, which every later file contains.
     """
 
     plan: StudyPlan
@@ -179,7 +179,7 @@ class Agreement:
 
 
 def plan_from_toml(path: str | Path, *, key_commitment: str) -> StudyPlan:
-    """Read an agreement as people write it, and fill in the length of the mixture by the public rule.
+    """Read an agreement as people write it, and fill in the length of the sketch by the public rule.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def check_unsigned(plan: StudyPlan, party: str, identity: PartyKeys | None, path
     try:
         found = _signature(path)
     except InvalidInput:
-        return  # a damaged one binds nobody
+        return  # a damaged signature binds nobody
     own = None if identity is None else (identity.public_key, identity.commitment)
     if found["plan"] == digest(plan.encode()) and (found["public_key"], found["seed_commitment"]) != own:
         raise InvalidInput(f"{path} signs this plan for {party} with other keys: use those, or remove it first")
@@ -294,7 +294,7 @@ def agreement(plan: StudyPlan, signatures: Iterable[str | Path]) -> Agreement:
 
 
 def _check_key(terms: PartyTerms, public_key: str, what: str) -> None:
-    """Refuse another key than the plan names, where it names one."""
+    """Refuse a key other than the one that the plan names, if it names one."""
     found = fingerprint(public_key)
     if terms.key not in (None, found):
         raise InvalidInput(f"{what}: the key is {found}, the plan names {terms.key}: refused")
@@ -369,7 +369,7 @@ def _encoded(column: Numeric | Categorical) -> dict[str, Any]:
 def _check_parties(parties: tuple[PartyTerms, ...]) -> None:
     names = [terms.name for terms in parties]
     if len(parties) < 2 or len(set(names)) != len(names):
-        raise InvalidInput("a plan has at least two parties, all with different names")
+        raise InvalidInput("a plan needs at least two parties with different names")
     if not all(name.replace("-", "").replace("_", "").isalnum() and len(name) <= _LONGEST_NAME for name in names):
         raise InvalidInput(
             f"names of parties are at most {_LONGEST_NAME} letters, digits, - and _: they become names of files"

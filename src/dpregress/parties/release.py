@@ -1,4 +1,4 @@
-"""A party's release: its moments and its mixture in one signed file, made once."""
+"""A party's release: its moments and its row sketch in one signed file, which is made only once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from dpregress.solvers.vertical.release import PARTY_ROUNDS, PartyRelease, relea
 from dpregress.trust import Session, Vertical
 
 _FORMAT = "dpregress.vertical/1.release"
-#: Coordinates worse than this cannot be inverted in floats.
+#: The largest condition number of coordinates that floats can invert.
 LARGEST_CONDITION = 1e14
 ASSUMED_PUBLIC = (
     "the plan: parties, columns, bounds, levels, n and k",
@@ -49,16 +49,16 @@ ASSUMED_PUBLIC = (
 
 @dataclass(frozen=True, eq=False)
 class ReleaseFile:
-    """A release as it stands in its file, checked.
+    """A release as read from its file, after all checks.
 
     Attributes
     ----------
     party : str
     release : PartyRelease
     people, order : str
-        Keyed digests of who is in it and in which row: equal for all parties.
+        Keyed digests of the people and of their order: equal for all parties.
     mock : bool
-        Of invented rows.
+        Whether the rows are invented.
     """
 
     party: str
@@ -69,7 +69,7 @@ class ReleaseFile:
 
 
 def ledger_note(agreed: Agreement) -> str:
-    """What a ledger's charge says it is for."""
+    """The note of the charge in a ledger."""
     return f"vertical release for {agreed.plan.study}, agreement {agreed.digest[:16]}"
 
 
@@ -95,16 +95,16 @@ def make_release(
     order : str
         The keyed digest of the rows' order.
     ledger : Ledger or None
-        None for invented rows alone.
+        None only for invented rows.
 
     Raises
     ------
     InvalidInput, BudgetExceeded, LedgerError
-        Nothing is released then.
+        If the inputs or the budget do not allow the release; nothing is released then.
     """
     terms = agreed.plan.party(party)
     if rows.shape != (agreed.plan.n, len(terms.encoder.features)):
-        raise InvalidInput(f"{party} has rows of shape {rows.shape}, the plan of another")
+        raise InvalidInput(f"{party} has rows of shape {rows.shape}, which is not that of the plan")
     if identity.public_key != agreed.public_keys[party]:
         raise InvalidInput(f"these are not the keys with which {party} signed the plan")
     if ledger is None and not alignment.mock:
@@ -183,7 +183,7 @@ def _largest(agreed: Agreement) -> int:
 
 
 def statement(agreed: Agreement, file: ReleaseFile) -> PrivacyStatement:
-    """What one party's release promises for its own columns."""
+    """The guarantee of one party's release for its own columns."""
     terms = agreed.plan.party(file.party)
     return PrivacyStatement(
         budget=terms.budget,
@@ -240,7 +240,7 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
         if space.features != features or not space.intercept:
             raise InvalidInput(f"the {name} are of other columns than the plan gives {terms.name}")
         if not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
-            raise InvalidInput(f"the coordinates of the {name} cannot be taken back")
+            raise InvalidInput(f"the coordinates of the {name} cannot be inverted")
         if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
             raise InvalidInput(f"the scale of the noise in the {name} is not a positive number")
         total = unpacked(part["total"], length, f"the {name} in it")

@@ -1,4 +1,4 @@
-"""What the plan determines in a release, computed anew: whatever else its party signed is refused."""
+"""Recomputes what the plan determines in a release, and refuses a release that states anything else."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dpregress.releases import Isotropic, Moments, Sketch
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.vertical.release import PartyRelease, mixing_space, party_spends
 
-#: How far scales of noise may differ: the part that covers rounding depends on the size of chunks.
+#: The largest relative difference of noise scales: the part that covers rounding depends on the size of chunks.
 _SCALE = 1e-6
-#: How far coordinates may differ: an inverse root of released moments is rounded as each machine does it.
+#: The largest relative difference of coordinates: machines round the inverse root of released moments differently.
 _COORDINATES = 1e-4
-#: Honest noise is never larger: once in 10^700 draws.
+#: Honest noise exceeds this bound only once in 10^700 draws.
 _DEVIATIONS = 60.0
 
 
@@ -52,7 +52,7 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
             raise InvalidInput(f"the {name} spend something other than mu = {spend.mu:.6g}, which the plan gives them")
     _check_space("moments", moments.space, first.with_response(None))
     _check_noise("moments", moments, SecondMoment(moments.space), spends[0], plan.n)
-    with np.errstate(all="ignore"):  # what does not come out finite is refused
+    with np.errstate(all="ignore"):  # values that are not finite are refused
         second = mixing_space(moments, spends[1].mu)
     _check_space("sketched rows", mixture.space, second)
     mixed = RowSketch(
@@ -80,9 +80,9 @@ def _check_space(name: str, space: WhitenedSpace, expected: WhitenedSpace) -> No
 
 
 def _follow(stated: Matrix, expected: Matrix) -> bool:
-    """Whether slopes agree in every direction, each column in its own unit, and so do the constant's entries.
+    """Whether slopes agree in every direction, with each column in its own unit, and the constant's entries agree.
 
-    A scale that is small beside another column's must not pass for a larger one: the noise would seem smaller.
+    A column with a small scale must not pass as one with a larger scale, because the noise would then seem smaller.
     """
     unit = np.abs(expected[1:, 1:]).max(axis=0, initial=0.0)
     if not (_near(stated[0], expected[0]) and _near(stated[:, 0], expected[:, 0]) and (unit > 0).all()):
@@ -97,9 +97,9 @@ def _near(one: Vector, other: Vector) -> bool:
 
 
 def _check_noise(name: str, part: Moments | Sketch, query: Query[Any], spend: GDP, n: int) -> None:
-    """Refuse another scale of noise than the plan's, and sums that n bounded rows and this noise do not reach."""
+    """Refuse a noise scale that differs from the plan's, and sums that n bounded rows and this noise cannot reach."""
     noise = part.noise
-    rows = PrivateRows(ArraySource(np.empty((n, 0))))  # n is all that a scale of noise asks of rows
+    rows = PrivateRows(ArraySource(np.empty((n, 0))))  # the scale of the noise depends only on n
     expected = Gaussian(spend).sigma(query, rows, Relation.REPLACE_ONE)
     if not isinstance(noise, Isotropic) or not math.isclose(noise.sigma, expected, rel_tol=_SCALE):
         found = noise.sigma if isinstance(noise, Isotropic) else math.nan

@@ -13,22 +13,22 @@ from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.public.columns import Categorical, Numeric
 from dpregress.public.schema import Schema
 
-#: More levels than that make tables of noise.
+#: The largest number of levels; with more, tables would be mostly noise.
 LARGEST = 1024
-#: Cells of all pair tables together: half a gigabyte of counts.
+#: The largest number of cells of all pair tables together: half a gigabyte of counts.
 _MOST_CELLS = 2**26
 
 
 def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int = 32) -> Domain:
-    """The domain of these columns: declared levels, or equal bins of a number's public bounds.
+    """The domain of these columns: declared levels, or equal bins between the public bounds of a number.
 
     Parameters
     ----------
     schema : Schema
     names : sequence of str, optional
-        Default: all of the schema.
+        Default: all columns of the schema.
     bins : int
-        Of a numeric column.
+        The number of bins of a numeric column.
 
     Raises
     ------
@@ -74,15 +74,15 @@ def _attribute(name: str, schema: Schema, bins: int) -> Attribute:
         )
     if column.ordered and len(column.all_levels) > len(column.levels):
         raise InvalidInput(
-            f"column {name!r} is a number, in which missing cells have no level of their own: "
-            f'name one, such as missing = "{column.levels[0]}", or leave ordered out'
+            f"column {name!r} is a number and cannot have a separate level for missing cells: "
+            f'name a level, such as missing = "{column.levels[0]}", or leave ordered out'
         )
     stand_in = None if column.missing is None else column.stand_in
     return Attribute(name, column.all_levels, _values(column) if column.ordered else (), stand_in=stand_in)
 
 
 def _values(column: Categorical) -> tuple[float, ...]:
-    """The numbers that ordered levels are written as, where they increase; else their positions."""
+    """The numbers that the texts of ordered levels denote, if these increase; otherwise their positions."""
     try:
         values = tuple(float(level) for level in column.levels)
     except ValueError:

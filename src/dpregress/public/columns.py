@@ -1,4 +1,4 @@
-"""What is declared of a column: numbers with bounds, classes with levels."""
+"""Declarations of columns: numbers with bounds, classes with levels."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, Literal, get_args
 from dpregress.errors import SchemaError, type_of
 from dpregress.public.toml import toml_key
 
-#: Bounds lie within it, and are further apart than its inverse.
+#: The largest magnitude of a bound; its inverse is the smallest width.
 _LARGEST = 1e90
 
 
-#: More codes than this are a mistake, or a number.
+#: The largest number of codes; a column with more is a number, or an error.
 _MOST_CODES = 1_000_000
 
 
-#: Ends the name of the design column that is 1 where a cell is missing.
+#: The ending of the name of the design column that is 1 where a cell is missing.
 MISSING = "missing"
 
 
-#: The rule that makes a missing or undeclared cell a level of its own.
+#: The rule by which missing and undeclared cells form a separate level.
 OWN_LEVEL = "level"
 
 
@@ -33,26 +33,26 @@ NumericRule = Literal["mean", "indicator"]
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number, with public bounds where they are known.
+    """A numeric column, with public bounds where they are known.
 
-    A cell that is missing, not finite or not a number becomes ``fill`` where that is given, else the public
-    mean of the column, else the middle of its bounds. A cell beyond the bounds is kept: its row is shrunk.
+    A cell that is missing, not finite or not a number is replaced by ``fill`` if that is given, otherwise by the public
+    mean of the column, otherwise by the middle of its bounds. A cell beyond the bounds is kept, and its row is shrunk.
 
     Parameters
     ----------
     lower, upper : float or None
-        Both or neither. They come from a dictionary or the law, never from the private rows.
+        Give both or neither. Take them from a data dictionary or from regulations, never from the private rows.
     unit : str
-        For people: "years", "USD".
+        The unit of measurement, for readers: "years", "USD".
     missing : {"mean", "indicator"}
         ``"indicator"`` adds the design column ``name=missing``, 1 where the cell is missing and 0 elsewhere.
     fill : float or None
-        In place of the public mean; within the bounds.
+        Replaces missing cells in place of the public mean; within the bounds.
 
     Raises
     ------
     SchemaError
-        For bounds that are no interval, and anything that is not of these types.
+        If the bounds are not an interval, or a parameter has another type.
     """
 
     lower: float | None = None
@@ -65,9 +65,9 @@ class Numeric:
         for what, value in (("lower", self.lower), ("upper", self.upper), ("fill", self.fill)):
             _check_number(what, value)
         if not isinstance(self.unit, str) or not is_plain(self.unit):
-            raise SchemaError('unit is a text without line breaks, such as "years"')
+            raise SchemaError('unit must be text without line breaks, such as "years"')
         if self.missing not in get_args(NumericRule):
-            raise SchemaError(f'missing is "mean" or "indicator" for a number, not {self.missing!r}')
+            raise SchemaError(f'missing must be "mean" or "indicator" for a number, not {self.missing!r}')
         if (self.lower is None) != (self.upper is None):
             raise SchemaError("give both bounds of a column, or neither")
         if self.lower is not None and self.upper is not None:
@@ -75,11 +75,11 @@ class Numeric:
             if not (finite and self.lower < self.upper):
                 raise SchemaError(f"bounds {self.lower}, {self.upper} are not an interval: give lower < upper, finite")
             if max(abs(self.lower), abs(self.upper)) > _LARGEST or self.upper - self.lower < 1 / _LARGEST:
-                raise SchemaError(f"bounds {self.lower}, {self.upper} are beyond what can be computed: change the unit")
+                raise SchemaError(f"bounds {self.lower}, {self.upper} are too large or too close: change the unit")
         if self.fill is not None:
             lower, upper = self.bounds or (-_LARGEST, _LARGEST)
             if not lower <= self.fill <= upper:
-                raise SchemaError(f"fill {self.fill} is not a number within the bounds: choose one there")
+                raise SchemaError(f"fill {self.fill} must be a number within the bounds")
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -87,7 +87,7 @@ class Numeric:
         return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
     def design(self, name: str) -> tuple[str, ...]:
-        """Names of the design columns that a column of this name becomes."""
+        """Names of the design columns of a column with this name."""
         return (name, f"{name}={MISSING}") if self.missing == "indicator" else (name,)
 
     @property
@@ -105,7 +105,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of a declared list of levels; the first is the reference.
+    """A categorical column with a declared list of levels; the first is the reference.
 
     Each level but the first becomes an indicator, the design column ``name=level``.
 
@@ -114,15 +114,15 @@ class Categorical:
     levels : tuple of str
         At least two, all different.
     missing : str or None
-        What a cell that is missing or holds an undeclared level counts as: a declared level (None: the first),
-        or ``"level"``: a level of its own after the others, the design column ``name=missing``.
+        The level assigned to a cell that is missing or holds an undeclared level: a declared level (None: the first),
+        or ``"level"``: a separate last level, with the design column ``name=missing``.
     ordered : bool
-        Whether the levels are steps of a number: marginals then take their position, scaled to [-1, 1].
+        Whether the levels are steps of a number: marginals then use their positions, scaled to [-1, 1].
 
     Raises
     ------
     SchemaError
-        For levels that are not different texts, and a rule that names no declared level.
+        If the levels are not distinct texts, or ``missing`` names no declared level.
     """
 
     levels: tuple[str, ...]
@@ -132,7 +132,7 @@ class Categorical:
     def __post_init__(self) -> None:
         levels: Any = self.levels  # users pass what they like
         if isinstance(levels, str) or not isinstance(levels, Sequence):
-            raise SchemaError('levels are a list of texts, such as ["no", "yes"]')
+            raise SchemaError('levels must be a list of texts, such as ["no", "yes"]')
         object.__setattr__(self, "levels", tuple(self.levels))
         if not all(isinstance(level, str) and level and is_plain(level) for level in self.levels):
             raise SchemaError(
@@ -142,27 +142,27 @@ class Categorical:
         if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
             raise SchemaError("a categorical column needs at least two different levels")
         if self.missing is not None and self.missing not in (*self.levels, OWN_LEVEL):
-            raise SchemaError(f'missing is one of the levels, or "{OWN_LEVEL}", not {self.missing!r}')
+            raise SchemaError(f'missing must be one of the levels or "{OWN_LEVEL}", not {self.missing!r}')
         if self.missing == OWN_LEVEL and {OWN_LEVEL, MISSING} & set(self.levels):
             raise SchemaError(
-                f'missing = "{OWN_LEVEL}" is not clear beside a level "{OWN_LEVEL}" or "{MISSING}": '
+                f'missing = "{OWN_LEVEL}" is ambiguous with a level "{OWN_LEVEL}" or "{MISSING}": '
                 f'give a declared level, such as missing = "{self.levels[-1]}"'
             )
 
     @property
     def all_levels(self) -> tuple[str, ...]:
-        """The declared levels, and that of missing cells where it is one of its own."""
+        """The declared levels, followed by the separate level of missing cells if there is one."""
         return (*self.levels, MISSING) if self.missing == OWN_LEVEL else self.levels
 
     @property
     def stand_in(self) -> int:
-        """Position in :attr:`all_levels` of what a missing or undeclared cell counts as."""
+        """Position in :attr:`all_levels` of the level assigned to missing and undeclared cells."""
         if self.missing is None:
             return 0
         return len(self.levels) if self.missing == OWN_LEVEL else self.levels.index(self.missing)
 
     def design(self, name: str) -> tuple[str, ...]:
-        """Names of the design columns that a column of this name becomes."""
+        """Names of the design columns of a column with this name."""
         return tuple(f"{name}={level}" for level in self.all_levels[1:])
 
     @property
@@ -188,7 +188,7 @@ def _check_number(what: str, value: Any) -> None:
         if math.isnan(value):
             raise SchemaError(f"{what} must be a number, not nan")
     except OverflowError as error:  # an integer that no float can hold
-        raise SchemaError(f"{what} must be a number that can be computed with: change the unit") from error
+        raise SchemaError(f"{what} is too large: change the unit") from error
 
 
 def read_column(name: str, table: Any) -> Column:
@@ -204,18 +204,18 @@ def read_column(name: str, table: Any) -> Column:
             return Numeric(**table)
         levels = table["levels"]
         if not isinstance(levels, list):
-            raise SchemaError('levels are a list, such as ["no", "yes"]')
+            raise SchemaError('levels must be a list, such as ["no", "yes"]')
         rule = table.get("missing")
         ordered = table.get("ordered", False)
         if not isinstance(ordered, bool):
-            raise SchemaError("ordered is true or false")
+            raise SchemaError("ordered must be true or false")
         return Categorical(tuple(map(_level, levels)), None if rule is None else _level(rule), ordered)
     except SchemaError as error:
         raise SchemaError(f"schema column {name!r}: {error}") from error
 
 
 def _level(value: Any) -> str:
-    """A level as tables write it: truth values in small letters, whole numbers without a point."""
+    """A level as tables write it: booleans in lower case, whole numbers without a decimal point."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -224,17 +224,17 @@ def _level(value: Any) -> str:
         return str(int(value))
     if isinstance(value, float) and math.isfinite(value):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    raise SchemaError(f"levels are texts or finite numbers, not {type_of(value)} such as this")
+    raise SchemaError(f"levels must be texts or finite numbers, not {type_of(value)}")
 
 
 def coded_column(name: str, codes: Any, *, ordered: bool) -> Column:
     try:
         if isinstance(codes, numbers.Integral):
             if not 2 <= int(codes) <= _MOST_CODES:
-                raise SchemaError(f"a column has 2 to {_MOST_CODES:,} levels: give the number of its codes")
+                raise SchemaError(f"the number of codes of a column must be between 2 and {_MOST_CODES:,}")
             codes = range(int(codes))
         if isinstance(codes, str) or not isinstance(codes, Iterable):
-            raise SchemaError("give its codes in a list, or how many there are")
+            raise SchemaError("give its codes as a list, or their number")
         values = list(codes)
         if ordered and all(isinstance(value, numbers.Integral) for value in values):
             values.sort()  # steps of a number, in whatever order they were listed

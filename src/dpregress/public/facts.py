@@ -1,4 +1,4 @@
-"""Everything a solver may know before it asks."""
+"""Everything that a solver may know before it asks a question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpregress.public.moments import PublicMoments
 from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
 
-#: With fewer public responses their scale says too little, and they are not used.
+#: With fewer public responses their scale is too uncertain, and they are not used.
 FEWEST_LABELS = 30
 
 
@@ -26,10 +26,10 @@ class PublicFacts:
     start : Start
         The first space and whether to refine it.
     public : PublicMoments or None
-        Of the design columns, in their order.
+        Moments of the design columns, in their order.
     schema : Schema or None
     exposure : Exposure or None
-        Bounds of the rows' exposures, where they have any.
+        Bounds of the exposures, if the rows have exposures.
     """
 
     n: int
@@ -41,17 +41,17 @@ class PublicFacts:
 
     @property
     def labels(self) -> Vector | None:
-        """Public responses, where there are any."""
+        """Public responses, if there are any."""
         return None if self.public is None else self.public.labels
 
     @property
     def trusted_labels(self) -> Vector | None:
-        """Public responses, where there are enough of them to tell the scale of the private ones."""
+        """Public responses, if there are enough to estimate the scale of the private ones."""
         labels = self.labels
         return labels if labels is not None and len(labels) >= FEWEST_LABELS else None
 
     def assumed_public(self) -> tuple[str, ...]:
-        """What the guarantee takes as known to everybody, in words."""
+        """What the guarantee assumes to be public, in words."""
         public = [
             "the number of private records",
             "the names and types of the columns",

@@ -1,4 +1,4 @@
-"""Public moments: what public rows, or a published matrix, say of the scale of the private ones."""
+"""Public moments: the scale of private rows as estimated from public rows or a published matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpregress.json_files import MALFORMED, parsed
 
 _FORMAT = "dpregress.public-moments/1"
 _LARGEST = 1e180
-#: More rows than this no float counts.
+#: Larger counts are not exact as floats.
 _MOST_ROWS = 1 << 53
 
 
@@ -27,7 +27,7 @@ _MOST_ROWS = 1 << 53
 class PublicMoments:
     r"""Count, means and raw second moment of public rows, ``S = (1/m) sum v v'``.
 
-    Nothing here is protected: use rows that are public already, or a matrix that somebody published.
+    Nothing here is protected: use rows that are already public, or a published matrix.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class PublicMoments:
     rows : ndarray of shape (m, d) or None
         Kept in memory for leave-one-out norms; never written to files.
     labels : ndarray of shape (m,) or None
-        Responses of the public rows, where they are public too.
+        Responses of the public rows, if these are public too.
     exposure : ndarray of shape (m,) or None
         Exposures of the public rows, for models that have one.
 
@@ -67,10 +67,10 @@ class PublicMoments:
         if self.n < 1:
             raise InvalidInput("public moments need at least one row")
         if self.n > _MOST_ROWS:
-            raise InvalidInput("public moments of so many rows are a mistake: give the true n")
+            raise InvalidInput("n of the public moments is too large: give the true number of rows")
         numbers = np.concatenate([self.second.ravel(), [] if self.mean is None else self.mean])
         if not (np.abs(numbers) <= _LARGEST).all():
-            raise InvalidInput("public moments must be finite: drop or mend missing and huge public cells first")
+            raise InvalidInput("public moments must be finite: remove or correct missing and huge public cells first")
         if np.linalg.eigvalsh(self.second)[0] < -1e-9 * max(float(np.trace(self.second)), 0.0):
             raise InvalidInput("this matrix is not a second moment: it has negative eigenvalues")
         if len(set(self.names)) != order:
@@ -95,7 +95,7 @@ class PublicMoments:
             Public responses.
         names : sequence of str, optional
         exposure : array-like of shape (m,), optional
-            Public exposures, positive; labelled rows need them where the private rows have some.
+            Positive public exposures; required for labelled rows if the private rows have exposures.
 
         Raises
         ------
@@ -129,9 +129,9 @@ class PublicMoments:
         S : array-like of shape (d, d)
             Symmetric, ``(1/n) sum v v'`` (not centred).
         n : int
-            How many rows it rests on.
+            The number of rows from which it was computed.
         mean : array-like of shape (d,), optional
-            Column means; with an intercept they are needed.
+            Column means; required for a model with an intercept.
         names : sequence of str, optional
         """
         try:
@@ -188,7 +188,7 @@ class PublicMoments:
         return np.block([[np.ones((1, 1)), self.mean[None, :]], [self.mean[:, None], self.second]])
 
     def text(self) -> str:
-        """Counts, names, means and second moment as JSON text; rows and labels stay out."""
+        """The count, names, means and second moment as JSON text, without rows and labels."""
         record = {
             "format": _FORMAT,
             "n": self.n,
@@ -209,7 +209,7 @@ class PublicMoments:
         Raises
         ------
         InvalidInput
-            For a file that is not one.
+            If the file does not hold public moments.
         """
         try:
             record: Mapping[str, Any] = parsed(Path(path).read_text(encoding="utf-8"))
@@ -219,7 +219,7 @@ class PublicMoments:
             if type(record["n"]) is not int or not isinstance(names, list):
                 raise InvalidInput("it needs a whole number n and a list of names")
             if not all(isinstance(name, str) for name in names):
-                raise InvalidInput("a name is no text: write it in quotes")
+                raise InvalidInput("a name is not text: write it in quotes")
             return cls.from_matrix(record["second_moment"], n=record["n"], mean=record["mean"], names=names)
         except (OSError, *MALFORMED) as error:
             raise InvalidInput(f"{shown(path)} is not a file of public moments: {reason(error)}") from error
@@ -233,7 +233,7 @@ def _matrix(V: ArrayLike) -> Matrix:
     if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
         raise InvalidInput("public rows must be a table with at least one row and one column")
     if not (np.abs(rows) <= 1e90).all():
-        raise InvalidInput("public rows hold huge, missing or non-finite cells: drop or mend them first")
+        raise InvalidInput("public rows hold huge, missing or non-finite cells: remove or correct them first")
     return rows
 
 

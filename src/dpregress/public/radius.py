@@ -1,4 +1,4 @@
-"""Norms of whitened rows, and the radius at which rows are truncated: the one rule."""
+"""Norms of whitened rows, and the rule for the radius at which rows are truncated."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from scipy.stats import chi2
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.public.moments import PublicMoments
 
-#: Public rows of a larger leverage say too little of the norms of others like them.
+#: Leverages are capped here: a row with a larger leverage says too little about the norms of similar rows.
 _LARGEST_LEVERAGE = 0.5
-#: How many equally likely norms stand for the chi distribution.
+#: The number of equally likely norms that represent the chi distribution.
 _NORMAL_NORMS = 400
 
 
 @dataclass(frozen=True, eq=False)
 class RowNorms:
-    """The distribution of a new row's norm in a whitened space: what a radius is chosen by.
+    """The distribution of a new row's norm in a whitened space, by which a radius is chosen.
 
     Attributes
     ----------
@@ -34,10 +34,10 @@ class RowNorms:
 
     @classmethod
     def leave_one_out(cls, public: PublicMoments, space: WhitenedSpace) -> RowNorms:
-        """Of every public row in a space whitened by the others, from its leverage h: ``sqrt((m - 1) h / (1 - h))``.
+        """The norm of each public row in a space whitened by the others: ``sqrt((m - 1) h / (1 - h))``, h its leverage.
 
-        That is infinite for a row that alone has a rare level, while a private row of that level has norm
-        ``sqrt(m h)`` in this space. Leverages therefore count as 1/2 at most, and no norm exceeds ``sqrt(m - 1)``.
+        This is infinite for the only row with a rare level, although a private row with that level has norm
+        ``sqrt(m h)`` in this space. Leverages are therefore capped at 1/2, so that no norm exceeds ``sqrt(m - 1)``.
         """
         assert public.rows is not None
         whitened = space.whiten(public.rows)
@@ -47,23 +47,23 @@ class RowNorms:
 
     @classmethod
     def normal(cls, space: WhitenedSpace, median: float | None = None) -> RowNorms:
-        """Of normal rows that are whitened exactly, or whose median norm is ``median``."""
+        """Norms of normal rows that are whitened exactly, or whose median norm is ``median``."""
         levels = (np.arange(_NORMAL_NORMS) + 0.5) / _NORMAL_NORMS
         sample = np.asarray(np.sqrt(chi2.ppf(levels, len(space.features)) + space.intercept))
         return cls(sample, chi_radius(space) if median is None else median)
 
     @classmethod
     def of(cls, public: PublicMoments | None, space: WhitenedSpace, *, refined: bool) -> RowNorms:
-        """Leave-one-out norms where public rows whitened the space, else those of normal rows.
+        """Leave-one-out norms if the space was whitened by public rows, otherwise norms of normal rows.
 
-        Where only the public moment is known, normal rows are longer by the expected inflation ``m / (m - p - 1)``.
+        If only a public moment is known, squared norms are multiplied by the expected inflation ``m / (m - p - 1)``.
 
         Parameters
         ----------
         public : PublicMoments or None
         space : WhitenedSpace
         refined : bool
-            Whether the space will be whitened again by a private second moment: its rows are then taken for normal.
+            Whether a private second moment will whiten the space again; rows are then assumed to be normal.
         """
         if public is None or refined:
             return cls.normal(space)
@@ -74,14 +74,14 @@ class RowNorms:
 
 
 def public_radius(public: PublicMoments, space: WhitenedSpace) -> float:
-    """The median norm that a new row has in a space whitened by these public rows."""
+    """The median norm of a new row in a space whitened by these public rows."""
     return RowNorms.of(public, space, refined=False).median
 
 
 def refined_radius(space: WhitenedSpace, mean_square: float) -> float:
     """The median norm of a row in a space whitened by a noisy private second moment.
 
-    Directions too weak to be whitened in its noise make rows shorter than normal ones.
+    Directions that are too weak against the noise are not fully whitened, which makes rows shorter.
 
     Parameters
     ----------

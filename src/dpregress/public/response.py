@@ -1,8 +1,8 @@
 r"""The scale and bound of the response, from public facts alone.
 
-The moments hold ``y~ = clip(s (y - centre) / scale, +-C)``. A wider clip biases less and drowns more:
-the noise of the joint release grows with C, so C is chosen on public labels to minimise predicted noise
-plus squared clipping bias. Without labels C is 3 scales, the bound that measured best (docs/methods/one-shot.md).
+The moments contain ``y~ = clip(s (y - centre) / scale, +-C)``. A larger C has less bias and more noise, because the
+noise of the joint release grows with C. With public labels, C minimises the predicted noise variance plus the squared
+clipping bias. Without labels, C is 3 scales, which was best in measurements (docs/methods/one-shot.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFAULT_CLIP = 3.0
 
 
 def cross_weight(radius: float, bound: float) -> float:
-    r"""The weight u of the response in a joint row ``(x, u y)`` that loses least.
+    r"""The weight u of the response in a joint row ``(x, u y)`` that minimises the error of the coefficients.
 
     With ``t = w^2 C^2 / R^2`` and ``u = w / sqrt 2`` the release has sensitivity ``sqrt 2 R^2 (1 + t/2)``;
     the error of the coefficients is about ``(1 + t/2)^2 (1/w^2 + 1/2)`` for a response of unit scale.
@@ -37,14 +37,14 @@ JointNoise = Callable[[WhitenedSpace], float]
 
 
 def noise_of_clip(space: WhitenedSpace, bound: float, joint_noise: JointNoise) -> float:
-    """Predicted squared error of whitened coefficients from the noise alone, response of unit scale."""
+    """Predicted squared error of whitened coefficients due to noise, for a response of unit scale."""
     response = scaled(ResponseScale("y"), space, bound)
     noise = joint_noise(space.with_response(response))
     return space.order * noise**2 * (1 / (2 * response.cross**2) + 0.5)
 
 
 def from_labels(name: str, labels: Vector, space: WhitenedSpace, joint_noise: JointNoise) -> ResponseScale:
-    """Scale by the public labels; the clip minimises predicted noise plus squared bias on them.
+    """Scale by the public labels; the clip minimises the predicted noise variance plus the squared bias on them.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def from_labels(name: str, labels: Vector, space: WhitenedSpace, joint_noise: Jo
     labels : ndarray of shape (m,)
         Public responses.
     space : WhitenedSpace
-        Where the moments will be released; with an intercept the response is centred.
+        The space in which moments will be released; with an intercept the response is centred.
     joint_noise : callable
-        Of the joint release, by its space: its query knows it.
+        The noise of the joint release as a function of its space; the query knows it.
     """
     centre = float(np.mean(labels)) if space.intercept else 0.0
     centred = labels - centre
@@ -74,7 +74,7 @@ def from_labels(name: str, labels: Vector, space: WhitenedSpace, joint_noise: Jo
 
 
 def from_bounds(name: str, schema: Schema | None, space: WhitenedSpace) -> ResponseScale | None:
-    """Scale by declared bounds, which then are the clip; None where the schema has none."""
+    """Scale by the declared bounds, at which the response is then clipped; None if the schema has none."""
     column = None if schema is None else schema.column(name)
     if not isinstance(column, Numeric) or column.bounds is None:
         return None

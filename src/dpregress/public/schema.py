@@ -1,4 +1,4 @@
-"""What is known of a table without looking at it: types, bounds, levels and missing rules of its columns."""
+"""Public knowledge about a table: types, bounds, levels and missing-value rules of its columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpregress.public.toml import toml_key, toml_value
 
 @dataclass(frozen=True)
 class Schema:
-    """Public knowledge of a table's columns.
+    """Public knowledge about a table's columns.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Schema:
     Raises
     ------
     SchemaError
-        For anything else, and where two columns would give design columns of the same name.
+        If a column is neither, or if two columns would have design columns with the same name.
 
     Examples
     --------
@@ -54,14 +54,18 @@ class Schema:
         made: set[str] = set()
         for name, column in self.columns.items():
             if not isinstance(name, str) or not is_plain(name):
-                raise SchemaError(f"a column's name is a text without line breaks or control characters, not {name!r}")
+                raise SchemaError(
+                    f"the name of a column must be text without line breaks or control characters, not {name!r}"
+                )
             if not isinstance(column, Numeric | Categorical):
                 raise SchemaError(
-                    f"column {name!r} of a schema is a Numeric or Categorical, not {type(column).__name__}"
+                    f"column {name!r} of a schema must be a Numeric or a Categorical, not {type(column).__name__}"
                 )
             for design in column.design(name):
                 if design in made:
-                    raise SchemaError(f"column {name!r} gives the design column {design!r} a second time: rename it")
+                    raise SchemaError(
+                        f"column {name!r} would give the design column {design!r} twice: rename the column"
+                    )
                 made.add(design)
         object.__setattr__(self, "_indicators", _indicators(self.columns))
 
@@ -82,7 +86,7 @@ class Schema:
 
     @classmethod
     def from_text(cls, text: str, where: str = "this text") -> Schema:
-        """Read what :meth:`to_toml` wrote; ``where`` it stands is for messages.
+        """Read what :meth:`to_toml` wrote; messages call its origin ``where``.
 
         Raises
         ------
@@ -101,14 +105,14 @@ class Schema:
         Parameters
         ----------
         levels : mapping of str to int or sequence
-            A column's codes as they stand in the table, or how many there are: ``3`` is ``0, 1, 2``.
+            The codes of a column as they stand in the table, or their number: ``3`` means ``0, 1, 2``.
         numeric : iterable of str
             Columns whose levels are steps of a number.
 
         Raises
         ------
         SchemaError
-            For a numeric column that is not among the levels, and what is no list of codes.
+            If a numeric column is not among the levels, or the codes are not a list.
 
         Examples
         --------
@@ -138,20 +142,20 @@ class Schema:
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def of_columns(self, names: Iterable[str]) -> Schema:
-        """The schema of these columns alone, of those that it declares."""
+        """The schema restricted to those of these columns that it declares."""
         return Schema({name: self.columns[name] for name in names if name in self.columns})
 
     def column(self, name: str) -> Column | None:
-        """What is declared of a column, or None."""
+        """The declaration of a column, or None."""
         return self.columns.get(name)
 
     def bounds_of(self, name: str) -> tuple[float, float]:
-        """The bounds of a design column: declared for a number, [0, 1] for an indicator.
+        """The bounds of a design column: the declared ones for a number, [0, 1] for an indicator.
 
         Raises
         ------
         UnboundedData
-            When there are none.
+            If it has none.
         """
         column = self.columns.get(name)
         if isinstance(column, Numeric) and column.bounds is not None:
@@ -163,14 +167,14 @@ class Schema:
     def scale_of(self, name: str) -> tuple[float, float]:
         r"""Centre and scale of a design column.
 
-        Of a number the middle and half of its range. Of the indicator of one of L levels ``1/L`` and
-        ``1/sqrt L``: with equally frequent levels their second moment is then near the identity, and every level lies
-        as near to the centre as a box of ``[-1, 1]`` for each indicator would have it.
+        For a number, the middle and half the width of its range. For the indicator of one of L levels, ``1/L`` and
+        ``1/sqrt L``: if the levels are equally frequent, the second moment is then close to the identity, and every
+        level is as close to the centre as if each indicator had the range ``[-1, 1]``.
 
         Raises
         ------
         UnboundedData
-            When it has no bounds.
+            If it has no bounds.
         """
         if name in self._indicators:
             _, levels = self._indicators[name]
@@ -179,7 +183,7 @@ class Schema:
         return lower / 2 + upper / 2, upper / 2 - lower / 2
 
     def fill_of(self, name: str) -> float | None:
-        """What is declared to stand in for a missing cell of a number, or None."""
+        """The declared replacement for missing cells of a number, or None."""
         column = self.columns.get(name)
         return column.fill if isinstance(column, Numeric) else None
 
@@ -191,7 +195,7 @@ class Schema:
             return False
 
     def indicates(self, name: str) -> str | None:
-        """What this design column is an indicator of, the same for indicators of which a row has one; or None."""
+        """What this design column indicates, or None. Mutually exclusive indicators have the same value."""
         return self._indicators.get(name, (None, 0))[0]
 
 

@@ -1,4 +1,4 @@
-"""Queries: what is asked of private rows, with its sensitivity next to its formula."""
+"""Queries: the questions that can be asked about private rows, each with its formula and sensitivity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRo
 from dpregress.rows.codes import LevelRows
 
 R = TypeVar("R", bound=Release)
-#: One bound, or one for each candidate.
+#: A single bound, or one for each candidate.
 Bound = TypeVar("Bound", float, Vector)
 
 
@@ -27,7 +27,7 @@ def noise_in_mean(change: Bound, spend: Event, n: int) -> Bound:
     Parameters
     ----------
     change : float or ndarray
-        The largest change of the sum for neighbours: a query's ``largest_change`` where there is no query object yet.
+        The largest change of the sum between neighbours, such as a query's ``largest_change``.
     spend : Event
         With a finite mu.
     n : int
@@ -37,7 +37,7 @@ def noise_in_mean(change: Bound, spend: Event, n: int) -> Bound:
 
 
 class Norm(Enum):
-    """The norm in which a query's sensitivity is stated; with the kind of event it decides on the mechanism."""
+    """The norm of a query's sensitivity. Together with the kind of event it determines the mechanism."""
 
     L1 = 1
     L2 = 2
@@ -49,25 +49,26 @@ class Norm(Enum):
 
 
 class Query(ABC, Generic[R]):
-    """A vector that is additive over disjoint chunks of bounded rows: of a :class:`RowQuery` or a :class:`TableQuery`.
+    """A vector that is additive over disjoint chunks of bounded rows: a :class:`RowQuery` or a :class:`TableQuery`.
 
     Attributes
     ----------
     norm : Norm
-        In which sensitivities are stated. L2 for Gaussian noise, L1 for Laplace noise, Linf (the largest entry) for
-        qualities of candidates, one of which is chosen.
+        The norm of the sensitivities: L2 for Gaussian noise, L1 for Laplace noise, Linf (the largest entry) for scores
+        of candidates, one of which is chosen.
     tight : bool
-        Whether some pair of neighbours reaches the sensitivity (to 1%).
+        Whether some pair of neighbours reaches the sensitivity, to within 1%.
     reads_features : bool
-        False for a query of the response alone, whose rows are then not whitened.
+        False for a query about the response alone; its rows are not whitened.
     kept_apart : bool
-        True where every row has cells of its own in the vector, so that no two rows' noises add up.
+        True if each row has its own cells in the vector, so that the noise of different rows does not add up.
     apart : int
-        How many entries, the last, a seed draws from a child of its own: the other noise is then what it is without.
+        The number of last entries whose noise a seeded sampler draws from a spawned child generator, so that the other
+        noise is the same as without these entries.
     exact : bool
-        Whether sums over rows are free of rounding: of integers times powers of two, below 2^53.
+        Whether sums over rows have no rounding: the values are integers times powers of two, below 2^53.
     whole : bool
-        Whether its answer consists of whole numbers, below 2^53.
+        Whether the answer consists of integers below 2^53.
     """
 
     norm: ClassVar[Norm] = Norm.L2
@@ -81,12 +82,12 @@ class Query(ABC, Generic[R]):
     @property
     @abstractmethod
     def columns(self) -> int:
-        """How many numbers of a row it looks at: what a chunk's size follows from."""
+        """The number of values of a row that it uses, which determines the size of chunks."""
 
     @property
     @abstractmethod
     def row_map(self) -> RowMap:
-        """What makes the query's bounds true."""
+        """The row map that enforces the bounds of the query."""
 
     @property
     @abstractmethod
@@ -98,7 +99,7 @@ class Query(ABC, Generic[R]):
         """The sum over the rows of a chunk, of shape (size,)."""
 
     def each(self, rows: BoundedRows) -> Matrix:
-        """The value of every row alone, of shape (m, size): what a user's own device computes."""
+        """The value of each row by itself, of shape (m, size), as a user's device computes it."""
         single = (
             BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], rows.first_row + i)
             for i in range(len(rows.x))
@@ -106,7 +107,7 @@ class Query(ABC, Generic[R]):
         return np.array([self.value(row) for row in single]).reshape(len(rows.x), self.size)
 
     def statistic(self, total: Vector) -> Vector:
-        """What the noise is added to: the sum itself, or a function of it that the sensitivity is about."""
+        """The vector to which noise is added: the sum, or a function of it to which the sensitivity refers."""
         return total
 
     @abstractmethod
@@ -126,16 +127,16 @@ class Query(ABC, Generic[R]):
         return self.replacement() if relation is Relation.REPLACE_ONE else self.contribution()
 
     def noise(self, spend: Event, n: int, relation: Relation = Relation.REPLACE_ONE) -> float:
-        """The standard deviation that noise will have in each entry of the mean, known before asking.
+        """The standard deviation of the noise in each entry of the mean, known before asking.
 
-        The release's own noise law exceeds it by what covers rounding, below one part in a million.
+        The noise law of the release is larger, by less than one part in a million, to cover rounding.
 
         Parameters
         ----------
         spend : Event
-            What asking will cost: an event with a finite mu, or PureDP for a query of norm L1.
+            The cost of asking: an event with a finite mu, or PureDP for a query of norm L1.
         n : int
-            Rows whose mean is taken; 1 for the noise in the sum itself, or in one user's message.
+            Number of rows in the mean; 1 for the noise in the sum, or in one user's message.
         relation : Relation
         """
         sensitivity = self.sensitivity(relation)
@@ -144,7 +145,7 @@ class Query(ABC, Generic[R]):
         return noise_in_mean(sensitivity, spend, n)
 
     def noise_length(self, spend: Event, n: int) -> float:
-        """The root mean squared length of the noise in the mean of n rows, over all entries."""
+        """The root mean square of the norm of the noise in the mean of n rows."""
         return math.sqrt(self.size) * self.noise(spend, n)
 
 
@@ -154,7 +155,7 @@ class RowQuery(Query[R]):
     Parameters
     ----------
     space : WhitenedSpace
-        The coordinates and the ball that the row map makes true.
+        The coordinates, and the ball into which the row map brings every row.
     """
 
     def __init__(self, space: WhitenedSpace) -> None:
@@ -170,7 +171,7 @@ class RowQuery(Query[R]):
 
 
 class TableQuery(Query[R]):
-    """A query over coded rows, every cell of which is a level of its attribute.
+    """A query over coded rows, in which each cell is a level of its attribute.
 
     Parameters
     ----------
@@ -185,7 +186,7 @@ class TableQuery(Query[R]):
 
     @property
     def columns(self) -> int:
-        # a code mostly takes one byte, and over large chunks the cost of a pass through all cells is spread
+        # a code usually takes one byte, and large chunks spread the fixed cost of a pass
         return math.ceil(len(self.domain.attributes) / 8)
 
     @property

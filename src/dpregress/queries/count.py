@@ -1,4 +1,4 @@
-r"""The number of rows that can be used: the answer under which n itself is private."""
+r"""The number of usable rows, for neighbours under which n itself is private."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpregress.rows.bounded import BoundedRows
 class UsableRowCount(RowQuery[Count]):
     r"""The number of rows with a usable response (and exposure, where there is one), as a vector of length 1.
 
-    A row counts 1 or, with weight 0, nothing: adding, removing or replacing one moves the count by at most 1.
+    A row counts as 1, or as 0 if its weight is 0. Adding, removing or replacing a row changes the count by at most 1.
 
     Parameters
     ----------

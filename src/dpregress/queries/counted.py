@@ -1,4 +1,4 @@
-r"""How many rows are usable, released beside another answer at no further cost."""
+r"""The number of usable rows, released together with another answer at no additional cost."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dpregress.queries.base import Ask, Query, R, RowQuery
 from dpregress.releases import Isotropic, NoiseLaw
 from dpregress.rows.bounded import BoundedRows, RowMap
 
-#: A count this many standard deviations below n is believed: once in 30,000 fits noise alone goes as far.
+#: A count this many standard deviations below n is accepted; noise alone reaches it once in 30,000 fits.
 _BELIEVED = 4.0
-#: The unit is smaller by this share, so that rounding never makes it too large.
+#: The unit is reduced by this fraction, so that rounding never makes it too large.
 _ROUNDING = 1e-12
 
 
 class Counted(RowQuery[R]):
-    r"""The answer of a query, and u times the number of rows that have a weight; its ``n`` is that number.
+    r"""The answer of a query, extended by u times the number of rows with positive weight; its ``n`` is that number.
 
-    Rows without a usable response count for nothing, and how many there are is private. With D and B the inner
-    query's sensitivities to replacing and to adding a row, and ``u = sqrt(D^2 - B^2)``:
+    Rows without a usable response contribute nothing, and their number is private. Let D and B be the sensitivities of
+    the inner query to replacing and to adding a row, and ``u = sqrt(D^2 - B^2)``. Then the extended vector changes
 
-    * replacing a row that counts by one that counts too leaves the count as it is: at most D;
-    * replacing it by one that does not, whose value is 0: at most ``sqrt(B^2 + u^2) = D``.
+    * by at most D, if a usable row is replaced by a usable row, because the count stays the same;
+    * by at most ``sqrt(B^2 + u^2) = D``, if it is replaced by an unusable row, whose value is 0.
 
-    So the count costs nothing for replace-one neighbours. Adding or removing a row moves the vector by at most D.
-    The number that is read is n unless the noisy count lies four standard deviations below it.
+    The count is therefore free for replace-one neighbours. Adding or removing a row changes the vector by at most D.
+    The number that is read is n, unless the noisy count lies at least four standard deviations below it.
 
     Parameters
     ----------
     query : RowQuery
-        A tight one, with the value 0 at rows of weight 0, and ``D > B``.
+        A tight query whose value is 0 for rows of weight 0, with ``D > B``.
 
     References
     ----------
@@ -51,7 +51,7 @@ class Counted(RowQuery[R]):
         self.query = query
         squared = query.replacement() ** 2 - query.contribution() ** 2
         if not squared > 0:
-            raise InvalidInput("rows are counted beside a query whose rows can point in different directions")
+            raise InvalidInput("only a query whose replacement sensitivity exceeds its contribution can be counted")
         self.unit = math.sqrt(squared) * (1 - _ROUNDING)
 
     @property
@@ -86,7 +86,7 @@ class Counted(RowQuery[R]):
 
 
 def among(ask: Ask, n: int) -> Ask:
-    """The same door, whose answers are about n rows: those that were found to be usable."""
+    """The same ``ask``, with the released number n of usable rows in every answer."""
 
     def asked(query: Query[R], spend: Event) -> R:
         return replace(ask(query, spend), n=n)

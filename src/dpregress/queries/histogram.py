@@ -1,4 +1,4 @@
-r"""A histogram on public bins: how private scales and quantiles are found."""
+r"""Histograms on public bins, from which private scales and quantiles are estimated."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dpregress.rows.bounded import BoundedRows
 
 
 class _Histogram(RowQuery[Histogram]):
-    """Counts of magnitudes in public bins, at most one a row."""
+    """Counts of magnitudes in public bins; each row is in at most one bin."""
 
     def __init__(self, space: WhitenedSpace, edges: Vector) -> None:
         super().__init__(space)
         if len(edges) < 3 or not (np.diff(edges) > 0).all():
-            raise InvalidInput("a histogram needs at least two bins with increasing edges")
+            raise InvalidInput("a histogram needs at least two bins and increasing edges")
         self.edges = edges
         steps = np.diff(np.log2(edges)) if edges[0] > 0 else np.array([0.0, 1.0])
-        #: Bins per octave where that is one number: bins are then found by a logarithm, ten times faster.
+        #: Bins per octave, if constant: a logarithm then finds the bins, ten times faster.
         self._per_octave = 1 / float(steps[0]) if np.ptp(steps) < 1e-9 * steps[0] else None
 
     @property
@@ -56,15 +56,15 @@ class _Histogram(RowQuery[Histogram]):
 class ResponseHistogram(_Histogram):
     r"""Counts of ``|y|`` in public bins.
 
-    A row lies in one bin, or in none without a response: adding or removing it moves one count by 1,
-    replacing it two counts by 1 each, so the sensitivities are 1 and ``sqrt 2``.
+    A row is in one bin, or in none if it has no response. Adding or removing it changes one count by 1, and replacing
+    it changes at most two counts by 1 each. The sensitivities are therefore 1 and ``sqrt 2``.
 
     Parameters
     ----------
     space : WhitenedSpace
         With a response; y is centred and scaled as the space says, and not weighted.
     edges : ndarray of shape (bins + 1,)
-        Increasing; the outer bins hold everything beyond the inner edges.
+        Increasing; the outer bins include everything beyond the inner edges.
 
     References
     ----------
@@ -81,8 +81,8 @@ class ResponseHistogram(_Histogram):
 class ExposureHistogram(_Histogram):
     r"""Counts of exposures in public bins.
 
-    One count a row as in :class:`ResponseHistogram`: sensitivities 1 and ``sqrt 2``. Rows of weight 0, without
-    a response or a usable exposure, are in no bin.
+    The sensitivities are 1 and ``sqrt 2``, as for :class:`ResponseHistogram`. Rows of weight 0, which lack a response
+    or a usable exposure, are in no bin.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ class ExposureHistogram(_Histogram):
 
 
 class ResidualHistogram(_Histogram):
-    r"""Counts of ``|w (y - m(x'beta)) f(x'beta)|``, the sizes that a score's clip cuts, in public bins.
+    r"""Counts of ``|w (y - m(x'beta)) f(x'beta)|``, the magnitudes that a score clips, in public bins.
 
-    One count a row as in :class:`ResponseHistogram`: sensitivities 1 and ``sqrt 2``.
+    The sensitivities are 1 and ``sqrt 2``, as for :class:`ResponseHistogram`.
 
     Parameters
     ----------

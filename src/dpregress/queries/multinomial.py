@@ -1,7 +1,7 @@
-r"""Scores of a multinomial logistic model: its residuals are vectors that sum to 0 over the classes.
+r"""Scores of a multinomial logistic model, whose residuals are vectors that sum to 0 over the classes.
 
-A vector that sums to 0 has K - 1 coordinates in an orthonormal basis of such vectors (:func:`contrasts`); its norm is
-the same there, and no noise is spent on the coordinate that is known.
+Such a vector has K - 1 coordinates in an orthonormal basis (:func:`contrasts`). Its norm is the same there, and no
+noise is added to the coordinate that is known to be 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import ULPS, BoundedRows
 
-#: How far a response, divided by its weight, may lie from a whole number and be one.
+#: The largest distance from a whole number at which a response, divided by its weight, counts as one.
 _ROUNDING = 1e-6
 
 
@@ -34,7 +34,7 @@ class _ClassResidual(RowQuery[Score]):
         self.coef = checked(coef)
         self.classes = int(coef.shape[1]) + 1
         self._basis = contrasts(self.classes)
-        #: Rounding in probabilities and norms must not carry a row past its bound.
+        #: Keeps rows within their bound despite rounding in probabilities and norms.
         self._within = 1 - ULPS * (self.classes + 4) * np.finfo(float).eps
 
     @property
@@ -42,7 +42,7 @@ class _ClassResidual(RowQuery[Score]):
         return self.space.order + self.classes
 
     def residual(self, rows: BoundedRows) -> Matrix:
-        """``Q'(e_y - softmax)`` of each row without its weight, of shape (m, K - 1); 0 where y is no class."""
+        """The unweighted ``Q'(e_y - softmax)`` of each row, of shape (m, K - 1); 0 where y is not a class."""
         weight = np.where(rows.weight > 0, rows.weight, 1.0)
         with np.errstate(over="ignore"):
             predictor = products(rows.x, self.coef.T) / weight[:, None]
@@ -61,9 +61,9 @@ class MultinomialScore(_ClassResidual):
     r"""``sum x r'`` with ``r = v min(1, C / ||v||)``, ``v = w Q'(e_y - softmax(Q B'x))``, as a vector of p (K - 1).
 
     The response is the position of its class, 0 to K - 1; any other number counts as missing. The norm of an outer
-    product is the product of norms, so with ``||x|| <= R`` a row contributes at most ``R C``. Replacing one moves the
-    sum by at most ``2 R C``, and opposite rows of one class and prediction by exactly that where their residuals
-    reach C (for C up to ``sqrt 2``, and at B = 0 up to ``sqrt(1 - 1/K)``).
+    product is the product of the norms, so with ``||x|| <= R`` a row contributes at most ``R C``, and replacing one
+    changes the sum by at most ``2 R C``. Opposite rows with the same class and prediction reach this bound if their
+    residuals reach C, which is possible for C up to ``sqrt 2``, and at B = 0 up to ``sqrt(1 - 1/K)``.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class MultinomialScore(_ClassResidual):
     def __init__(self, space: WhitenedSpace, coef: Matrix, clip: float) -> None:
         super().__init__(space, coef)
         if not clip > 0:
-            raise InvalidInput(f"the bound on a residual's norm must be positive, not {clip}")
+            raise InvalidInput(f"clip must be positive, not {clip}")
         self.clip = clip
 
     @property
@@ -105,11 +105,11 @@ class MultinomialScore(_ClassResidual):
 
 
 class MeanClassResidual(_ClassResidual):
-    r"""``sum Q'(e_y - softmax(Q B'x))`` over rows without their weights: how far mean probabilities are off.
+    r"""``sum Q'(e_y - softmax(Q B'x))`` over rows without their weights: the error of the mean probabilities.
 
-    A residual is a difference of two probability vectors, whose norm is at most ``sqrt 2``: so much a row contributes,
-    and replacing one moves the sum by at most ``2 sqrt 2``. Two rows reach it that are each predicted with certainty to
-    be of the other's class.
+    A residual is a difference of two probability vectors, so its norm is at most ``sqrt 2``. Replacing a row changes
+    the sum by at most ``2 sqrt 2``. Two rows reach this bound if each is predicted with certainty to be of the other's
+    class.
 
     Parameters
     ----------

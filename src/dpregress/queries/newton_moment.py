@@ -30,7 +30,7 @@ class PublishedHessian(RowQuery[Moments]):
     coef : ndarray of shape (p,)
         Whitened coefficients, public or released.
     largest : float
-        M2, a bound on ``b''`` that holds for every row: larger values are cut to it.
+        M2, a bound on ``b''``; larger values are clipped to it.
 
     References
     ----------

@@ -1,10 +1,10 @@
 r"""Counts of coded rows: one-way tables, blocks of pairs, and functions of them.
 
-Rows lie in a public domain (:class:`~dpregress.rows.codes.LevelRows`). The block of a pair is ``E_j' T_jk E_k``
-with T the table of counts and E the integer encodings of its attributes: the table itself for two classes, a
-single number for two numeric attributes. Everything is an integer times a power of two, so that sums are exact and
-the noise needs no bound on rounding: these queries answer add-or-remove neighbours, under which n is private.
-Exactness holds below 2^53 for the products of counts and steps, far beyond any table.
+Rows lie in a public domain (:class:`~dpregress.rows.codes.LevelRows`). The block of a pair is ``E_j' T_jk E_k``,
+where T is the table of counts and E are the integer encodings of its attributes. For two classes it is the table
+itself, for two numeric attributes a single number. All values are integers times powers of two, so that sums are exact
+and the noise need not cover rounding. These queries therefore allow add-or-remove neighbours, under which n is private.
+Sums are exact while products of counts and steps stay below 2^53, far beyond any table.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dpregress.releases import Clique, Isotropic, NoiseLaw, PairScores, Selectio
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.codes import code_type
 
-#: Weights keep this many binary digits, so that their products with counts stay exact.
+#: Weights have this many binary digits, so that their products with counts are exact.
 _DIGITS = 6
-#: References are rounded to this grid: distances from them are then exact too.
+#: References are rounded to this grid, so that distances from them are exact.
 _GRID = 2.0**-10
 #: Joint tables up to this size stay in the cache while they are counted.
 _JOINT_CELLS = 2**13
@@ -45,7 +45,7 @@ def dyadic(weight: float) -> float:
 
 
 def cover(sizes: Sequence[int], cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
-    """Few joint tables of at most 2^13 cells from which all cliques can be summed: each with those it serves.
+    """A small set of joint tables, of at most 2^13 cells, that have all cliques as margins: each with its cliques.
 
     Counting one joint table of four attributes and summing it costs less than counting its six pairs.
     """
@@ -82,7 +82,7 @@ def count_tables(
 ) -> dict[Clique, NDArray[np.int64]]:
     """Exact counts of cliques, by the joint tables of a plan.
 
-    Places in a table are as narrow as it allows: sixteen bits hold those of most, and are quick to multiply.
+    Positions in a table use the narrowest integer type, usually 16 bits, which is fast to multiply.
     """
     found = {}
     for joint, served in plan:
@@ -98,7 +98,7 @@ def count_tables(
 
 
 def _on_grid(reference: Matrix) -> Matrix:
-    """On the grid, and so small that all entries together stay below 2^42: sums of distances are then exact."""
+    """The reference on the grid, clipped so that its entries sum to less than 2^42: distances are then exact."""
     limit = 2.0**42 / reference.size
     return np.asarray(np.round(reference.clip(-limit, limit) / _GRID) * _GRID)
 
@@ -148,12 +148,12 @@ def _cells(query: CliqueQuery[R]) -> int:
 
 
 class Blocks(CliqueQuery[Tables]):
-    r"""Weighted blocks ``w_b B_b`` of attributes and pairs, so that noise of one scale gives each its own precision.
+    r"""Weighted blocks ``w_b B_b`` of attributes and pairs; the weights determine the precision of each block.
 
-    One row adds to block b a vector of norm at most ``u_b``, with ``u`` the product of the attributes' units (1
-    for classes): adding or removing it moves the whole by at most ``sqrt(sum w_b^2 u_b^2)``, reached by a row at
-    the ends of all its numeric attributes. Two rows' blocks are ``sqrt 2 u_b`` apart at most for classes and
-    ``2 u_b`` where a number is involved, which bounds replacing.
+    A row adds to block b a vector of norm at most ``u_b``, the product of the attributes' units (1 for classes). Adding
+    or removing a row therefore changes the answer by at most ``sqrt(sum w_b^2 u_b^2)``, which a row at the ends of all
+    numeric attributes reaches. The blocks of two rows differ by at most ``sqrt 2 u_b`` for classes and ``2 u_b`` if a
+    number is involved, which bounds the change by a replacement.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class Blocks(CliqueQuery[Tables]):
     def __init__(self, domain: Domain, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> None:
         super().__init__(domain, cliques)
         weights = [1.0] * len(self.cliques) if weights is None else weights
-        #: What integer blocks are multiplied by.
+        #: The factors of the integer blocks.
         self.weights = tuple(dyadic(w / self.unit(c)) for w, c in zip(weights, self.cliques, strict=True))
 
     @property
@@ -212,9 +212,9 @@ class Blocks(CliqueQuery[Tables]):
 class PairDistances(CliqueQuery[PairScores]):
     r"""For every pair the L1 distance ``|B - E|_1 / u`` of its integer block from a public or released reference E.
 
-    One row adds to B entries of summed size at most ``u``, so the distance moves by at most 1 whatever E is:
-    sqrt(pairs) over all of them, 2 sqrt(pairs) for replacing. **E must not be computed from the rows**: with
-    margins that move along with the row the distance could move by almost 4.
+    A row adds to B entries whose absolute values sum to at most ``u``, so each distance changes by at most 1 for any E.
+    Over all pairs the change is at most ``sqrt(pairs)``, and ``2 sqrt(pairs)`` for a replacement. **E must not be
+    computed from the rows**: if its margins change with the row, a distance could change by almost 4.
 
     Parameters
     ----------
@@ -261,10 +261,10 @@ class PairDistances(CliqueQuery[PairScores]):
 
 
 class ModelErrors(CliqueQuery[Selection]):
-    r"""AIM's quality of each candidate: ``w_r (|T_r - model_r|_1 - penalty_r)``, to choose one of them by.
+    r"""The score of each candidate in AIM, ``w_r (|T_r - model_r|_1 - penalty_r)``, by which one is chosen.
 
-    The model and the penalties are released or public, so one row moves a candidate's quality by at most
-    ``w_r``. The sensitivities are in the largest entry, which is what the exponential mechanism asks for.
+    The model and the penalties are released or public, so a row changes the score of a candidate by at most ``w_r``.
+    The sensitivities are those of the largest entry, as the exponential mechanism requires.
 
     Parameters
     ----------
@@ -315,11 +315,11 @@ class ModelErrors(CliqueQuery[Selection]):
 
 
 class CentredTables(CliqueQuery[Tables]):
-    r"""ResidualPlanner's tables: n, and ``P_j T_j``, ``P_j T_jk P_k`` with ``P_j = I - 11'/k_j``, each with its weight.
+    r"""The tables of ResidualPlanner: n, ``P_j T_j`` and ``P_j T_jk P_k`` with ``P_j = I - 11'/k_j``, each weighted.
 
-    A row's residual has squared norm ``p_j = 1 - 1/k_j`` and ``p_j p_k`` whatever its levels, so adding or
-    removing it moves the whole by exactly ``sqrt(w_0^2 + sum w_j^2 p_j + sum w_jk^2 p_j p_k)``. In integers the
-    tables are multiplied by the numbers of levels.
+    The residuals of a row have squared norms ``p_j = 1 - 1/k_j`` and ``p_j p_k`` for any levels, so adding or removing
+    it changes the answer by exactly ``sqrt(w_0^2 + sum w_j^2 p_j + sum w_jk^2 p_j p_k)``. The tables are multiplied by
+    the numbers of levels to have integer entries.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class CentredTables(CliqueQuery[Tables]):
         return 2 * self.contribution()
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Tables:
-        """Residuals of the scale of counts, projected so that each carries its own information alone."""
+        """Residuals on the scale of counts, centred along every axis."""
         assert isinstance(noise, Isotropic)
         blocks: dict[Clique, Matrix] = {(): total[:1] / self._count_weight}
         sigmas: dict[Clique, float] = {(): noise.sigma / self._count_weight}

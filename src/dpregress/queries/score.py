@@ -1,4 +1,4 @@
-r"""Scores: sums of x times a residual, bounded in one of two ways."""
+r"""Scores: sums of x times a residual, with the residual or the whole product clipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpregress.rows.bounded import ULPS, BoundedRows
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
-    """``x'beta + offset`` of the row before its weight; the offset for rows of weight 0, and never beyond +-1e75."""
+    """``x'beta + offset`` of the unweighted row, clipped to +-1e75; for rows of weight 0 the offset alone."""
     with np.errstate(over="ignore"):
         predictor = products(rows.x, coef[None, :])[:, 0] / np.where(rows.weight > 0, rows.weight, 1.0)
     if rows.offset is not None:
@@ -26,14 +26,14 @@ def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
 
 
 def checked(coef: Vector) -> Vector:
-    """Coefficients that are numbers: infinity times 0 is none, and would show which rows hold a 0."""
+    """Coefficients, if they are finite; infinity times 0 would be NaN and reveal which rows hold a 0."""
     if not (np.abs(coef) <= 1e100).all():
-        raise InvalidInput("coefficients must be finite: the steps before have diverged")
+        raise InvalidInput("coefficients must be finite: the preceding steps have diverged")
     return coef
 
 
 class _Residual(RowQuery[Score]):
-    """What both scores share: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
+    """Common base of the scores: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float) -> None:
         super().__init__(space)
@@ -57,8 +57,8 @@ class _Residual(RowQuery[Score]):
 class ClippedScore(_Residual):
     r"""``sum x clip(w (y - m(x'beta)) f(x'beta), +-C)``.
 
-    With ``||x|| <= R`` a row contributes at most ``R C``; two rows can point in opposite directions, so
-    replacing one moves the sum by at most ``2 R C``, and some pair by exactly that.
+    With ``||x|| <= R`` a row contributes at most ``R C``. Replacing one changes the sum by at most ``2 R C``, which two
+    rows in opposite directions reach.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ClippedScore(_Residual):
 
     @staticmethod
     def largest_change(radius: float, clip: float) -> float:
-        """``2 R C``, for planning where there is no query yet."""
+        """``2 R C``, for planning before there is a query."""
         return 2 * radius * clip
 
     def contribution(self) -> float:
@@ -95,7 +95,7 @@ class ClippedScore(_Residual):
 
 
 class ExposureScore(ClippedScore):
-    r"""``sum x clip(w (log e - centre), +-C)``: how exposures e go with the features.
+    r"""``sum x clip(w (log e - centre), +-C)``: the association of exposures e with the features.
 
     A :class:`ClippedScore` of the offset in place of the response, with the same sensitivity ``2 R C``.
 
@@ -111,7 +111,7 @@ class ExposureScore(ClippedScore):
     docs/queries.md.
     """
 
-    #: Reached by opposite rows on the sphere, unless the bounds of the exposure keep residuals below the clip.
+    #: Opposite rows on the sphere reach the bound, unless the bounds of the exposure keep residuals below C.
     tight: ClassVar[bool] = False
 
     def __init__(self, space: WhitenedSpace, centre: float, clip: float) -> None:
@@ -127,7 +127,7 @@ class ExposureScore(ClippedScore):
 class ClippedGradient(_Residual):
     r"""``sum g min(1, C / ||g||)`` with ``g = x w (y - m(x'beta)) f(x'beta)``: the gradient of noisy descent.
 
-    A row contributes at most C and replacing one moves the sum by at most ``2 C``, whatever the radius.
+    A row contributes at most C, and replacing one changes the sum by at most ``2 C``, for any radius.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ClippedGradient(_Residual):
     def value(self, rows: BoundedRows) -> Vector:
         residual = self.residual(rows)
         length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
-        # rounding in the norm and the quotient must not carry a row past C
+        # keeps the row within C despite rounding in the norm and the quotient
         clip = self.clip * (1 - ULPS * (self.space.order + 4) * np.finfo(float).eps)
         bounded = np.sign(residual) * np.minimum(np.abs(residual), clip / length)
         return np.asarray(bounded @ rows.x)
@@ -159,10 +159,10 @@ class ClippedGradient(_Residual):
 
 
 class MeanResidual(_Residual):
-    r"""``sum clip(y - m(x'beta), lower, upper)`` over rows without their weights: how far the mean prediction is off.
+    r"""``sum clip(y - m(x'beta), lower, upper)`` over rows without their weights: the error of the mean prediction.
 
-    One number for which wide, lopsided bounds are affordable: replacing a row moves it by at most
-    ``upper - lower``, adding or removing one by ``max(-lower, upper)``.
+    Because this is a single number, wide and asymmetric bounds are affordable. Replacing a row changes it by at most
+    ``upper - lower``, adding or removing one by at most ``max(-lower, upper)``.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class MeanResidual(_Residual):
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, lower: float, upper: float) -> None:
         super().__init__(space, family, coef, upper)
         if not lower <= 0 <= upper:
-            raise InvalidInput(f"bounds of a residual must enclose 0, not {lower}, {upper}")
+            raise InvalidInput(f"the bounds of a residual must enclose 0, not {lower}, {upper}")
         self.lower = lower
 
     @property
@@ -196,7 +196,7 @@ class MeanResidual(_Residual):
 
     @staticmethod
     def largest_change(lower: Bound, upper: Bound) -> Bound:
-        """``upper - lower``, for planning where there is no query yet."""
+        """``upper - lower``, for planning before there is a query."""
         return upper - lower
 
     def contribution(self) -> float:

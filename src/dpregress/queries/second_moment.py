@@ -1,4 +1,4 @@
-r"""The second moment of joint rows, the query that linear regression rests on."""
+r"""The second moment of joint rows, on which linear regression is based."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dpregress.queries.base import RowQuery
 from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
-#: Below so many columns the product of a short block with its copy is quicker than the symmetric product of all
-#: rows, which has half the operations: libraries take such narrow matrices at a quarter of their speed.
+#: With fewer columns, multiplying a short block by its copy is faster than one symmetric product of all rows, which
+#: has half the operations: libraries reach only a quarter of their speed on such narrow matrices.
 _NARROW, _BLOCK = 24, 2048
 
 
@@ -41,8 +41,8 @@ class SecondMoment(RowQuery[Moments]):
     With ``||x|| <= R``, ``|y| <= C`` the joint radius is ``Rv = sqrt(R^2 + u^2 C^2)``, and
 
     * adding or removing a row: ``||v v'||_F = ||v||^2 <= Rv^2``;
-    * replacing one: ``||v v' - z z'||_F^2 = ||v||^4 + ||z||^4 - 2 (v'z)^2 <= 2 Rv^4``, since both are
-      positive semi-definite. Orthogonal rows on the sphere reach it: they exist when ``u C <= R``.
+    * replacing one: ``||v v' - z z'||_F^2 = ||v||^4 + ||z||^4 - 2 (v'z)^2 <= 2 Rv^4``. Orthogonal rows on the sphere
+      reach this bound; they exist if ``u C <= R``.
 
     Source: docs/queries.md; the published bound is 2 R^2 (Cao, Bi, Zhang 2026, Theorem 4).
     """

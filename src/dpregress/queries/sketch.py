@@ -1,4 +1,4 @@
-r"""Random mixtures of rows: what a party releases so that its columns can meet those of others."""
+r"""Random sketches of rows, which parties release so that their columns can be combined."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from dpregress.queries.base import RowQuery
 from dpregress.releases import NoiseLaw, Sketch
 from dpregress.rows.bounded import BoundedRows
 
-#: Cells are cut to this many bits of the radius: it takes 1e-5 of them, and a cell hardly ever lies so near a step
-#: that the rounding of other chunks moves it across.
+#: Cells are truncated to this many bits of the radius. This changes them by a relative 1e-5, and the rounding of
+#: other chunks hardly ever moves a cell across a step.
 _CELL_BITS = 16
-#: Sums of integers are exact in float64 below this power of two, in any order.
+#: Below this power of two, sums of integers are exact in float64 in any order.
 _EXACT_BITS = 52
 
 
 class SketchMatrix(ABC):
-    r"""A public k x n matrix B whose columns have entries 0 and +-1 and equal norms; never stored.
+    r"""A public k x n matrix B with entries 0 and +-1, whose columns have equal norms; it is never stored.
 
-    Its entries are functions of a shared seed and the row number, so that every party has the same B,
-    whatever the sizes of its chunks.
+    Its entries are functions of a shared seed and the row number, so that every party has the same B, whatever the
+    sizes of its chunks.
 
     Attributes
     ----------
     n : int
-        Columns: the number of people.
+        Number of columns, which is the number of people.
     k : int
-        Rows: the length of the mixture.
+        Number of rows, which is the length of the sketch.
     """
 
     def __init__(self, n: int, k: int) -> None:
@@ -53,10 +53,10 @@ class SketchMatrix(ABC):
 
 
 class RowSketch(RowQuery[Sketch]):
-    r"""``B Z`` of bounded rows z (without the constant of an intercept), in whole units of ``R 2^-16``.
+    r"""``B Z`` of bounded rows z (without the constant of an intercept), in integer units of ``R 2^-16``.
 
-    Cells are cut toward zero onto the grid, so that ``||z|| <= R`` stays true; every sum is then a sum of
-    integers below 2^52: exact, and the same for all threads and orders. With b the norm of B's columns,
+    Cells are truncated toward zero onto the grid, so that ``||z|| <= R`` still holds. Every sum is then a sum of
+    integers below 2^52, which is exact in any order. With b the norm of B's columns,
 
     * adding or removing a row changes the answer by ``B e_i z_i'``, of Frobenius norm ``b ||z_i|| <= b R``;
     * replacing it, by ``B e_i (z_i - z_i')'``: at most ``2 b R``, reached by opposite rows on the sphere.
@@ -65,7 +65,7 @@ class RowSketch(RowQuery[Sketch]):
     ----------
     space : WhitenedSpace
         With a finite radius R.
-    mixing : Mixing
+    mixing : SketchMatrix
 
     Source: Wu et al. (2022), section 4.2, where ``R = sqrt(d_max)``; docs/queries.md.
     """
@@ -82,7 +82,7 @@ class RowSketch(RowQuery[Sketch]):
 
     @property
     def width(self) -> int:
-        """Columns of the mixture."""
+        """Number of columns of the sketch."""
         return len(self.space.features)
 
     @property
@@ -95,7 +95,7 @@ class RowSketch(RowQuery[Sketch]):
 
     @staticmethod
     def largest_change(radius: float) -> float:
-        """``2 R`` where columns of B have norm 1, for planning where there is no query yet."""
+        """``2 R`` for columns of B of norm 1, for planning before there is a query."""
         return 2 * radius
 
     def contribution(self) -> float:

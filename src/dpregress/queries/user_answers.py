@@ -1,4 +1,4 @@
-"""What users answer in the published local protocols: both moments in one message, and predictions one by one."""
+"""The questions of the published local protocols: both moments in one message, and individual predictions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class PublishedMoments(RowQuery[Score]):
     r"""The upper triangle of ``sum x x'`` and ``w sum x y`` in one message, ``w = R / C``.
 
     With ``||x|| <= R`` and ``|y| <= C`` the two parts have the published sensitivities ``2 R^2`` and
-    ``2 w R C = 2 R^2``, and the message ``2 sqrt(2) R^2`` (loose: the first is at most sqrt(2) R^2). Noise of one
-    scale on the message is noise of ``2 R^2 / mu`` and ``2 R C / mu`` on the parts, each at half of mu squared.
+    ``2 w R C = 2 R^2``, and the message has ``2 sqrt(2) R^2``. This is loose, because that of the first part is at
+    most ``sqrt(2) R^2``. Noise of one scale on the message is noise for sensitivities ``2 R^2`` and ``2 R C`` on the
+    parts, each at half of mu squared.
 
     Parameters
     ----------
@@ -68,15 +69,15 @@ class PublishedMoments(RowQuery[Score]):
 
 
 class Predictions(RowQuery[Score]):
-    """``clip(x'beta, 0, 1)`` of every row in a cell of its own: what a second round asks of each user.
+    """``clip(x'beta, 0, 1)`` of each row in a separate cell, which a second round asks of each user.
 
-    Replacing a row moves its own cell, by at most 1.
+    Replacing a row changes only its own cell, by at most 1.
 
     Parameters
     ----------
     space : WhitenedSpace
     coef : ndarray of shape (p,)
-        Whitened coefficients, released before.
+        Whitened coefficients from an earlier release.
     n : int
         Number of rows.
 

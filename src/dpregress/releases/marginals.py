@@ -1,4 +1,4 @@
-"""Estimated marginals of a coded table: one matrix of second moments, and a mixture that rows can be drawn from."""
+"""Estimated marginals of a coded table: a matrix of second moments, and a mixture from which rows can be drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mixture:
     ----------
     domain : Domain
     chances : ndarray of shape (components, levels)
-        Of every level of every attribute, side by side; each attribute's sum to 1 in a row.
+        Probabilities of all levels of all attributes, side by side; those of each attribute sum to 1.
     """
 
     domain: Domain
@@ -65,18 +65,18 @@ class Mixture:
         return codes
 
     def points(self, rows: int) -> Codes:
-        """Codes of evenly spread rows that stand for the mixture: the same at every call, nothing is drawn."""
+        """Codes of evenly spread rows that represent the mixture: a deterministic sample, the same at every call."""
         each = max(1, rows // len(self.chances))
         place = np.arange(1.0, each * len(self.chances) + 1)
         component = np.repeat(np.arange(len(self.chances)), each)
         codes = np.empty((len(place), len(self.domain.attributes)), dtype=np.int64)
         for j in range(codes.shape[1]):
-            # a Kronecker sequence: a step for every attribute that no other's is a rational multiple of
+            # a Kronecker sequence: the steps of two attributes are never rational multiples of each other
             codes[:, j] = self._levels(j, component, place * np.sqrt(_prime(j)) % 1.0)
         return codes
 
     def shares(self, attribute: int, rows: int) -> Matrix:
-        """What each of ``points(rows)`` expects of an attribute's levels, its component given: no row is drawn."""
+        """Probabilities of an attribute's levels for each of ``points(rows)``, given its component."""
         each = max(1, rows // len(self.chances))
         return np.asarray(np.repeat(self.chances[:, self.domain.levels_of(attribute)], each, axis=0))
 
@@ -90,7 +90,7 @@ class Mixture:
 
 
 def encoded_design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
-    """Design rows of coded ones, of shape (rows, p): the constant, then each feature without its reference level."""
+    """The design matrix of coded rows, of shape (rows, p): the constant, then features without reference levels."""
     blocks = [np.ones((len(codes), 1))]
     for name in features:
         j = domain.index(name)
@@ -110,7 +110,7 @@ def _prime(place: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """What a private release of pair tables is estimated to say; anything computed from it is free.
+    """The estimates from a private release of pair tables. Anything computed from them is post-processing.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Marginals:
     gram : ndarray of shape (width, width)
         Second moments of the domain's design columns, in counts; the constant first.
     noise : NoiseLaw
-        Of ``gram``: exact for unbiased releases, a working law where a mixture was fitted.
+        The noise in ``gram``: exact for unbiased releases, an approximation where a mixture was fitted.
     mixture : Mixture
     events : tuple of Event
     level_error : ndarray of shape (levels,)
@@ -136,11 +136,11 @@ class Marginals:
     level_error: Vector
 
     def groups(self, features: Sequence[str]) -> list[int]:
-        """Which feature each design column but the constant belongs to."""
+        """The position of the feature to which each design column belongs, without the constant."""
         return [place for place, name in enumerate(features) for _ in self._names(self.domain.index(name))]
 
     def places(self, features: Sequence[str]) -> list[int]:
-        """The constant, and the design columns of these attributes without reference levels."""
+        """Positions of the constant and of these attributes' design columns, without reference levels."""
         found = [0]
         for name in features:
             j = self.domain.index(name)
@@ -154,7 +154,7 @@ class Marginals:
         Parameters
         ----------
         target : str
-            A numeric attribute, in the units of its values; or a class, as the indicator of ``level``.
+            A numeric attribute, in the units of its values; or a class, whose indicator of ``level`` is the response.
         features : sequence of str
         level : str, optional
         """
@@ -170,7 +170,7 @@ class Marginals:
         else:
             raise InvalidInput(f"{target!r} has no evenly spaced levels: list it in numeric=, or name a level")
         if level is not None and attribute.numeric:
-            raise InvalidInput(f"{target!r} is a number: a level is chosen of a class")
+            raise InvalidInput(f"{target!r} is a number: level= is for a class")
         joint = [*self.places(features), place]
         names = [name for j in map(self.domain.index, features) for name in self._names(j)]
         order = len(joint) - 1

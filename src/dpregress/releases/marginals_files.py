@@ -20,7 +20,7 @@ from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, NoiseLaw
 from dpregress.releases.residual_noise import ResidualNoise
 
-#: The largest count or scale of noise that can be computed with.
+#: The largest count or noise scale that a file may hold.
 _LARGEST = 1e100
 _FORMAT = "dpregress.marginals/1"
 
@@ -47,7 +47,7 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
     Raises
     ------
     InvalidInput
-        For a file that is not one, or of another version.
+        If the file is not a marginals file, or has another version.
     """
     try:
         record = parsed(Path(path).read_text(encoding="utf-8"))
@@ -90,7 +90,7 @@ def _packed(values: Matrix) -> str:
 def _unpacked(text: str, shape: tuple[int, ...]) -> Matrix:
     values = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64).reshape(shape)
     if not np.isfinite(values).all():
-        raise InvalidInput("it holds something else than numbers")
+        raise InvalidInput("it holds values that are not finite numbers")
     return values
 
 
@@ -109,8 +109,8 @@ def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
         kept = tuple(int(place) for place in record["kept"])
         every = {(), *((j,) for j in range(len(domain.attributes))), *domain.pairs}
         if set(sigmas) != every or kept != tuple(range(domain.width)):
-            raise InvalidInput("its noise is not that of its columns")
+            raise InvalidInput("its noise does not match its columns")
         return ResidualNoise(domain, sigmas, kept)
     if record["law"] == "entrywise":
         return Entrywise(_unpacked(record["variance"], (domain.width, domain.width)))
-    raise InvalidInput(f"no noise law {record['law']!r}")
+    raise InvalidInput(f"there is no noise law {record['law']!r}")

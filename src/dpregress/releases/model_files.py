@@ -22,15 +22,15 @@ from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
 T = TypeVar("T")
 _FORMAT = "dpregress.model/1"
 _PRIVACY_FORMAT = "dpregress.privacy/1"
-#: What a model of several classes holds once for each.
+#: The entries of a file that a model of several classes holds once for each class.
 _NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
 
 
 @dataclass(frozen=True)
 class ResponseModel:
-    """How a linear predictor becomes a prediction: family, link, and the classes of a response that is one.
+    """How a linear predictor becomes a prediction: the family, the link, and the classes of a categorical response.
 
-    Where ``exposure`` names a column, its logarithm is added to the predictor.
+    If ``exposure`` names a column, its logarithm is added to the predictor.
     """
 
     family: str = "gaussian"
@@ -41,9 +41,9 @@ class ResponseModel:
 
 @dataclass(frozen=True)
 class WrittenFormula:
-    """The formula of a model, and the levels of its categorical columns, the first of them the reference.
+    """The formula of a model, and the levels of its categorical columns; the first level is the reference.
 
-    ``missing`` says what a missing cell counts as, where that is not the reference.
+    ``missing`` names the level assigned to missing cells, where that is not the reference.
     """
 
     text: str
@@ -64,20 +64,20 @@ def model_text(
     formula: WrittenFormula | None = None,
     schema: str | None = None,
 ) -> str:
-    """A fitted model as JSON text: coefficients, guarantee, and the noisy moments they came from.
+    """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
 
     Parameters
     ----------
     coefficients : Coefficients or ClassCoefficients
-        Of several classes the file holds lists, in the order of the classes.
+        For several classes the file holds lists, in the order of the classes.
     privacy : PrivacyStatement
     moments : Moments or None
     software : str
-        Name and version of what wrote it.
+        Name and version of the program that wrote it.
     response : ResponseModel
     formula : WrittenFormula, optional
     schema : str, optional
-        What is declared of the columns that predictions are made from, in TOML.
+        The declaration, in TOML, of the columns from which predictions are made.
     """
     record = {
         "format": _FORMAT,
@@ -97,18 +97,18 @@ def model_text(
 
 
 def load_model(path: str | Path) -> Coefficients | ClassCoefficients:
-    """Read the coefficients of a model file; of more than two classes those of each.
+    """Read the coefficients of a model file; with more than two classes, those of each class.
 
     Raises
     ------
     InvalidInput
-        For a file that is not one, or of another version.
+        If the file is not a model file, or has another version.
     """
     return _load(path, _predictors)
 
 
 def load_response(path: str | Path) -> ResponseModel:
-    """Read how predictions are made from a model file."""
+    """Read from a model file how predictions are made."""
     return _load(path, _response)
 
 
@@ -136,12 +136,12 @@ def load_formula(path: str | Path) -> WrittenFormula | None:
 
 
 def load_schema_text(path: str | Path) -> str | None:
-    """Read what a model file holds of its columns' schema, in TOML; None where it holds nothing."""
+    """Read the schema of the columns from a model file, in TOML; None where it holds none."""
 
     def read(record: Mapping[str, Any]) -> str | None:
         text = record.get("schema")
         if text is not None and not isinstance(text, str):
-            raise InvalidInput("its schema is not a text in TOML")
+            raise InvalidInput("its schema is not text")
         return text
 
     return _load(path, read)
@@ -150,7 +150,7 @@ def load_schema_text(path: str | Path) -> str | None:
 def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
     """A privacy statement as JSON text, with its total in mu and in epsilon at the budget's delta, or 1e-6.
 
-    The total of seeded noise is null, with the nominal one beside it.
+    If the noise was seeded, the total is null and the nominal total is given separately.
     """
     delta = privacy.budget.parameters().get("delta", 1e-6)
     promise = privacy.promise
@@ -162,12 +162,12 @@ def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
 
 
 def load_moments(path: str | Path) -> Moments:
-    """Read the noisy moments of a model file: other penalties, subsets or tests on them are free.
+    """Read the noisy moments of a model file: other penalties, subsets or tests based on them cost no budget.
 
     Raises
     ------
     InvalidInput
-        For a file that is not one, or whose recipe released no joint moments.
+        If the file is not a model file, or its recipe released no joint moments.
     """
     return _load(path, _decoded_moments)
 
@@ -216,7 +216,7 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
         for key in ("coef", "standard_error", "privacy_error", "fill")
     }
     if any(vector.shape != (len(features),) for vector in vectors.values()):
-        raise InvalidInput(f"{len(features)} features but another number of coefficients")
+        raise InvalidInput(f"its {len(features)} features do not match the number of its coefficients")
     return Coefficients(
         features=features,
         intercept=float(record["intercept"]),

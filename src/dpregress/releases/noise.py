@@ -1,4 +1,4 @@
-"""Noise laws: what inference and repair may know about the noise in a release."""
+"""Noise laws: the distribution of the noise in a release, which inference and repair use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def product_covariance(self, vector: Vector) -> Matrix:
-        """Covariance of ``N v``, N the symmetric matrix of the noise in released second moments."""
+        """The covariance of ``N v``, where N is the symmetric noise matrix in released second moments."""
 
     @abstractmethod
     def cut(self, places: Sequence[int]) -> NoiseLaw:
@@ -31,12 +31,12 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def spectral_norm(self, order: int) -> float:
-        """About the expected spectral norm of N, cut to its first ``order`` rows and columns."""
+        """Approximate expected spectral norm of the first ``order`` rows and columns of N."""
 
 
 @dataclass(frozen=True)
 class Isotropic(NoiseLaw):
-    """Independent normal noise of one standard deviation on every entry.
+    """Independent normal noise with the same standard deviation in every entry.
 
     Parameters
     ----------
@@ -67,15 +67,15 @@ class Isotropic(NoiseLaw):
 
 @dataclass(frozen=True)
 class UnitMessages(NoiseLaw):
-    """A sum of randomised unit vectors: sampling and privacy noise together have one second moment on every entry.
+    """A sum of randomised unit vectors. Sampling and privacy noise together have the same second moment in every entry.
 
     Parameters
     ----------
     sigma : float
-        Root of that second moment, in the units of the total. It is the average over directions, and that of
-        every entry where the messages point in all directions alike.
+        Root of that second moment, in the units of the total. It is an average over directions, and exact for every
+        entry if the messages are uniformly distributed over directions.
     private : float
-        The share of ``sigma^2`` that is privacy noise; the rest is what the messages themselves vary.
+        The share of ``sigma^2`` that is privacy noise; the rest is the variation of the messages themselves.
     """
 
     sigma: float
@@ -89,7 +89,7 @@ class UnitMessages(NoiseLaw):
         return UnitMessages(math.sqrt(squared), share)
 
     def product_covariance(self, vector: Vector) -> Matrix:
-        """As of isotropic noise with the same second moment."""
+        """The same as for isotropic noise with this second moment."""
         return Isotropic(self.sigma).product_covariance(vector)
 
     def cut(self, places: Sequence[int]) -> UnitMessages:  # noqa: ARG002 - every part of it looks alike
@@ -97,25 +97,25 @@ class UnitMessages(NoiseLaw):
         return self
 
     def spectral_norm(self, order: int) -> float:
-        """As of isotropic noise with the same second moment."""
+        """The same as for isotropic noise with this second moment."""
         return Isotropic(self.sigma).spectral_norm(order)
 
 
 @dataclass(frozen=True)
 class DiscreteLaplaceNoise(NoiseLaw):
-    """Independent whole numbers k with probabilities proportional to ``exp(-|k| / b)`` on every entry.
+    """Independent integer noise in every entry: k with probability proportional to ``exp(-|k| / b)``.
 
     Parameters
     ----------
     scales : tuple of float
-        b of each independent noise that was added: one, or one for each release that was summed.
+        The scale b of each noise that was added: one for each release that was summed.
     """
 
     scales: tuple[float, ...]
 
     @property
     def sigma(self) -> float:
-        """The standard deviation of an entry: ``2 q / (1 - q)^2`` with ``q = exp(-1/b)`` is one noise's variance."""
+        """The standard deviation of an entry. Each noise has variance ``2 q / (1 - q)^2`` with ``q = exp(-1/b)``."""
         return math.sqrt(math.fsum(1 / (2 * math.sinh(min(1 / (2 * b), 300.0)) ** 2) for b in self.scales))
 
     def __add__(self, other: NoiseLaw) -> DiscreteLaplaceNoise:
@@ -124,7 +124,7 @@ class DiscreteLaplaceNoise(NoiseLaw):
         return DiscreteLaplaceNoise(self.scales + other.scales)
 
     def product_covariance(self, vector: Vector) -> Matrix:
-        """As of isotropic noise with the same variance."""
+        """The same as for isotropic noise with this variance."""
         return Isotropic(self.sigma).product_covariance(vector)
 
     def cut(self, places: Sequence[int]) -> DiscreteLaplaceNoise:  # noqa: ARG002 - every part of it looks alike
@@ -132,13 +132,13 @@ class DiscreteLaplaceNoise(NoiseLaw):
         return self
 
     def spectral_norm(self, order: int) -> float:
-        """As of isotropic noise with the same variance."""
+        """The same as for isotropic noise with this variance."""
         return Isotropic(self.sigma).spectral_norm(order)
 
 
 @dataclass(frozen=True, eq=False)
 class Entrywise(NoiseLaw):
-    """Independent normal noise with its own variance on and above the diagonal of a symmetric matrix.
+    """Independent normal noise on a symmetric matrix; every entry on and above the diagonal has its own variance.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ class Entrywise(NoiseLaw):
     def __post_init__(self) -> None:
         known = np.isfinite(self.variance).all() and (self.variance >= 0).all()
         if not (known and (self.variance == self.variance.T).all()):
-            raise InvalidInput("variances of a symmetric matrix are symmetric, finite and not negative")
+            raise InvalidInput("the variances must form a symmetric matrix of finite, non-negative numbers")
 
     @classmethod
     def of_scales(cls, sigma: Matrix) -> Entrywise:
         """From the standard deviations of the entries."""
         if (sigma < 0).any():
-            raise InvalidInput("standard deviations are not negative")
+            raise InvalidInput("standard deviations must not be negative")
         return cls(sigma**2)
 
     @property
@@ -171,13 +171,13 @@ class Entrywise(NoiseLaw):
         return Entrywise(self.variance + other.variance)
 
     def product_covariance(self, vector: Vector) -> Matrix:
-        """``V_ab v_a v_b`` beside the diagonal, ``sum_b V_ab v_b^2`` on it."""
+        """``V_ab v_a v_b`` off the diagonal, ``sum_b V_ab v_b^2`` on it."""
         covariance = self.variance * np.outer(vector, vector)
         np.fill_diagonal(covariance, self.variance @ vector**2)
         return np.asarray(covariance)
 
     def spectral_norm(self, order: int) -> float:
-        """Twice the largest root of a row's summed variance (Bandeira, van Handel 2016, up to lower order)."""
+        """Twice the square root of the largest row sum of variances (Bandeira, van Handel 2016, to leading order)."""
         return 2 * math.sqrt(float(self.variance[:order, :order].sum(axis=1).max()))
 
     def cut(self, places: Sequence[int]) -> Entrywise:

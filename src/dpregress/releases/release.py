@@ -1,4 +1,4 @@
-"""What comes through the barrier: values that are safe to keep, share and compute with."""
+"""Releases: noisy values that have passed the privacy barrier and are safe to keep, share and compute with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpregress.releases.noise import NoiseLaw
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Noisy totals over n rows; anything done to them is free.
+    """Noisy totals over n rows. Anything computed from them is post-processing.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ class Release:
     n : int
         Number of rows, public under replace-one neighbours.
     noise : NoiseLaw
-        Of the vector in which the noise was added (for matrices: of their svec).
+        The law of the noise in the vector to which it was added (for matrices: their svec).
     events : tuple of Event
-        What it cost.
+        The cost of the release.
     space : Coordinates
-        The public ones: a space, or the domain of coded tables.
+        The public coordinates: a whitened space, or the domain of a coded table.
     """
 
     total: Vector
@@ -45,10 +45,10 @@ class Release:
         Raises
         ------
         InvalidInput
-            For another kind of release, or another space.
+            If the other is another kind of release, or in another space.
         """
         if type(other) is not type(self) or not self.space.same_as(other.space):
-            raise InvalidInput("only releases of one kind in one whitened space can be added")
+            raise InvalidInput("only releases of the same kind in the same coordinates can be added")
         return replace(
             self,
             total=self.total + other.total,
@@ -65,7 +65,7 @@ class Release:
 
 @dataclass(frozen=True, eq=False)
 class Moments(Release):
-    """A noisy second moment of joint rows ``(x~, cross * y~)``, or of x~ alone."""
+    """A noisy second moment of the joint rows ``(x~, cross * y~)``, or of x~ alone."""
 
     space: WhitenedSpace
 
@@ -87,7 +87,7 @@ class Moments(Release):
     @property
     def _response_weight(self) -> float:
         if self.space.response is None:
-            raise InvalidInput("these moments hold no response")
+            raise InvalidInput("these moments have no response")
         return self.space.response.cross
 
 
@@ -108,15 +108,15 @@ class Count(Release):
 
 @dataclass(frozen=True, eq=False)
 class Histogram(Release):
-    """Noisy counts; bin i holds values in ``[edges[i], edges[i + 1])``, the outer bins everything beyond."""
+    """Noisy counts. Bin i holds values in ``[edges[i], edges[i + 1])``; the outer bins hold everything beyond."""
 
     edges: Vector
 
     def quantile(self, level: float) -> float:
-        """The right edge of the first bin at which the noisy cumulated count reaches ``level``.
+        """The right edge of the first bin at which the noisy cumulative count reaches ``level``.
 
-        Cumulated counts are made monotone first (free post-processing); the last inner edge is the
-        largest answer.
+        Cumulative counts are first made monotone, which is post-processing. The largest possible answer is the last
+        inner edge.
         """
         below = np.maximum.accumulate(np.cumsum(self.total))
         bin_ = int(np.searchsorted(below, level * self.n))
@@ -125,14 +125,14 @@ class Histogram(Release):
 
 @dataclass(frozen=True, eq=False)
 class Sketch(Release):
-    """A noisy mixture ``B Z`` of bounded rows, flat and in whole units; ``matrix`` has B's columns of norm 1.
+    """A noisy sketch ``B Z`` of bounded rows, flattened and in integer units; ``matrix`` has B's columns of norm 1.
 
     Parameters
     ----------
     k : int
-        Rows of the mixture.
+        The number of rows of the sketch.
     unit : float
-        What one unit of the total is worth.
+        The value of one unit of the total.
     """
 
     space: WhitenedSpace
@@ -147,7 +147,7 @@ class Sketch(Release):
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Fitted coefficients in the original units, with what they rest on.
+    """Fitted coefficients in the original units, with their standard errors.
 
     Parameters
     ----------
@@ -157,11 +157,11 @@ class Coefficients:
     target : str
     n : int
     privacy_error : ndarray of shape (d,)
-        Standard deviation that the privacy noise gives each coefficient, to first order.
+        Standard deviation of each coefficient due to privacy noise, to first order.
     standard_error : ndarray of shape (d,)
-        The same with sampling added.
+        Standard deviation due to privacy noise and sampling.
     fill : ndarray of shape (d,)
-        What stands in for a missing cell, here as in the fit.
+        The values that replace missing cells, in predictions as in the fit.
     """
 
     features: tuple[str, ...]
@@ -190,13 +190,13 @@ class Coefficients:
         )
 
     def by_class(self) -> tuple[tuple[str, Coefficients], ...]:
-        """One linear predictor, of no class."""
+        """A single linear predictor, which belongs to no class."""
         return (("", self),)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassCoefficients:
-    """Coefficients of K linear predictors, one for each class, of the same columns; each row of them sums to 0.
+    """Coefficients of K linear predictors, one for each class; over the classes they sum to 0.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class ClassCoefficients:
 
     def __post_init__(self) -> None:
         if len(self.classes) != len(self.each) or len(self.each) < 2:
-            raise InvalidInput(f"{len(self.classes)} classes, but coefficients of {len(self.each)}")
+            raise InvalidInput(f"there are {len(self.classes)} classes, but coefficients of {len(self.each)}")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -219,17 +219,17 @@ class ClassCoefficients:
 
     @property
     def target(self) -> str:
-        """The response."""
+        """Name of the response."""
         return self.each[0].target
 
     @property
     def n(self) -> int:
-        """Private rows."""
+        """Number of private rows."""
         return self.each[0].n
 
     @property
     def fill(self) -> Vector:
-        """What stands in for a missing cell, of shape (d,)."""
+        """The values that replace missing cells, of shape (d,)."""
         return self.each[0].fill
 
     @property

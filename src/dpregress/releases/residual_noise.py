@@ -1,4 +1,4 @@
-"""The noise law of tables put together from independent residuals: exact, and not independent between tables."""
+"""The exact noise law of tables that are sums of independent noisy residuals; tables are then correlated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpregress.releases.tables import Clique
 
 @dataclass(frozen=True, eq=False)
 class ResidualNoise(NoiseLaw):
-    r"""Noise of second moments of design columns that were summed up from noisy residuals.
+    r"""The noise in second moments of design columns that were computed from noisy residuals.
 
     With ``P_j = I - 11'/k_j`` and independent standard normal z, ``n`` has the noise ``s_0 z_0``, one-way tables
     ``t_j = s_0 z_0 1/k_j + s_j P_j z_j``, pair tables ``s_0 z_0 11'/(k_j k_k) + s_j P_j z_j 1'/k_k
@@ -26,9 +26,9 @@ class ResidualNoise(NoiseLaw):
     ----------
     domain : Domain
     sigmas : mapping of clique to float
-        Of n (the empty tuple), attributes and pairs.
+        Standard deviations for n (the empty tuple), attributes and pairs.
     kept : tuple of int
-        The design columns that are kept.
+        Positions of the design columns that are kept.
     """
 
     domain: Domain
@@ -46,12 +46,12 @@ class ResidualNoise(NoiseLaw):
         return ResidualNoise(self.domain, self.sigmas, tuple(self.kept[place] for place in places))
 
     def spectral_norm(self, order: int) -> float:
-        """``2 sqrt(E |N v|^2)`` at an even unit vector: exact to leading order for isotropic noise."""
+        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
         covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
         return 2 * math.sqrt(float(np.trace(covariance)))
 
     def product_covariance(self, vector: Vector) -> Matrix:
-        """Covariance of ``N v``, by the parts of the noise that each residual brings (docs/methods/marginals.md)."""
+        """The covariance of ``N v``, as a sum over residuals (docs/methods/marginals.md)."""
         domain = self.domain
         full = np.zeros(domain.width)
         full[list(self.kept)] = vector

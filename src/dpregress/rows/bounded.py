@@ -1,15 +1,15 @@
-r"""The one place where a norm bound is made true.
+r"""Row maps: the only place where bounds on rows are enforced.
 
-Rows come in as they are and leave whitened, inside the ball of the space, whatever was fed in:
+Any rows may come in. They leave whitened and inside the ball of the space:
 
 * a feature cell that is missing or not finite is replaced by the space's public fill value;
 * a row whose response is missing or not finite, or whose exposure is missing, not finite or not positive, becomes 0
-  and has weight 0 in every query, also in those that read neither (it still counts in n);
+  and has weight 0 in every query, even in those that read neither (it still counts in n);
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
 * the response becomes ``clip(s (y - centre) / scale, +-C)``;
 * the exposure is clipped into public bounds, and its logarithm is the row's offset.
 
-No rule raises, and none depends on another row.
+No rule raises an error, and none depends on another row.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.coordinates.products import products, squared_norms
 
-#: Norms are shrunk this many times d units in the last place below R, so that rounding never exceeds it.
+#: Norms are shrunk to this many times d units in the last place below R, so that rounding never exceeds R.
 ULPS = 8
-#: Largest norm of a row, and largest response, where the space has no finite bound: products stay finite.
+#: The largest norm of a row and the largest response if the space has no finite bound, so that products stay finite.
 _LARGEST = 1e75
 _HUGE = 1e300
 _TINY = np.finfo(float).tiny
-#: Relative error of a norm that was put together from logarithms of magnitude up to 1500.
+#: Relative error of a norm that was computed from logarithms of magnitude up to 1500.
 _LOG_ERROR = 1e-11
 
 
@@ -38,8 +38,8 @@ _LOG_ERROR = 1e-11
 class RawRows:
     """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row.
 
-    Where ``counts`` is given, of shape (m,), the rows for which it is False are there but count for nothing.
-    ``exposure``, of shape (m,), is what the mean response is proportional to.
+    If ``counts``, of shape (m,), is given, rows for which it is False keep their place but contribute nothing.
+    The mean response is proportional to ``exposure``, of shape (m,).
     """
 
     x: Matrix
@@ -83,20 +83,20 @@ class RowMap(ABC):
         """The bound on the norm of x."""
 
     def __call__(self, rows: RawRows) -> BoundedRows:
-        """Map one chunk; rows do not depend on each other. A row that does not count becomes 0, with weight 0.
+        """Map one chunk, each row independently of the others. A row that does not count becomes 0, with weight 0.
 
-        It is set to 0 after it was mapped, and keeps its place: the rounding of other rows must not show it.
+        It is set to 0 after the mapping and keeps its place, so that it does not affect the rounding of other rows.
         """
         bounded = self._bound(rows)
         idle = ~rows.usable
-        if idle.any():  # in place: another layout in memory would round the other rows' products otherwise
+        if idle.any():  # in place: another memory layout could change the rounding of other rows
             for values in (bounded.x, bounded.y, bounded.weight):
                 values[idle] = 0
         return bounded
 
     @abstractmethod
     def _bound(self, rows: RawRows) -> BoundedRows:
-        """Bound every row of the chunk, counted or not."""
+        """Bound every row of the chunk, whether it counts or not."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class WhitenedRows(RowMap):
 
     References
     ----------
-    Cao, Bi, Zhang (2026), Algorithm 1; with :attr:`Weighting.ROW` the shrinkage acts on the response too.
+    Cao, Bi, Zhang (2026), Algorithm 1; with :attr:`Weighting.ROW` the response is shrunk as well.
     """
 
     space: WhitenedSpace
@@ -137,20 +137,20 @@ class WhitenedRows(RowMap):
         return self.radius * (1 - ULPS * (self.space.order + 4) * np.finfo(float).eps)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
-        """Whitened rows and their squared norms, which are not finite for rows that need a second look."""
+        """Whitened rows and their squared norms; a norm that is not finite marks a row that needs special treatment."""
         whitened = products(x, self.space.slopes)
         if self.space.shift is not None:
             whitened += self.space.shift
         return whitened, squared_norms(whitened)
 
     def _fill(self, raw: Matrix, x: Matrix, squared: Vector) -> None:
-        """Replace rows with missing or infinite cells by the same rows with public values in their place."""
+        """Replace missing and infinite cells of rows by public values."""
         strange = ~np.isfinite(squared)
         filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.space.fill))
         x[strange], squared[strange] = filled[strange], norms[strange]
 
     def _shrink(self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_]) -> None:
-        """Bound rows whose norm overflows: their direction by scaled products, their length in logarithms."""
+        """Bound rows whose norm overflows, with the direction from scaled products and the length in logarithms."""
         raw = np.where(np.isfinite(raw), raw, self.space.fill)
         size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
         unit = np.abs(self.space.whitening).max()
@@ -202,7 +202,7 @@ def _bounded_response(y: Vector, weight: Vector, response: ResponseScale) -> Vec
     scaled = np.where(np.isfinite(y), y, response.centre)
     scaled -= response.centre
     scaled /= response.scale
-    np.clip(scaled, -_HUGE, _HUGE, out=scaled)  # an infinite response times a weight of 0 would be no number
+    np.clip(scaled, -_HUGE, _HUGE, out=scaled)  # an infinite response times a weight of 0 would be NaN
     scaled *= weight
     largest = min(response.bound, _LARGEST)
     return np.clip(scaled, -largest, largest, out=scaled)

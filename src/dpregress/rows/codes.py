@@ -1,8 +1,8 @@
-"""Coded rows: every cell a level of its attribute, by public knowledge alone.
+"""Coded rows, in which each cell is a level of its attribute; the coding depends on public knowledge only.
 
-A cell that is missing, or holds no declared level, counts as what the schema names for it, else as the first level
-of a class and as the middle one of a number; a number beyond the public bounds of a binned column counts as the
-nearest bin. Nothing here raises because of a cell's value.
+A cell that is missing or holds no declared level is assigned the level that the schema names. Without one, it is the
+first level of a class, or the middle level of a number. A number beyond the public bounds of a binned column is
+assigned to the nearest bin. No value of a cell raises an error.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from dpregress.rows.sources import Piece, Source
 
 
 def code_type(domain: Domain) -> np.dtype[Any]:
-    """The narrowest unsigned integers that hold every level and, as their largest value, no level."""
+    """The narrowest unsigned integer type for all levels; its largest value stands for no level."""
     return np.min_scalar_type(max(domain.sizes))
 
 
 @dataclass(frozen=True)
 class LevelRows(RowMap):
-    """Codes within their domain, whatever is fed in: x holds a level's position for every attribute.
+    """Codes within their domain, for any input: x holds the position of the level of each attribute.
 
-    One-hot rows have the norm ``sqrt m``; the weight of every row is 1, y is 0.
+    The one-hot encoding of a row has norm ``sqrt m``. Every row has weight 1 and y = 0.
     """
 
     domain: Domain
@@ -53,12 +53,12 @@ class LevelRows(RowMap):
 
 @dataclass(frozen=True)
 class Coder:
-    """Turns batches of a table into codes; unknown cells hold no level until the row map places them."""
+    """Converts batches of a table to codes; unknown cells have no level until the row map assigns one."""
 
     domain: Domain
 
     def codes(self, batch: pa.Table | pa.RecordBatch) -> NDArray[Any]:
-        """Positions of levels, of shape (m, attributes); the largest value of their type where there is none."""
+        """Positions of levels, of shape (m, attributes); the largest value of the type where there is no level."""
         shape = batch.num_rows, len(self.domain.attributes)
         codes: NDArray[Any] = np.empty(shape, dtype=code_type(self.domain), order="F")
         for place, attribute in enumerate(self.domain.attributes):
@@ -66,7 +66,7 @@ class Coder:
         return codes
 
     def check_types(self, schema: pa.Schema) -> None:
-        """Refuse missing columns and types that can be neither number nor level."""
+        """Refuse missing columns, and types that are neither numbers nor levels."""
         for name in self.domain.names:
             found = schema.get_all_field_indices(name)
             if len(found) != 1:
@@ -74,7 +74,7 @@ class Coder:
                 raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
             kind = schema.field(found[0]).type
             if not readable(kind):
-                raise InvalidInput(f"column {name!r} is of type {kind}: numbers or text are read")
+                raise InvalidInput(f"column {name!r} is of type {kind}: it must hold numbers or text")
             attribute = self.domain.attributes[self.domain.index(name)]
             check_levels(name, kind, () if attribute.edges else declared(attribute))
 
@@ -91,7 +91,9 @@ class CodedSource(Source):
         return int(self.table.num_rows)
 
     def pieces(self, rows: int) -> Iterator[Piece]:
-        for first in range(0, max(self.n, 1), rows):  # without rows one empty chunk: that there are none is private
+        for first in range(
+            0, max(self.n, 1), rows
+        ):  # one empty chunk if there are no rows, because their number is private
             yield partial(_coded, Coder(self.domain), self.table.slice(first, rows), first)
 
 
@@ -120,7 +122,7 @@ def _coded(coder: Coder, batch: pa.Table | pa.RecordBatch, first: int) -> RawRow
 
 
 def _code(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: NDArray[Any]) -> None:
-    """The codes of a column; integers that start at 0 and leave no gap are codes as they are."""
+    """The codes of a column; if its levels are the integers from 0 without gaps, they are the codes."""
     whole = pa.types.is_integer(column.type) and column.null_count == 0 and not attribute.edges
     levels, none = declared(attribute), np.iinfo(out.dtype).max
     if not whole or levels != _digits(len(levels)):
@@ -133,10 +135,10 @@ def _code(column: pa.Array | pa.ChunkedArray, attribute: Attribute, out: NDArray
 
 
 def _place(out: NDArray[Any], cells: NDArray[Any], size: int, otherwise: int) -> None:
-    """The cells rounded down where they are in ``[0, size)``, else another value.
+    """The cells, rounded down, if they are in ``[0, size)``, and another value otherwise.
 
-    Unsigned arithmetic goes round modulo the range of the type, alike for every cell, and is ten times as quick as
-    a choice between two arrays.
+    Unsigned arithmetic wraps around, in the same way for every cell, and is ten times as fast as choosing between two
+    arrays.
     """
     other = out.dtype.type(otherwise)
     with np.errstate(invalid="ignore"):
@@ -160,14 +162,14 @@ def _codes(column: pa.Array | pa.ChunkedArray, attribute: Attribute) -> Vector:
 
 
 def declared(attribute: Attribute) -> tuple[str, ...]:
-    """Its levels without that of missing cells, where it is one of its own."""
+    """Its levels, without the separate level of missing cells if there is one."""
     last = attribute.size - 1
     own = attribute.stand_in == last and attribute.levels[last] == MISSING
     return attribute.levels[:last] if own else attribute.levels
 
 
 def _binned(cells: Vector, attribute: Attribute) -> Vector:
-    """Equal bins of ``[lower, upper]``; what lies outside counts as the nearest bin."""
+    """Equal bins of ``[lower, upper]``; values outside are assigned to the nearest bin."""
     lower, upper = attribute.edges
     with np.errstate(over="ignore", invalid="ignore"):
         place = np.floor((cells - lower) / (upper - lower) * attribute.size)

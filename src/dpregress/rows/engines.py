@@ -1,8 +1,8 @@
-r"""Engines: how a sum over private rows is computed.
+r"""Engines, which compute sums over private rows.
 
-The sum is deterministic: chunks have a size fixed by the number of columns, and their values are added
-in a fixed binary tree, whatever the number of threads. Its rounding error is bounded by public numbers
-(:meth:`Engine.rounding`), which the mechanisms add to the sensitivity.
+Sums are deterministic: the size of a chunk is determined by the number of columns, and the values of chunks are added
+in a fixed binary tree for any number of threads. A public bound on the rounding error (:meth:`Engine.rounding`) is
+added to the sensitivity by the mechanisms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from dpregress.rows.bounded import RawRows
 from dpregress.rows.sources import Piece, Source
 
 _CHUNK_BYTES = 1 << 22  # larger ones leave the cache, smaller ones cost more calls than sums
-#: Chunks hold a multiple of it: libraries multiply rows in groups, and a last group that is short rounds otherwise.
+#: The number of rows in a chunk is a multiple of this: libraries multiply rows in groups, and round short groups
+#: differently.
 _GROUP = 64
 #: The largest block whose release tells glibc to keep freed memory of this size.
 _KEPT_BYTES = (1 << 25) - (1 << 16)
@@ -38,7 +39,7 @@ class Engine(ABC):
 
     @abstractmethod
     def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
-        """The sum of ``value`` over all chunks, in float64; ``value`` looks at this many columns of a row."""
+        """The float64 sum of ``value`` over all chunks; ``value`` uses this many columns of a row."""
 
     @abstractmethod
     def reporting(self, progress: Progress) -> Self:
@@ -46,7 +47,7 @@ class Engine(ABC):
 
     @staticmethod
     def chunk_rows(columns: int) -> int:
-        """Rows a chunk holds, a function of the number of columns alone."""
+        """The number of rows in a chunk, which depends only on the number of columns."""
         groups = _CHUNK_BYTES // (8 * max(columns, 1)) // _GROUP
         return max(256, (groups - 1 + groups % 2) * _GROUP)  # odd: at strides of whole pages columns share cache lines
 
@@ -54,8 +55,8 @@ class Engine(ABC):
     def rounding(cls, n: int, columns: int) -> float:
         """Relative rounding error of a sum: ``|computed - exact| <= rounding * sum |terms|``.
 
-        Inside a chunk at most ``gamma_m`` for any order of additions, between chunks the depth of the
-        tree (Higham 2002, section 4.2); four more operations form and scale each term.
+        The error is at most ``gamma_m`` within a chunk, for any order of additions, and grows with the depth of the
+        tree between chunks (Higham 2002, section 4.2). Four more operations form and scale each term.
         """
         rows = min(n, cls.chunk_rows(columns))
         depth = max(n // max(rows, 1), 1).bit_length()
@@ -64,12 +65,13 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class ThreadedEngine(Engine):
-    """Chunks on a pool of threads, one BLAS thread each, while the calling thread reads.
+    """Processes chunks on a pool of threads, with one BLAS thread each, while the calling thread reads.
 
     Parameters
     ----------
     workers : int, optional
-        Threads that work on sums, the calling one among them. Default: the processors this process may use.
+        Number of threads that compute sums, including the calling one. Default: the processors available to the
+        process.
     progress : callable, optional
         Called with (rows done, rows in all).
     """
@@ -79,7 +81,7 @@ class ThreadedEngine(Engine):
 
     def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
         def work(piece: Piece) -> tuple[int, Vector]:
-            with np.errstate(all="ignore"):  # a caller's own setting would let private cells raise or warn
+            with np.errstate(all="ignore"):  # with a caller's setting, private cells could raise or warn
                 chunk = piece()
                 return len(chunk.x), value(chunk)
 
@@ -101,8 +103,8 @@ class ThreadedEngine(Engine):
     ) -> Iterator[tuple[int, Vector]]:
         """Values in the order of the chunks, with a few in flight while the next are read.
 
-        The calling thread reads, and lends a hand where the others have enough to do: so a processor neither waits
-        for another nor is shared.
+        The calling thread reads, and computes whenever the others have enough work, so that no processor is idle or
+        shared.
         """
         if alone:
             with one_blas_thread:
@@ -128,7 +130,7 @@ def _done(result: tuple[int, Vector]) -> Future[tuple[int, Vector]]:
 
 
 class _TreeSum:
-    """Adds vectors in a binary tree of fixed shape: error grows with the depth, not the number."""
+    """Adds vectors in a binary tree of fixed shape; the rounding error grows with the depth of the tree."""
 
     def __init__(self) -> None:
         self._levels: list[Vector | None] = []
@@ -152,9 +154,9 @@ class _TreeSum:
 
 @cache
 def _keep_pages() -> None:
-    """Let the allocator keep the pages of a chunk for the next one: to fault them in anew doubles the time.
+    """Let the allocator keep the pages of a chunk for the next one, because faulting them in again doubles the time.
 
-    glibc hands freed memory back beyond twice the largest block it has mapped and freed so far. Elsewhere this does
-    nothing.
+    glibc returns freed memory beyond twice the largest block that it has mapped and freed. With other allocators this
+    has no effect.
     """
     np.empty(_KEPT_BYTES, dtype=np.uint8)

@@ -1,9 +1,8 @@
-"""How much memory a release will take, by public sizes alone: what does not fit is refused before it is charged.
+"""Estimates, from public sizes, of the memory for a release; releases that do not fit are refused before the charge.
 
-A fit that runs out of memory is charged all the same, and a release that is made once can then never be made. The
-figures are upper estimates, measured on the releases of this library: a released number takes up to 200 bytes beside
-its copies in flight (the sampler's lists of numbers, and the text of a file), and so does a cell of a square matrix of
-the solver.
+A fit that runs out of memory stays charged, and a release that can be made only once is then lost. The figures are
+upper estimates, measured on the releases of this library: a released number takes up to 200 bytes besides its copies in
+flight (the sampler's lists of numbers, and the text of a file), and so does an entry of a square matrix of the solver.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from pathlib import Path
 from dpregress.errors import InvalidInput
 
 _PER_NUMBER, _PER_CELL, _PER_SAMPLED = 256, 256, 64
-#: Partial sums that each worker may have in flight, of 8 bytes a number.
+#: Bytes per number of the partial sums that each worker may have in flight.
 _IN_FLIGHT = 2 * 8
-#: What is kept free for everything else.
+#: Bytes that are kept free for everything else.
 _SPARE = 64 << 20
-#: Beyond it a figure tells nobody more, and no float may hold it.
+#: The largest figure in a message; larger ones are not informative and may not fit a float.
 _UNTOLD = 10**30
 _MEMINFO = Path("/proc/meminfo")
-#: The limit of a container, and what of it is used, in the two versions of control groups.
+#: The memory limit of a container and its current use, in both versions of control groups.
 _GROUPS = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (
@@ -34,18 +33,18 @@ _GROUPS = (
 
 
 def check_release_fits(numbers: int, square: int, what: str, mend: str) -> None:
-    """Refuse a release that this machine has no memory for.
+    """Refuse a release for which this machine has not enough memory.
 
     Parameters
     ----------
     numbers : int
         Length of the released vector.
     square : int
-        Rows of the largest square matrix that is made of it; 0 for none.
+        Order of the largest square matrix that is computed from it; 0 for none.
     what : str
-        What is released, for the message.
+        Description of the release, for the message.
     mend : str
-        What makes it smaller.
+        How to make it smaller, for the message.
 
     Raises
     ------
@@ -57,21 +56,21 @@ def check_release_fits(numbers: int, square: int, what: str, mend: str) -> None:
 
 
 def check_moments_fit(columns: int, classes: int) -> None:
-    """Refuse a fit of so many design columns, or classes, that memory does not hold its Gram matrix."""
+    """Refuse a fit whose Gram matrix, for these numbers of columns and classes, does not fit into memory."""
     square = columns * max(classes - 1, 1)
     what = f"a fit of {columns:,} columns" + (f" and {classes:,} classes" if classes > 2 else "")
     check_release_fits(columns * (columns + 1) // 2, square, what, "fit fewer columns or classes")
 
 
 def check_mixture_fits(rows: int, columns: Sequence[int]) -> None:
-    """Refuse, by the length k of the mixture, what the widest party could not release, or nobody could join."""
+    """Refuse a length k of the sketch at which the widest party could not release it, or nobody could join sketches."""
     widest = max(columns)
     what = f"a row sketch of k = {rows:,} rows and {widest:,} columns"
     check_release_fits(rows * widest, sum(columns), what, "give a smaller k, or leave it out for the rule's")
 
 
 def check_sample_fits(rows: int, columns: int, longest: int) -> None:
-    """Refuse to sample more rows than memory holds, as codes and as text of ``longest`` characters a row at most."""
+    """Refuse to sample more rows than fit into memory, as codes and as text of at most ``longest`` characters a row."""
     _check(rows * (_PER_SAMPLED * columns + 4 * longest), f"{rows:,} synthetic rows", "sample fewer --rows at a time")
 
 
@@ -86,7 +85,7 @@ def _text(size: int) -> str:
 
 
 def available() -> int:
-    """Bytes that this process may still take: of the machine, of its container, and by its own limit."""
+    """Bytes that this process can still allocate, given the machine, its container and its own limit."""
     limits = [_of_machine()]
     for limit, used in _GROUPS:
         most, spent = _number(limit), _number(used)
@@ -109,7 +108,7 @@ def _of_machine() -> int:
 
 
 def _mapped() -> int:
-    """Bytes of addresses that the process holds already; 0 where the system does not tell."""
+    """Bytes of address space in use by the process; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Private rows as mechanisms see them: a number of rows, and sums of queries over them."""
+"""Private rows as mechanisms use them: their number, and sums of queries over them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpregress.rows.sources import Source
 
 @dataclass(frozen=True)
 class PrivateRows:
-    """A source with the engine that walks through it.
+    """A source with the engine that computes sums over it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sources: private rows in chunks, as often as a method asks for them."""
+"""Sources: private rows in chunks, which can be read any number of times."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from dpregress.rows.readers.base import (
 from dpregress.rows.readers.files import read_files
 from dpregress.rows.readers.sql import SQLQuery
 
-#: What gives a chunk when it is called, on whatever thread.
+#: A function that returns a chunk and may be called on any thread.
 Piece = Callable[[], RawRows]
 
 
 class Source(ABC):
-    """Rows that can be walked through again and again in the same order."""
+    """Rows that can be read repeatedly in the same order."""
 
     @property
     @abstractmethod
@@ -40,20 +40,20 @@ class Source(ABC):
 
     @abstractmethod
     def pieces(self, rows: int) -> Iterator[Piece]:
-        """Chunks of at most ``rows`` rows, each with its first row's index, still to be made from what was read."""
+        """Functions that make chunks of at most ``rows`` rows, each with the index of its first row."""
 
     def chunks(self, rows: int) -> Iterator[RawRows]:
-        """The same chunks, made."""
+        """The chunks themselves."""
         for piece in self.pieces(rows):
             yield piece()
 
     @property
     def capped(self) -> bool:
-        """Whether at most k rows of a unit count: then a unit's data may move to other places of the table."""
+        """Whether the rows of each unit are capped. Neighbouring tables may then hold a unit's rows in other places."""
         return False
 
     def responses(self) -> Source:
-        """The same rows without their features, where these cost something to read."""
+        """The same rows without features, if reading features takes time."""
         return self
 
 
@@ -85,13 +85,13 @@ class ArraySource(Source):
 
 
 class _Encoded(Source):
-    """Tables of so many rows each, to be encoded."""
+    """A source of tables that are encoded chunk by chunk."""
 
     encoder: Design
 
     @abstractmethod
     def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
-        """The needed columns, in tables of exactly ``rows`` rows but for the last."""
+        """The required columns, in tables of exactly ``rows`` rows except for the last."""
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         first = 0
@@ -137,7 +137,7 @@ class TableSource(_Encoded):
 
 @dataclass(frozen=True, eq=False)
 class StreamSource(_Encoded):
-    """A table that is read anew in every pass, in chunks that do not depend on how it is stored.
+    """A table that is read again in every pass, in chunks that do not depend on how it is stored.
 
     Parameters
     ----------
@@ -163,12 +163,12 @@ class StreamSource(_Encoded):
         Raises
         ------
         InvalidInput
-            When rows have no fixed order: in this pass it could be another than in those of the other columns.
+            If rows have no fixed order: it could then differ between this pass and those over other columns.
         """
         if not self.reader.ordered:
             raise InvalidInput(
-                f"{self.reader.name} gives its rows in no fixed order, and which rows of a unit count goes by their "
-                "order: write its result to Parquet and fit that"
+                f"{self.reader.name} gives its rows in no fixed order, which decides on the rows of a unit that count: "
+                "write its result to Parquet and fit that"
             )
         return (table.column(name) for table in chunks(self.reader, (name,), 1 << 16))
 
@@ -181,7 +181,7 @@ class StreamSource(_Encoded):
 
 @dataclass(frozen=True, eq=False)
 class ExposedSource(Source):
-    """A source whose rows have these exposures, of shape (n,).
+    """A source with exposures for its rows.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class ExposedSource(Source):
 
     def __post_init__(self) -> None:
         if self.exposure.shape != (self.rows.n,):
-            raise InvalidInput(f"X has {self.rows.n} rows, exposure has {len(self.exposure)}")
+            raise InvalidInput(f"X has {self.rows.n} rows, but exposure has {len(self.exposure)}")
 
     @property
     def n(self) -> int:
@@ -217,23 +217,32 @@ def _exposed(piece: Piece, exposure: Vector) -> RawRows:
     return replace(chunk, exposure=exposure[chunk.first_row : chunk.first_row + len(chunk.x)])
 
 
+#: Readers of other libraries' objects: the package, the end of the type's name, and the reader. None is imported.
+OBJECT_READERS: tuple[tuple[str, str, Callable[[Any], Reader]], ...] = (
+    ("polars", "LazyFrame", LazyFrameReader),
+    ("duckdb", "DuckDBPyRelation", DuckDBReader),
+    ("pyarrow", "Dataset", DatasetReader),
+)
+
+
 def reader_of(source: Any) -> Reader:
     """The reader of files, a dataset, a lazy table, a relation, a query, or any Arrow stream that can be read again.
+
+    A reader is given back. Rows of CSV files are counted in the same opening that finds their columns.
 
     Raises
     ------
     InvalidInput
         For anything else, and for streams that can be read only once.
     """
+    if isinstance(source, Reader):
+        return source
     if isinstance(source, SQLQuery):
         return source.open()
     package, kind = type(source).__module__.split(".", 1)[0], type(source).__name__
-    if (package, kind) == ("polars", "LazyFrame"):
-        return LazyFrameReader(source)
-    if (package.lstrip("_"), kind) == ("duckdb", "DuckDBPyRelation"):
-        return DuckDBReader(source)
-    if package == "pyarrow" and kind.endswith("Dataset"):
-        return DatasetReader(source)
+    for of, ending, reader in OBJECT_READERS:
+        if package.lstrip("_") == of and kind.endswith(ending):
+            return reader(source)
     if isinstance(source, ArrowStream):
         return CapsuleReader(source)
-    return read_files(source)
+    return read_files(source, counted=True)

@@ -1,9 +1,9 @@
-r"""Bounded contributions: at most k rows of a unit count, whoever it is and whatever its rows hold.
+r"""Bounded contributions: at most k rows of each unit count.
 
-A row counts if it has a unit id and fewer than k rows before it have the same one. That depends on the ids of
-this unit's rows and on their order alone: no cell of another column, and no row of another unit, has a say. A
-row that does not count keeps its place in n and is zero in every sum, like a row of weight 0. docs/privacy/units.md
-proves what follows: changing all rows of one unit moves a query by at most k times its replace-one sensitivity.
+A row counts if it has a unit id and fewer than k earlier rows have the same id. This depends only on the ids and the
+order of the rows of that unit, not on other columns or on rows of other units. A row that does not count is still
+included in n and is zero in every sum, like a row of weight 0. As docs/privacy/units.md proves, changing all rows of
+one unit changes a query by at most k times its replace-one sensitivity.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _SLICE = 1 << 20  # ids that are sorted at once
 
 @dataclass(frozen=True, eq=False)
 class CappedSource(Source):
-    """A source of which at most ``most`` rows of each unit count.
+    """A source in which at most ``most`` rows of each unit count.
 
-    Which rows those are is found in one walk through the ids, when rows are first asked for (that is, after
-    they were paid for), and is the same in every pass. It takes one byte a row, and one entry for each unit.
+    One pass over the ids determines which rows count. It is made when rows are first requested, that is, after the
+    charge, and holds for all later passes. It takes one byte for each row and one entry for each unit.
 
     Parameters
     ----------
     rows : Source
     ids : iterable of pyarrow arrays
-        One id a row, in the order of the rows; walked through once.
+        One id for each row, in the order of the rows; read once.
     most : int
         k, at least 1.
     """

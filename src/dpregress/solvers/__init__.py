@@ -1,4 +1,4 @@
-"""From releases to coefficients: nothing here can see a row."""
+"""Solvers, which compute coefficients from releases; none of them can see a row."""
 
 from dpregress.solvers.base import Solution, Solver, Uncertainty
 from dpregress.solvers.glm.multinomial import MultinomialSteps

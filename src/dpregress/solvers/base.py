@@ -1,4 +1,4 @@
-"""Solvers: from releases to coefficients. They see releases and public facts, never rows."""
+"""Solvers, which compute coefficients from releases and public facts. They never see rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpregress.releases import Moments
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """First-order covariances of whitened coefficients: what privacy noise adds, and in all."""
+    """First-order covariances of whitened coefficients: due to privacy noise, and in total."""
 
     privacy: Matrix
     total: Matrix
@@ -23,19 +23,19 @@ class Uncertainty:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver hands on.
+    """The result of a solver.
 
     Attributes
     ----------
     whitened : ndarray of shape (p,)
         Coefficients in the space's coordinates.
     system : ndarray of shape (p, p)
-        The matrix that was inverted to get them.
+        The matrix that was inverted to compute them.
     space : WhitenedSpace
     moments : Moments or None
-        The joint release they rest on, where there is one: what inference reads.
+        The joint release on which they are based, if there is one; inference uses it.
     uncertainty : Uncertainty or None
-        Covariances that the solver kept on its way, where it rests on no joint release.
+        Covariances that the solver computed, if there is no joint release.
     """
 
     whitened: Vector
@@ -46,20 +46,20 @@ class Solution:
 
 
 class Solver(ABC):
-    """A method that asks at most ``rounds`` times and post-processes what it gets."""
+    """A method that asks at most ``rounds`` questions and post-processes the answers."""
 
     @property
     @abstractmethod
     def rounds(self) -> int:
-        """How often it asks: known before the data, so that a trust model can refuse in time."""
+        """The largest number of questions, known before the data, so that a trust model can refuse in time."""
 
     @abstractmethod
     def solve(self, ask: Ask) -> Solution:
-        """Ask within the budget given at construction, and solve."""
+        """Ask within the budget that the constructor was given, and solve."""
 
 
 class FactSolver(Solver):
-    """A solver that plans with public facts; its first answers tell how many rows are usable.
+    """A solver that plans with public facts, and whose first answer includes the number of usable rows.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class FactSolver(Solver):
     facts: PublicFacts
 
     def among(self, n: int) -> Self:
-        """The same solver, for means over this many rows: those that were found to be usable."""
+        """The same solver for means over n rows, the released number of usable ones."""
         other = copy(self)
         other.facts = replace(self.facts, n=n)
         return other

@@ -13,20 +13,20 @@ from dpregress.rows import PrivateRows
 
 
 class TrustModel(ABC):
-    """Answers queries within a reservation. The order refuse, draw, release is written here, once."""
+    """Answers queries within a reservation, in the order refuse, draw, release."""
 
-    #: How often it can be asked in one run; None for any number.
+    #: The largest number of questions in one run; None for no limit.
     rounds: ClassVar[int | None]
-    #: Whether it can keep the number of rows to itself, as add-or-remove neighbours ask.
+    #: Whether it can keep the number of rows private, as add-or-remove neighbours require.
     hides_count: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def mechanisms(self) -> MechanismTable:
-        """Which mechanism answers a query of a norm for a kind of event."""
+        """The mechanism for each norm of a query and each kind of event."""
 
     def accept(self, rounds: int) -> None:
-        """Refuse a solver that asks more often than this model can be asked; called before any charge.
+        """Refuse a solver that asks more questions than this model answers; called before any charge.
 
         Raises
         ------
@@ -36,12 +36,12 @@ class TrustModel(ABC):
             raise NotAnswered(f"{type(self).__name__} answers {self.rounds} time(s), this method asks {rounds} times")
 
     def mechanism(self, query: Query[R], spend: Event, rows: PrivateRows) -> Mechanism:
-        """The mechanism for a query of this norm that spends this event under this model.
+        """The mechanism of this model for a query of this norm and an event of this kind.
 
         Raises
         ------
         NotAnswered
-            Where the model has none.
+            If the model has none.
         """
         maker = self.mechanisms.get((query.norm, type(spend)))
         if maker is None:
@@ -58,28 +58,28 @@ class TrustModel(ABC):
         query: Query[R],
         spend: Event,
         *,
-        source: Sampler,
+        sampler: Sampler,
         reservation: Reservation,
     ) -> R:
-        """Answer one query: refuse what cannot be answered, draw from the reservation, then add noise.
+        """Answer one query: refuse what cannot be answered, draw from the reservation, then release.
 
         Raises
         ------
         NotAnswered
-            Nothing was drawn.
+            For a query that cannot be answered; nothing is drawn.
         BudgetExceeded
-            The reservation does not cover it; no statistic was computed.
+            If the reservation does not cover the cost; no statistic is computed.
         """
         self.accept(len(reservation.drawn.parts) + 1)
         if reservation.relation is not Relation.REPLACE_ONE and not (self.hides_count and query.exact):
-            # noise that covers rounding depends on n, which is private under add-or-remove
-            raise NotAnswered(f"this question is answered for {Relation.REPLACE_ONE.value} neighbours only")
+            # the noise that covers rounding depends on n, which is private under add-or-remove
+            raise NotAnswered(f"this query is answered only for {Relation.REPLACE_ONE.value} neighbours")
         if query.kept_apart and rows.source.capped:
-            # its sensitivity is about a row that changes in its place
+            # its sensitivity refers to a row that changes in place
             raise NotAnswered(
                 f"{type(query).__name__} depends on the position of each row: it cannot protect all rows of a unit"
             )
         mechanism = self.mechanism(query, spend, rows)
         mechanism.check(query, rows, reservation.relation)
         reservation.draw(mechanism.event())
-        return mechanism.release(query, rows, source, reservation.relation)
+        return mechanism.release(query, rows, sampler, reservation.relation)

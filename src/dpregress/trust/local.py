@@ -11,9 +11,8 @@ from dpregress.trust.base import TrustModel
 class Local(TrustModel):
     """Users who answer once, each with noise of the full scale on their own row.
 
-    The server only ever sees the sum of n noisy rows, whose noise is one draw of sqrt(n) sigma: a
-    whole study is simulated by its exact law. For a pure epsilon users send randomised unit vectors,
-    drawn one for each.
+    The server sees only the sum of n noisy rows, whose noise is one draw of scale ``sqrt(n) sigma``. A whole study is
+    therefore simulated from its exact distribution. For pure epsilon-DP, each user sends a randomised unit vector.
     """
 
     mechanisms: ClassVar[MechanismTable] = DEVICE_MECHANISMS
@@ -21,6 +20,6 @@ class Local(TrustModel):
 
 
 class TwoRounds(Local):
-    """Users who answer a second time, when the server has told them what it learnt from the first."""
+    """Users who answer a second time, after the server has published what it learnt from the first round."""
 
     rounds: ClassVar[int | None] = 2

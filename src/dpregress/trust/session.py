@@ -1,4 +1,4 @@
-"""The spine of every method: reserve its budget, ask its questions, state its guarantee."""
+"""The session of a method: it reserves the budget, asks the questions and states the guarantee."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpregress.trust.central import Central
 
 @dataclass(frozen=True)
 class Session:
-    """A trust model bound to its rows, its noise and its reservation: the ``ask`` of one fit.
+    """A trust model bound to rows, a sampler and a reservation: the ``ask`` of one fit.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Session:
     sampler : Sampler
     reservation : Reservation
     budget : Event, optional
-        What the caller allowed, for the statement; default: the reserved promise.
+        The budget that the caller gave, for the statement; default: the reserved promise.
     unit : Unit
     """
 
@@ -55,24 +55,24 @@ class Session:
         sampler: Sampler | None = None,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> Self:
-        """Charge the whole promise, before anything is read or drawn.
+        """Charge the whole promise before anything is read or drawn.
 
-        The order is fixed: the trust model refuses a method that asks too often, the sampler is made, the ledger
-        refuses another unit or other neighbours, and then it is charged.
+        The order is fixed. The trust model refuses a method with too many questions, the sampler is made, the ledger
+        refuses another unit or other neighbours, and then the ledger is charged.
 
         Parameters
         ----------
         rows : PrivateRows
         promise : Event
-            What is charged, for one unit.
+            The event to charge, for one unit.
         trust : TrustModel, optional
             Default: a curator.
         rounds : int
-            How often the method asks.
+            The number of questions of the method.
         budget : Event, optional
-            What the caller allowed; default: the promise.
+            The budget that the caller gave; default: the promise.
         ledger : Ledger, optional
-            Default: one of exactly the promise, which ends with the session.
+            Default: a temporary ledger whose budget is the promise.
         unit, relation, note, once
             As in :meth:`Ledger.reserve`.
         sampler : Sampler, optional
@@ -82,9 +82,9 @@ class Session:
         Raises
         ------
         NotAnswered
-            When the method asks more often than the trust model answers; nothing is charged.
+            If the method asks more questions than the trust model answers; nothing is charged.
         BudgetExceeded, LedgerError, ChargedBefore
-            As :meth:`Ledger.reserve`; nothing is charged.
+            As in :meth:`Ledger.reserve`; nothing is charged.
         """
         trust = Central() if trust is None else trust
         trust.accept(rounds)
@@ -95,15 +95,15 @@ class Session:
 
     def __call__(self, query: Query[R], spend: Event) -> R:
         """A release of ``query`` at the cost of ``spend``, drawn from the reservation first."""
-        return self.trust.release(self.rows, query, spend, source=self.sampler, reservation=self.reservation)
+        return self.trust.release(self.rows, query, spend, sampler=self.sampler, reservation=self.reservation)
 
     def statement(self, assumed_public: Sequence[str] = ()) -> PrivacyStatement:
-        """The guarantee for what has been drawn so far.
+        """The guarantee of the fit, with the events drawn so far.
 
         Parameters
         ----------
         assumed_public : sequence of str
-            What the method took as known; the unit's own bound is added.
+            What the method assumes to be public; the bound on rows of a unit is added.
         """
         promise = self.reservation.promise
         return PrivacyStatement(

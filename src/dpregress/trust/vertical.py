@@ -1,4 +1,4 @@
-"""The vertical model: every party holds its own columns of the same people and adds its own noise."""
+"""The vertical model: each party holds different columns of the same people and adds its own noise."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dpregress.trust.base import TrustModel
 class Vertical(TrustModel):
     """One party of several: a curator of its own columns, who answers twice and never again.
 
-    First the moments of its columns, then one mixture of its rows, bounded by what it has just released.
-    Nobody sees another party's rows. The guarantee is for the party's own columns; a person is in every
-    party's release, so that against the public the parties' guarantees compose.
+    It first releases the moments of its columns, and then one sketch of its rows, bounded by means of these moments.
+    No party sees the rows of another. The guarantee is for the party's own columns. Each person is in every party's
+    release, so against the public the guarantees of the parties compose.
     """
 
     mechanisms: ClassVar[MechanismTable] = PARTY_MECHANISMS

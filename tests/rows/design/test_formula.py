@@ -207,9 +207,9 @@ REFUSED: list[tuple[Any, str]] = [
     (5, "a formula is text, not an int"),
     (None, "a formula is text"),
     # the response
-    ("y + c ~ a", "the left side is one column"),
-    ("y:c ~ a", "the left side is one column"),
-    ("1 ~ a", "the left side is one column"),
+    ("y + c ~ a", "the left side must be one column"),
+    ("y:c ~ a", "the left side must be one column"),
+    ("1 ~ a", "the left side must be one column"),
     ("I(y + c) ~ a", "must depend on one column"),
     ("y ~ y", "on the right side too"),
     ("log(y) ~ a + sqrt(y)", "on the right side too"),

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregress import GDP, DPRidge, MarginalsRegression, Numeric, Schema, SQLQuery
-from dpregress.cli.tables import choose_features, load_formula_public
+from dpregress.cli.main import cli
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
 from dpregress.rows import Encoder
@@ -90,7 +90,7 @@ def test_cells_keep_their_text_until_a_schema_reads_them(tmp_path: Path) -> None
 def test_only_the_columns_asked_for(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "a,b,c\n1,2,3\n")
     assert read(path, ["c", "a"]).to_pydict() == {"c": [b"3"], "a": [b"1"]}
-    with pytest.raises(InvalidInput, match="no column 'z' in the table, which has 3 columns"):
+    with pytest.raises(InvalidInput, match=r"no column 'z' in .*rows\.csv, which has 3 columns"):
         read(path, ["z"])
 
 
@@ -333,6 +333,13 @@ def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "alice,hiv\nbob,flu\n")
     schema = Schema({"age": Numeric(0, 100), "y": Numeric(0, 1)})
     model = DPRidge(GDP(1.0), schema=schema)
+    declared = tmp_path / "schema.toml"
+    declared.write_text(schema.to_toml())
+
+    def command(*words: str) -> None:
+        given = ["fit", str(path), *words, "--schema", str(declared), "--epsilon", "1", "--delta", "1e-6"]
+        cli.main([*given, "--out", str(tmp_path / "out")], standalone_mode=False)
+
     fits: list[Callable[[], object]] = [
         lambda: read(path, ["y"]),
         lambda: model.fit_table(path, "y"),
@@ -343,11 +350,11 @@ def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
         lambda: model.fit_table(pl.scan_csv(path), "y", ["age"]),
         lambda: model.fit_table(pl.read_csv(path), "y", ["age"]),
         lambda: DPRidge(GDP(1.0), schema=schema, formula="y ~ age").fit_table(path),
-        lambda: MarginalsRegression(schema).fit(path, target="y", features=["age"]),
+        lambda: MarginalsRegression(GDP(1.0), schema=schema).fit_table(path, "y", ["age"]),
         lambda: read([path, csv_file(tmp_path, "age,y\n1,2\n", "other.csv")]),
         lambda: read([csv_file(tmp_path, "age,y,z\n1,2,3\n", "other.csv"), path]),
-        lambda: choose_features([str(path)], "y", ["age"], None, schema),
-        lambda: load_formula_public("y ~ age", [str(path)], None, schema, (), labelled=True),
+        lambda: command("--target", "y", "--features", "age"),
+        lambda: command("--formula", "y ~ age"),
     ]
     for fit in fits:
         with pytest.raises(InvalidInput, match="which has 2 columns") as caught:

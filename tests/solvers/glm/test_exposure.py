@@ -23,7 +23,8 @@ from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
-from tests.support import kinds, missing
+from tests.registry import responses
+from tests.support import kinds, statsmodels_family
 
 ROWS = 600
 LOG_FAMILIES = tuple(family_of(name, "log") for name in ("poisson", "gamma", "gaussian"))
@@ -34,18 +35,13 @@ def data(family: Family, rng: np.random.Generator, spread: float = 4.0) -> tuple
     x = rng.uniform(-1, 1, size=(ROWS, 3)) * [1.0, 10.0, 0.1]
     exposure = rng.uniform(1, spread, size=ROWS) * np.exp(0.3 * x[:, 0])
     mean = exposure * np.exp(x @ [0.4, 0.03, -2.0] + 0.2)
-    name = family.distribution.name
-    if name == "poisson":
-        return x, rng.poisson(mean).astype(float), exposure
-    return x, rng.gamma(8.0, mean / 8) if name == "gamma" else rng.normal(mean, 0.3), exposure
+    return x, responses(family, mean, rng, dispersion=0.1), exposure
 
 
 def statsmodels_fit(family: Family, x: Matrix, y: Vector, exposure: Vector) -> Vector:
-    try:
-        import statsmodels.api as sm
-    except ImportError:
-        missing("statsmodels")
-    theirs = getattr(sm.families, family.distribution.name.capitalize())(link=sm.families.links.Log())
+    theirs = statsmodels_family(family)
+    import statsmodels.api as sm
+
     begin = np.array([math.log(y.mean() / exposure.mean()), 0.0, 0.0, 0.0])
     model = sm.GLM(y, np.column_stack([np.ones(len(x)), x]), family=theirs, offset=np.log(exposure))
     return model.fit(start_params=begin, maxiter=300, tol=1e-14, tol_criterion="params").params
@@ -57,11 +53,11 @@ def facts(x: Matrix, exposure: Exposure | None) -> PublicFacts:
     return PublicFacts(len(x), "y", Start(space, refine=False), public, None, exposure)
 
 
-def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, source: Sampler) -> Vector:
+def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, sampler: Sampler) -> Vector:
     """Intercept and slopes."""
     budget = GDP(1e30)
     exposed = rows if exposure is None else ExposedSource(rows, exposure)
-    found = solver.solve(Session(Central(), PrivateRows(exposed), source, MemoryLedger(budget).reserve(budget)))
+    found = solver.solve(Session(Central(), PrivateRows(exposed), sampler, MemoryLedger(budget).reserve(budget)))
     slopes, constant = found.space.pull_back(found.whitened)
     return np.concatenate([[constant], slopes])
 

@@ -43,9 +43,9 @@ def data(rng: np.random.Generator, n: int, intercept: bool = True) -> tuple[Matr
 
 
 def run(
-    solver: MultinomialSteps, x: Matrix, y: Vector, mu: float, source: Sampler
+    solver: MultinomialSteps, x: Matrix, y: Vector, mu: float, sampler: Sampler
 ) -> tuple[Solution, list[tuple[Query[Any], Event]]]:
-    door = Session(Central(), PrivateRows(ArraySource(x, y)), source, MemoryLedger(GDP(mu)).reserve(GDP(mu)))
+    door = Session(Central(), PrivateRows(ArraySource(x, y)), sampler, MemoryLedger(GDP(mu)).reserve(GDP(mu)))
     asked: list[tuple[Query[Any], Event]] = []
 
     def ask(query: Query[Any], spend: Event) -> Any:

@@ -23,8 +23,8 @@ from dpregress.solvers import ScoreSteps, Solution
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
-from tests.registry import FAMILIES
-from tests.support import kinds, missing
+from tests.registry import FAMILIES, responses
+from tests.support import kinds, statsmodels_family
 
 NAMES = ("x0", "x1", "x2")
 Asked = list[tuple[Query[Any], Event]]
@@ -39,21 +39,17 @@ def design(rng: np.random.Generator, n: int) -> Matrix:
 def data(family: Family, rng: np.random.Generator, n: int, intercept: bool) -> tuple[Matrix, Vector]:
     """Rows of the model; where predictors must be positive they are, with and without an intercept."""
     x = design(rng, n)
-    name, link = family.distribution.name, family.link.name
+    link = family.link.name
     coef = np.array([0.4, 0.03, -2.0])
     if link in ("identity", "inverse"):
         x, coef = np.abs(x), np.abs(coef)
     mean = family.mean(x @ coef + (0.7 if intercept else 0.05 if link in ("identity", "inverse") else 0.0))
-    if name == "binomial":
-        return x, rng.binomial(1, mean).astype(float)
-    if name == "poisson":
-        return x, rng.poisson(mean).astype(float)
-    return x, rng.gamma(8.0, mean / 8) if name == "gamma" else rng.normal(mean, 0.3)
+    return x, responses(family, mean, rng, dispersion=0.1)
 
 
-def run(solver: ScoreSteps, x: Matrix, y: Vector, mu: float, source: Sampler) -> tuple[Solution, Asked]:
+def run(solver: ScoreSteps, x: Matrix, y: Vector, mu: float, sampler: Sampler) -> tuple[Solution, Asked]:
     reservation = MemoryLedger(GDP(mu)).reserve(GDP(mu))
-    door = Session(Central(), PrivateRows(ArraySource(x, y)), source, reservation)
+    door = Session(Central(), PrivateRows(ArraySource(x, y)), sampler, reservation)
     questions: Asked = []
 
     def ask(query: Query[Any], spend: Event) -> Any:
@@ -195,16 +191,9 @@ ROWS = 600
 
 
 def statsmodels_fit(family: Family, x: Matrix, y: Vector, intercept: bool) -> Vector:
-    try:
-        import statsmodels.api as sm
-    except ImportError:
-        missing("statsmodels")
-    links = sm.families.links
-    link = {
-        "identity": links.Identity, "log": links.Log, "logit": links.Logit, "probit": links.Probit,
-        "inverse": links.InversePower,
-    }[family.link.name]()  # fmt: skip
-    theirs = getattr(sm.families, family.distribution.name.capitalize())(link=link)
+    theirs = statsmodels_family(family)
+    import statsmodels.api as sm
+
     design = np.column_stack([np.ones(len(x)), x]) if intercept else x
     begin = np.zeros(design.shape[1])
     begin[0] = family.link.predictor(float(y.mean())) if intercept else 0.0

@@ -118,7 +118,7 @@ def test_the_scale_costs_more_where_n_mu_is_small() -> None:
 @pytest.mark.parametrize("n_mu", [10.0, 400.0, 447.0])
 def test_too_little_budget_to_find_the_scale_is_refused(n_mu: float) -> None:
     unlabelled = PublicMoments.from_rows(np.eye(3).repeat(9, axis=0))
-    with pytest.raises(UnboundedData, match="too small to find the scale of 'y'") as caught:
+    with pytest.raises(UnboundedData, match="too small to estimate the scale of 'y'") as caught:
         OneShot(facts(10_000, unlabelled), GDP(n_mu / 10_000), 0.0)
     assert "\n" not in str(caught.value)
     schema = Schema({"y": Numeric(0, 1), **BOUNDS})

@@ -122,7 +122,7 @@ def test_shares_never_exceed_the_budget(setting: str, seed: int) -> None:
 @pytest.mark.parametrize("n_mu", [10.0, 447.0])
 def test_too_little_budget_to_find_the_scale_is_refused(n_mu: float) -> None:
     unlabelled = PublicMoments.from_rows(np.eye(3).repeat(9, axis=0))
-    with pytest.raises(UnboundedData, match="too small to find the scale of 'y'"):
+    with pytest.raises(UnboundedData, match="too small to estimate the scale of 'y'"):
         Residual(facts(N, unlabelled, intercept=False), GDP(n_mu / N), 0.0)
     Residual(facts(N, unlabelled, Schema({"y": Numeric(0, 1), **BOUNDS}), intercept=False), GDP(n_mu / N), 0.0)
 

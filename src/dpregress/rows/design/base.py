@@ -1,4 +1,4 @@
-"""What turns batches of a table into design columns."""
+"""The interface of encoders, which convert batches of a table to design columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpregress.coordinates import Matrix, Vector
 
 
 class Design(ABC):
-    """Design columns and the response of a table, row by row, by public knowledge alone."""
+    """Computes design columns and the response of a table row by row, from public knowledge only."""
 
     @property
     @abstractmethod

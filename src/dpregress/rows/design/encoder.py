@@ -1,10 +1,9 @@
-"""From the columns of a table to numbers, by public knowledge of each column alone.
+"""Conversion of the columns of a table to numbers, from public knowledge about each column only.
 
-A numeric column is cast; text in it is read as a number where it is one ("true" and "false" are 1 and 0),
-and counts as missing where it is not; where its schema says so, an indicator of missing cells stands beside it.
-A categorical column becomes one indicator for each level but the first; a missing or undeclared cell counts as
-the level that the schema names, the first unless it says otherwise. Nothing here raises because of a cell's
-value, and no cell has a say in how another is read.
+A numeric column is cast. Text in it is read as a number ("true" and "false" are 1 and 0), or counts as missing if it is
+not a number. If the schema says so, an indicator of missing cells is added. A categorical column becomes one indicator
+for each level except the first. A missing or undeclared cell is assigned the level that the schema names, by default
+the first. No value of a cell raises an error, and no cell affects how another is read.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t]*$"
 _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
 _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
 _UNTYPED, _MARK = pa.large_string(), {b"dpregress": b"untyped"}
-#: Whole numbers from here on are not all told apart by floats.
+#: From here on, floats cannot represent all whole numbers.
 _TOLD_APART = 2**53
 #: Decimals of larger exponents are read as floats.
 _DIGITS = 300
@@ -40,7 +39,7 @@ _QUIET = (int, float, Decimal, np.float64, np.int64)  # types that become a floa
 
 @dataclass(frozen=True)
 class Encoder(Design):
-    """Turns batches of a table into design columns.
+    """Converts batches of a table to design columns.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class Encoder(Design):
     target : str or None
         The response column.
     classes : tuple of str
-        Levels of a response that is a class; empty for a number.
+        Levels of a categorical response; empty for a number.
     exposed : str or None
         The column of exposures.
     """
@@ -68,12 +67,12 @@ class Encoder(Design):
         classes: tuple[str, ...] = (),
         exposed: str | None = None,
     ) -> Encoder:
-        """Columns typed by the schema, numeric where it is silent."""
+        """An encoder with types from the schema; columns that it does not declare are numeric."""
         columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
         if not classes and target is not None and schema and isinstance(schema.column(target), Categorical):
             raise InvalidInput(f"target {target!r} is categorical: this model needs a numeric response")
         encoder = cls(columns, target, classes, exposed)
-        for name in names:  # a column called "sex=m" beside the level m of sex
+        for name in names:  # such as a column called "sex=m" next to the level m of sex
             if encoder.features.count(name) > 1 and list(names).count(name) == 1:
                 raise InvalidInput(f"column {name!r} has the name of an indicator of the schema: rename it")
         return encoder
@@ -98,7 +97,7 @@ class Encoder(Design):
         return block.T
 
     def y(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
-        """Response of shape (m,), of a class its position; missing cells and undeclared classes are NaN."""
+        """Response of shape (m,), or positions of classes; missing cells and undeclared classes are NaN."""
         if self.target is None:
             return None
         column = batch.column(self.target)
@@ -113,7 +112,7 @@ class Encoder(Design):
         return replace(self, columns=())
 
     def check_types(self, schema: pa.Schema) -> None:
-        """Refuse missing columns and types that can be neither number nor level; types are public, cells are not."""
+        """Refuse missing columns, and types that are neither numbers nor levels; types are public, cells are not."""
         for name in self.needed:
             found = schema.get_all_field_indices(name)
             if len(found) != 1:
@@ -121,11 +120,11 @@ class Encoder(Design):
                 raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
             kind = schema.field(found[0]).type
             if not readable(kind):
-                raise InvalidInput(f"column {name!r} is of type {kind}: numbers or text are read")
+                raise InvalidInput(f"column {name!r} is of type {kind}: it must hold numbers or text")
             check_levels(name, kind, self._levels(name))
 
     def _levels(self, name: str) -> Sequence[str]:
-        """Levels or classes of a column; none of a number."""
+        """Levels or classes of a column; empty for a number."""
         column = dict(self.columns).get(name)
         if isinstance(column, Categorical):
             return column.levels
@@ -133,7 +132,7 @@ class Encoder(Design):
 
 
 def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
-    """Refuse a column of numbers whose levels, such as ``1.1`` and ``1.10``, only text can tell apart."""
+    """Refuse a column of numbers with levels, such as ``1.1`` and ``1.10``, that are the same number."""
     same = ambiguous(levels)
     if same is not None and _is_number(value_type(kind)):
         raise InvalidInput(
@@ -143,7 +142,7 @@ def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
 
 
 def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
-    """A numeric column as float64; what cannot be read as a number is NaN."""
+    """A numeric column as float64; cells that are not numbers are NaN."""
     numbers = np.empty(len(column))
     if _copied(column, numbers):
         return numbers
@@ -162,9 +161,9 @@ def to_numbers(column: pa.Array | pa.ChunkedArray) -> Vector:
 
 
 def text_of(cell: Any) -> str | None:
-    """A cell of an object column as Arrow writes its type in text, or None where it holds nothing to be read.
+    """A cell of an object column as Arrow writes its type in text, or None if it has no text.
 
-    Whole numbers, decimals, bytes and UUIDs keep all that tells them apart: they may be ids.
+    Whole numbers, decimals, bytes and UUIDs keep all their digits, because they may be ids.
     """
     try:
         if isinstance(cell, str):
@@ -185,35 +184,35 @@ def text_of(cell: Any) -> str | None:
         if not np.isfinite(number):
             return None
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
-    except Exception:  # an object may raise anything at all, and nothing of it may be seen
+    except Exception:  # an object may raise anything, and its error may reveal the cell
         return None
 
 
 def _digits_of(cell: Decimal) -> str:
-    """All digits; one number is spelt in one way."""
+    """All digits, in one spelling for each number."""
     text = f"{cell:f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) if cell else "0"
 
 
 def _unheard(cell: Any) -> float:
-    """An object as a number; its warnings would tell of it."""
+    """An object as a number, without its warnings, which could reveal it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return float(cell)
 
 
 def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
-    """Positions in ``levels`` (or classes) as float64; NaN for a missing or undeclared one.
+    """Positions in ``levels`` (or classes) as float64; NaN for missing and undeclared cells.
 
-    A cell is the level of its spelling, else the level of its value: ``1``, ``1.0``, ``"1"`` and ``"1.0"`` are one
-    level, and so are ``true`` and ``1``. Which type a column has, which may follow from other cells, has no say.
-    By spelling alone go levels of 2^53 and beyond, which floats do not tell apart, and levels of the same value.
+    A cell is matched by its spelling, and otherwise by its value: ``1``, ``1.0``, ``"1"`` and ``"1.0"`` are one level,
+    and so are ``true`` and ``1``. The type of the column has no influence, because it may depend on other cells. Levels
+    of 2^53 and beyond, which floats cannot distinguish, and levels with equal values are matched by spelling only.
     """
     column = undictionaried(column)
     values = _values(levels)
     if not np.isfinite(values).any():
         return _spelt(column, levels)
-    if _is_number(column.type):  # by value first: quick, and the same where values differ
+    if _is_number(column.type):  # by value first, which is faster and equivalent if values differ
         codes = _places(to_numbers(column), values)
         exact = np.isfinite(values).all() and not (pa.types.is_float16(column.type) or pa.types.is_float32(column.type))
         return codes if exact else np.where(np.isnan(codes), _spelt(column, levels), codes)
@@ -225,7 +224,7 @@ def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vecto
 
 
 def ambiguous(levels: Sequence[str]) -> tuple[str, str] | None:
-    """Two levels of the same value, which only text can tell apart; None where there are none."""
+    """Two levels with the same value, which only text can distinguish; None if there are none."""
     seen: dict[float, str] = {}
     for level, value in zip(levels, _numbers_of(levels).tolist(), strict=True):
         if value in seen:
@@ -236,20 +235,20 @@ def ambiguous(levels: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _numbers_of(levels: Sequence[str]) -> Vector:
-    """What the levels read as, NaN for those that are no number that floats tell from its neighbours."""
+    """The levels as numbers; NaN for those that are not numbers or that floats cannot distinguish from others."""
     values = to_numbers(pa.array(levels, pa.large_string()))
     return np.where(np.abs(values) < _TOLD_APART, values, np.nan)
 
 
 def _values(levels: Sequence[str]) -> Vector:
-    """The same, NaN also for levels of the same value."""
+    """The same, with NaN also for levels with equal values."""
     values = _numbers_of(levels)
     found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     return np.where(np.isin(values, found[counts == 1]), values, np.nan)
 
 
 def _spelt(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
-    """Positions of the levels that are spelt as Arrow spells the cells."""
+    """Positions of the levels whose spelling is that of Arrow for the cells."""
     if is_text(column.type):
         column = pc.cast(_as_text(column), pa.large_binary())
     else:
@@ -260,7 +259,7 @@ def _spelt(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vector:
 
 
 def whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
-    """The levels as whole numbers that floats hold exactly; None where one is none, or is not spelt as one."""
+    """The levels as whole numbers that floats represent exactly; None if a level is not spelt as such a number."""
     try:
         numbers = [int(level) for level in levels]
     except ValueError:
@@ -271,7 +270,7 @@ def whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
 
 
 def _places(cells: Vector, values: Vector) -> Vector:
-    """Where each cell stands among different values, some of which may be NaN; NaN for none of them."""
+    """The position of each cell among distinct values, some of which may be NaN; NaN for a cell that equals none."""
     if np.array_equal(values, values[0] + np.arange(len(values))):
         place = cells - values[0]
         with np.errstate(invalid="ignore"):
@@ -282,7 +281,7 @@ def _places(cells: Vector, values: Vector) -> Vector:
 
 
 def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical, out: Matrix) -> int:
-    """Fill the first rows of ``out`` with the design columns of a column; how many these are."""
+    """Fill the first rows of ``out`` with the design columns of a column, and return their number."""
     if isinstance(declared, Categorical):
         codes = np.nan_to_num(to_codes(column, declared.levels), nan=declared.stand_in)
         width = len(declared.all_levels) - 1
@@ -297,7 +296,7 @@ def _encode(column: pa.Array | pa.ChunkedArray, declared: Numeric | Categorical,
 
 
 def _copied(column: pa.Array | pa.ChunkedArray, out: Vector) -> bool:
-    """Copy a column of plain numbers without nulls, in one step; False where it is something else."""
+    """Copy a column of plain numbers without nulls in one step; False for any other column."""
     kind = column.type
     plain = pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
     if not plain or column.null_count:
@@ -320,7 +319,7 @@ def undictionaried(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedA
 
 
 def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Bytes, not checked text: a cell that is not UTF-8 must not raise."""
+    """The column as bytes rather than text, so that a cell that is not UTF-8 raises no error."""
     return pc.cast(column, pa.large_binary())
 
 
@@ -340,17 +339,17 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def untyped(name: str, kind: pa.DataType = _UNTYPED) -> pa.Field:
-    """The field of a column of text that nobody has given a type: any cell of it may be a number."""
+    """The field of a text column without a declared type, in which any cell may be a number."""
     return pa.field(name, kind, metadata=_MARK)
 
 
 def is_untyped(field: pa.Field) -> bool:
-    """Whether a column's type says nothing of what its cells are."""
+    """Whether the type of a column says nothing about its cells."""
     return bool(field.metadata == _MARK)
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a column's cells, also where they stand in a dictionary."""
+    """The type of the cells of a column, also if it is dictionary-encoded."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

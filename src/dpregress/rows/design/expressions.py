@@ -1,8 +1,8 @@
 """Arithmetic of numeric columns, one row at a time: values, and the bounds that follow from bounds.
 
-Nothing is evaluated by Python: an expression is parsed into a few kinds of node, and a node that is none
-of them is refused. A cell outside a function's domain, and a result that is not finite, is missing (NaN);
-no cell raises or warns, and none has a say in how another is computed.
+Python evaluates nothing: an expression is parsed into a few kinds of nodes, and any other node is refused. A cell
+outside the domain of a function and a result that is not finite are missing (NaN). No cell raises an error or a
+warning, and none affects how another is computed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Interval = tuple[float, float]
 EVERYTHING: Interval = (-math.inf, math.inf)
 
-#: Functions of one number by name, with the least number at which they are defined; all but abs increase.
+#: Functions of one number by name, with the lower end of their domain; all except abs are increasing.
 FUNCTIONS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
     "log": (np.log, 0.0),
     "log10": (np.log10, 0.0),
@@ -36,14 +36,14 @@ FUNCTIONS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
     "sqrt": (np.sqrt, 0.0),
     "abs": (np.abs, -math.inf),
 }
-#: Functions of two and more numbers of one row.
+#: Functions of two or more numbers of one row.
 EXTREMES: dict[str, Callable[[Vector, Vector], Vector]] = {"min": np.minimum, "max": np.maximum}
 SPLINES = ("bs", "ns", "cr")
 _CENTRED = "use a public number, as in I(x - 50)"
 _SCALED = "use public numbers, as in I((x - 50) / 10)"
 _KNOTS = "use public knots and bounds, as in {}(x, knots=[40, 60], lower=18, upper=90)"
 _CUT = "use public numbers, as in I(x > 50)"
-#: Functions of formula languages that look at the whole column before they know what they do, and what to write.
+#: Functions of formula languages that depend on the whole column, and what to write instead.
 _READ_DATA = {
     **dict.fromkeys(("center", "centre", "demean", "mean"), _CENTRED),
     **dict.fromkeys(("scale", "standardize", "standardise", "std"), _SCALED),
@@ -62,7 +62,7 @@ _OFFERED = "I(...), C(...), " + ", ".join(f"{name}(...)" for name in (*FUNCTIONS
 
 
 class Expression(ABC):
-    """A number made from the numbers of one row."""
+    """A number computed from the numbers of one row."""
 
     @property
     @abstractmethod
@@ -114,7 +114,7 @@ class Number(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """One of :data:`FUNCTIONS` of an expression."""
+    """One of :data:`FUNCTIONS`, applied to an expression."""
 
     function: str
     argument: Expression
@@ -167,7 +167,7 @@ class Operation(Expression):
 
 @dataclass(frozen=True)
 class Power(Expression):
-    """``base ** exponent`` with a constant exponent; of negative bases only whole powers are real."""
+    """``base ** exponent`` with a constant exponent; negative bases require a whole exponent."""
 
     base: Expression
     exponent: float
@@ -195,7 +195,7 @@ class Power(Expression):
 
 @dataclass(frozen=True)
 class Extreme(Expression):
-    """The least or the greatest of some numbers of a row; missing where one of them is."""
+    """The minimum or maximum of some numbers of a row; missing if any of them is missing."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -215,7 +215,7 @@ class Extreme(Expression):
 
 @dataclass(frozen=True)
 class Compared(Expression):
-    """1 where it holds, 0 where it does not, missing where a side is."""
+    """1 if the comparison holds, 0 if not; missing if either side is missing."""
 
     symbol: str
     left: Expression
@@ -247,7 +247,7 @@ class Compared(Expression):
 
 
 def product(one: Interval, other: Interval) -> Interval:
-    """Bounds of a product; an infinite bound times 0 is 0, for an infinite value is missing."""
+    """Bounds of a product; an infinite bound times 0 is 0, because infinite values are missing."""
     ends = [0.0 if 0.0 in (a, b) else a * b for a in one for b in other]
     return min(ends), max(ends)
 
@@ -269,12 +269,12 @@ def parse_expression(text: str) -> Expression:
 
 
 def parse_with(text: str, read: Callable[[ast.expr, Mapping[str, str]], T]) -> T:
-    """What ``read`` makes of the syntax tree and of the names in backticks, by what stands for them in the tree.
+    """The result of ``read`` on the syntax tree and on the names in backticks, which have placeholders in the tree.
 
     Raises
     ------
     InvalidInput
-        For what is no expression, and whatever ``read`` refuses.
+        If the text is not an expression, or ``read`` refuses it.
     """
     quoted: dict[str, str] = {}
 
@@ -358,7 +358,7 @@ def _number(value: float) -> Number:
 
 
 def _inside(compute: Callable[[Vector], Vector], x: Vector, domain: NDArray[np.bool_]) -> Vector:
-    """A function on its domain; elsewhere it is given 1, so that a strange cell changes the computing of no other."""
+    """A function on its domain; other cells are replaced by 1, so that they do not affect how cells are computed."""
     domain = domain & np.isfinite(x)
     with np.errstate(all="ignore"):
         return finite(np.where(domain, compute(np.where(domain, x, 1.0)), np.nan))

@@ -28,7 +28,7 @@ from dpregress.rows.design.expressions import Column, Interval, finite, product
 from dpregress.rows.design.factors import Computed, Factor, FactorLevels, Splined, computed, factor_of
 from dpregress.rows.design.terms import split_terms
 
-#: Wider interactions and more columns are taken for mistakes; computing them would take for ever.
+#: Wider interactions and more columns are refused as likely errors, which would take too long to compute.
 _MOST_FACTORS = 8
 _MOST_COLUMNS = 10_000
 
@@ -46,7 +46,7 @@ Block = tuple[Coded, ...]
 
 @dataclass(frozen=True)
 class FormulaEncoder(Design):
-    """Turns batches of a table into the design columns of a formula.
+    """Converts batches of a table to the design columns of a formula.
 
     Columns are named ``age``, ``log(age)``, ``plan=gold`` and, for interactions, ``age:plan=gold``.
 
@@ -147,7 +147,7 @@ class FormulaEncoder(Design):
 
     @property
     def stand_ins(self) -> dict[str, str]:
-        """What a missing or undeclared level counts as, where that is not the first."""
+        """The levels assigned to missing and undeclared cells, where these are not the first levels."""
         return {
             name: column.missing
             for name, column in self.table.columns
@@ -161,7 +161,7 @@ class FormulaEncoder(Design):
 
     @property
     def plain(self) -> FormulaEncoder:
-        """The same with a response that is a number already, no class."""
+        """The same with a response that is already a number rather than a class."""
         return replace(self, table=Encoder(self.table.columns, self.table.target))
 
     def x(self, batch: pa.Table | pa.RecordBatch) -> Matrix:
@@ -175,7 +175,7 @@ class FormulaEncoder(Design):
         return np.ascontiguousarray(np.column_stack(columns)) if columns else np.empty((batch.num_rows, 0))
 
     def y(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
-        """Response of shape (m,), of a class its position; missing cells are NaN."""
+        """Response of shape (m,), or positions of classes; missing cells are NaN."""
         values = self.table.y(batch)
         return values if values is None else self.respond(values)
 
@@ -188,7 +188,7 @@ class FormulaEncoder(Design):
         return replace(self, blocks=(), table=self.table.responses())
 
     def respond(self, values: Vector) -> Vector:
-        """The left side, of values of the response's column, of shape (m,)."""
+        """The left side, computed from values of the response's column; of shape (m,)."""
         (column,) = self.response.columns
         return self.response.expression.values({column: values})
 
@@ -202,9 +202,9 @@ class FormulaEncoder(Design):
         Parameters
         ----------
         schema : Schema or None
-            Of the table's columns.
+            The schema of the table's columns.
         needed : bool
-            Nothing else bounds the rows.
+            Whether nothing else bounds the rows.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class FormulaEncoder(Design):
 
 def _response(left: Sequence[tuple[str, ...]]) -> Computed:
     if len(left) != 1 or len(left[0]) != 1:
-        raise InvalidInput("the left side is one column, or a function of one column")
+        raise InvalidInput("the left side must be one column, or a function of one column")
     factor = computed(left[0][0])
     if len(factor.columns) != 1:
         raise InvalidInput(f"the response {factor.label} must depend on one column")
@@ -245,7 +245,7 @@ def _response(left: Sequence[tuple[str, ...]]) -> Computed:
 
 
 def _one_reference(factors: Iterable[Factor]) -> None:
-    """Refuse a column with two codings: which of their columns span the others would be unclear."""
+    """Refuse a column with two codings, because it would be unclear which of their columns are redundant."""
     seen: dict[str, FactorLevels] = {}
     for factor in factors:
         if isinstance(factor, FactorLevels) and seen.setdefault(factor.column, factor) != factor:
@@ -253,12 +253,12 @@ def _one_reference(factors: Iterable[Factor]) -> None:
 
 
 def _spans_constant(terms: Sequence[tuple[Factor, ...]]) -> int:
-    """Number of terms whose columns sum to 1 without an intercept; levels are coded so that none is left."""
+    """The number of terms whose columns sum to 1 without an intercept; coding of levels removes all of them."""
     return sum(len(term) == 1 and isinstance(term[0], Splined) and term[0].sums_to_one for term in terms)
 
 
 def _coded(terms: Sequence[tuple[Factor, ...]], constant: bool) -> tuple[Block, ...]:
-    """Every term as blocks of columns, none of which the blocks before it span."""
+    """Every term as blocks of columns that are not spanned by earlier blocks."""
     spanned: set[frozenset[Coded]] = {frozenset()} if constant else set()
     blocks: list[Block] = []
     for repeated in terms:
@@ -278,7 +278,7 @@ def _coded(terms: Sequence[tuple[Factor, ...]], constant: bool) -> tuple[Block, 
 
 
 def _merged(parts: Sequence[Block]) -> list[Block]:
-    """Fewest blocks that span the same: ``rest`` and ``rest:contrasts`` are ``rest:all levels``."""
+    """The smallest number of blocks with the same span: ``rest`` and ``rest:contrasts`` become ``rest:all levels``."""
     kept: list[Block] = []
     for part in sorted(parts, key=len):
         for other in kept:
@@ -306,7 +306,7 @@ def _multiplied(columns: Sequence[Vector]) -> Vector:
 
 
 def _numeric(interval: Interval, fill: float | None = None) -> Numeric | None:
-    """The interval as a column, where it is one that can be computed with."""
+    """The interval as a numeric column, if its bounds are valid."""
     try:
         return Numeric(*interval, fill=fill)
     except SchemaError:

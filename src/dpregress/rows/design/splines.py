@@ -1,6 +1,6 @@
 r"""Splines of one column with public knots: B-splines, natural splines, and cubic splines by their values at the knots.
 
-With knots and bounds that are written in the formula, a row's columns depend on this row alone:
+Because knots and bounds are written in the formula, the columns of a row depend on this row only:
 
 - ``bs``: the B-spline basis of a degree (3) on the knots between the bounds, without its first column, as in R, patsy
   and formulaic;
@@ -9,7 +9,7 @@ With knots and bounds that are written in the formula, a row's columns depend on
 - ``cr``: the natural cubic splines that are 1 at one of bounds and knots and 0 at the others, as in mgcv, patsy and
   formulaic. They sum to 1.
 
-A cell beyond the bounds counts as the bound. Sources: de Boor, A Practical Guide to Splines (1978); Wood, Generalized
+A cell beyond the bounds is set to the bound. Sources: de Boor, A Practical Guide to Splines (1978); Wood, Generalized
 Additive Models (2006), section 4.1.2.
 """
 
@@ -101,7 +101,7 @@ def spline_of(node: ast.expr, quoted: Mapping[str, str]) -> Spline | None:
     Raises
     ------
     InvalidInput
-        For knots or bounds that are left to the data, or are none.
+        If knots or bounds are not given, or are not valid.
     """
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SPLINES):
         return None

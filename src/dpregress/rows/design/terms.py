@@ -1,4 +1,4 @@
-"""From the text of a formula to its terms. The formulaic library reads it; nothing else sees formulaic."""
+"""From the text of a formula to its terms. Only this module uses the formulaic library, which parses formulas."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from dpregress.errors import InvalidInput, type_of
 
-#: A term: the texts of its factors, a name of a column in backticks.
+#: A term: the texts of its factors; column names may be in backticks.
 Term = tuple[str, ...]
 
-#: Longer formulas are taken for mistakes; computing them would take for ever.
+#: Longer formulas are refused as likely errors, which would take too long to compute.
 _LONGEST = 10_000
 _MOST_TERMS = 2_000
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -86,7 +86,7 @@ def _most_terms(tree: Any) -> int:
 
 
 def _terms_of(node: Any, counts: Sequence[int]) -> int:
-    """At most this many terms, from those of the arguments."""
+    """An upper bound on the number of terms, from those of the arguments."""
     if not hasattr(node, "operator"):
         return 1
     symbol = str(node.operator.symbol)

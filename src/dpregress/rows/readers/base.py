@@ -1,7 +1,7 @@
-"""Readers: tables that are read again and again in batches and never held as a whole.
+"""Readers: tables that are read repeatedly in batches and never held in memory as a whole.
 
-Types and the number of rows are public and are known before a pass; what a pass meets in the cells is not, and
-an error on the way never shows it.
+Types and the number of rows are public and known before a pass. The cells are private, and errors during a pass do not
+reveal them.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ class ArrowStream(Protocol):
 
 
 class Reader(ABC):
-    """A table that can be walked through again and again."""
+    """A table that can be read repeatedly."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
 
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Names and types of its columns, which are public."""
+        """The public names and types of its columns."""
 
     @property
     @abstractmethod
     def n(self) -> int:
-        """Number of rows, public under replace-one neighbours; found once, by a pass where it is not written down."""
+        """Number of rows, public under replace-one neighbours; determined once, by a pass if it is not stored."""
 
     @property
     def ordered(self) -> bool:
-        """Whether rows have an order of their own, whatever they hold and whichever columns are asked for.
+        """Whether rows have a fixed order, for any contents and any selection of columns.
 
-        A query has none: it is planned anew for other columns, by what an engine knows of the cells.
+        A query has no fixed order: an engine plans it again for other columns, using what it knows about the cells.
         """
         return False
 
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """These columns of every row, about so many rows at a time."""
+        """These columns of every row, in batches of about this many rows."""
 
-    def check(self, columns: Sequence[str]) -> None:  # noqa: B027  # most tables are of one piece
-        """Refuse parts of the table that give these columns another type than the first part does."""
+    def check(self, columns: Sequence[str]) -> None:  # noqa: B027  # most tables have a single part
+        """Refuse parts of the table in which these columns have another type than in the first part."""
 
 
 def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
-    """These columns in chunks of exactly ``rows`` rows, but for the last, however the batches fall.
+    """These columns in chunks of exactly ``rows`` rows, except for the last, for batches of any size.
 
     Raises
     ------
     SourceError
-        When rows cannot be read, there are not ``reader.n`` of them, or types have changed.
+        If rows cannot be read, their number is not ``reader.n``, or types have changed.
     """
     try:
         yield from _chunks(reader, columns, rows)
@@ -114,7 +114,7 @@ def _changed(reader: Reader) -> SourceError:
 
 
 def has_columns(names: Sequence[str]) -> str:
-    """How many columns a table has, for messages: without a header its first record would be their names."""
+    """The number of columns, for messages; without a header, the names would be the first record."""
     return "which has 1 column" if len(names) == 1 else f"which has {len(names)} columns"
 
 
@@ -125,7 +125,7 @@ def count_rows(batches: Iterable[pa.RecordBatch], name: str) -> int:
 
 
 class CapsuleReader(Reader):
-    """Any object that gives a new Arrow stream each time it is asked.
+    """Any object that returns a new Arrow stream on each request.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class CapsuleReader(Reader):
 
 
 class DatasetReader(Reader):
-    """A ``pyarrow.dataset.Dataset``: many files, local or remote, by one schema."""
+    """A ``pyarrow.dataset.Dataset``: many files, local or remote, with one schema."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset

@@ -1,4 +1,4 @@
-"""CSV text in bounded memory: a line is a record whatever is in it, and no line has a say in how another is read.
+"""CSV text in bounded memory: every line is a record, and no line affects how another is read.
 
 Cells stay bytes until a schema gives them a type.
 """
@@ -18,9 +18,9 @@ from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import to_numbers
 from dpregress.rows.readers.failures import raise_alone
 
-#: What an empty cell may be called in a CSV file.
+#: Texts that denote an empty cell in a CSV file.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
-#: A line of more bytes is a row of missing cells: no record may ask for more memory than this.
+#: A longer line becomes a row of missing cells, which limits the memory for a record.
 LONGEST_LINE = 1 << 24
 _BLOCK = 1 << 21
 _NEWLINE, _QUOTE, _RETURN = b"\n", b'"', b"\r"
@@ -28,7 +28,7 @@ _NEWLINE, _QUOTE, _RETURN = b"\n", b'"', b"\r"
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a CSV file: names, which are public, and the separator it holds most often.
+    """The first line of a CSV file: the public names of the columns, and the most frequent separator.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Header:
 
     @classmethod
     def read(cls, file: BinaryIO, name: str) -> Header:
-        """Take the first line off an open file.
+        """Read the first line of an open file.
 
         Raises
         ------
         InvalidInput
-            When it does not hold column names.
+            If it does not hold column names.
         """
         first = file.readline(LONGEST_LINE)
         try:
@@ -70,7 +70,7 @@ class Header:
 
 
 def count(file: BinaryIO) -> int:
-    """Records from here to the end of the file: its lines, the last of which need not be ended."""
+    """The number of records from here to the end of the file: its lines, the last with or without a line end."""
     lines, last = 0, _NEWLINE
     while block := file.read(_BLOCK):
         lines += block.count(_NEWLINE)
@@ -79,13 +79,13 @@ def count(file: BinaryIO) -> int:
 
 
 def tables(file: BinaryIO, header: Header, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The records from here to the end of the file, one row a line, as columns of bytes."""
+    """The records from here to the end of the file, one for each line, as columns of bytes."""
     for lines in _whole_lines(file):
         yield _parse(_mended(lines, header), header, columns)
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The rest of the file in pieces of whole lines; of a line that is too long only its beginning."""
+    """The rest of the file in blocks of whole lines; a line that is too long is cut off."""
     begun = b""
     while block := file.read(_BLOCK):
         lines, ended, rest = block.rpartition(_NEWLINE)
@@ -114,7 +114,7 @@ def _parse(lines: bytes, header: Header, columns: Sequence[str]) -> pa.Table:
 
 
 def _mended(lines: bytes, header: Header) -> bytes:
-    """Whole lines in which every line is one plain record of the right number of cells."""
+    """The lines, rewritten so that each is one plain record with the right number of cells."""
     lines = lines.replace(_RETURN + _NEWLINE, _NEWLINE)
     if _QUOTE not in lines and _RETURN not in lines and len(lines) <= LONGEST_LINE and _regular(lines, header):
         return lines
@@ -131,7 +131,7 @@ def _regular(lines: bytes, header: Header) -> bool:
 
 
 def _record(line: bytes, delimiter: bytes, cells: int) -> bytes:
-    """A line as it is where it is one plain record; quoted cells rewritten; anything else as missing cells."""
+    """The line itself if it is a plain record; with quoted cells rewritten; or missing cells for anything else."""
     missing = delimiter * (cells - 1)
     if len(line) > LONGEST_LINE:
         return missing

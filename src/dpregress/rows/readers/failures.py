@@ -1,7 +1,7 @@
-"""What goes wrong in other libraries while they read private rows, told without a word of what the rows hold.
+"""Errors of other libraries while they read private rows, reported without any contents of the rows.
 
-Their messages may quote a cell, a header that is a record, or a password; so may the errors that an error came from.
-Of all this only what the caller wrote is repeated.
+Their messages, and those of their causes, may quote a cell, a header that is a record, or a password. Only text that
+the caller wrote is repeated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from dpregress.errors import DPRegressError, InvalidInput, SourceError
 
-#: What engines say of a name or a word in a query; it is repeated where the query has that word.
+#: Messages of engines about a word of a query; they are repeated if the query contains this word.
 _NAMED = re.compile(
     r"(?:no such (?:column|table|function|module): |ambiguous column name: |[Tt]able with name "
     r"|Referenced (?:column|table) "
@@ -22,7 +22,7 @@ _NAMED = re.compile(
     r"(?P<quote>[\"']?)(?P<word>[\w.]+)(?P=quote)"
     r"(?: does not exist| not found|: syntax error)?"
 )
-#: What a server says before it has read a row.
+#: Messages of a server before it reads rows.
 _UNREACHED = re.compile(
     "password authentication failed|no password supplied|could not translate host name|Connection refused|"
     "Connection timed out|timeout expired|Name or service not known|too many connections|SSL"
@@ -30,7 +30,7 @@ _UNREACHED = re.compile(
 
 
 def raise_alone(error: DPRegressError) -> NoReturn:
-    """Raise an error that keeps nothing of the one being handled: neither as its cause nor as its context."""
+    """Raise an error without the one being handled as its cause or context."""
     try:
         raise error from None
     except DPRegressError:
@@ -40,7 +40,7 @@ def raise_alone(error: DPRegressError) -> NoReturn:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong while private rows are read into one line: the cause may quote a cell."""
+    """Turn any error while private rows are read into one line, because the cause may quote a cell."""
     try:
         yield
     except SourceError:
@@ -51,16 +51,16 @@ def reading(name: str) -> Iterator[None]:
 
 @contextmanager
 def planning(what: str, written: str = "") -> Iterator[None]:
-    """Turn whatever goes wrong before rows are read into one line that quotes nothing but what the caller wrote.
+    """Turn any error before rows are read into one line that quotes only what the caller wrote.
 
-    An engine reads cells to plan: where a file has no header, the names of its columns are a record.
+    An engine may read cells for planning: if a file has no header, the names of its columns are a record.
 
     Parameters
     ----------
     what : str
-        What failed.
+        A description of what failed.
     written : str
-        What the caller wrote, such as a query.
+        The text that the caller wrote, such as a query.
     """
     try:
         yield
@@ -71,7 +71,7 @@ def planning(what: str, written: str = "") -> Iterator[None]:
 
 
 def told(error: Exception, written: str = "") -> str:
-    """What kind of failure this is, and the words about it that stand in what the caller wrote."""
+    """The kind of failure, with the part of its message that the caller wrote."""
     if isinstance(error, OSError) and isinstance(error.errno, int):
         return os.strerror(error.errno)
     found = _NAMED.search(str(error))
@@ -81,6 +81,6 @@ def told(error: Exception, written: str = "") -> str:
 
 
 def unreached(error: Exception) -> str:
-    """Why a server cannot be reached, in a fixed choice of words."""
+    """The reason why a server cannot be reached, from a fixed list of messages."""
     found = _UNREACHED.search(str(error))
     return found.group() if found else told(error)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from dpregress.errors import InvalidInput, SourceError
+from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import text_of, untyped
 from dpregress.rows.readers import csv
 from dpregress.rows.readers.base import ArrowStream, Reader, count_rows, has_columns
 from dpregress.rows.readers.csv import Header
 from dpregress.rows.readers.failures import raise_alone, reading, told
-from dpregress.rows.readers.locations import FileState, Location, opened, partitions_of, paths_of, states_of
+from dpregress.rows.readers.locations import (
+    FileState,
+    Location,
+    opened,
+    partitions_of,
+    paths_of,
+    states_of,
+    unchanged,
+)
+from dpregress.rows.readers.parquet import MAGIC, parquet_file, parquet_footer
 
-_MAGIC = b"PAR1"
-_BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
 _BATCH = 1 << 15
 
 
@@ -46,7 +51,7 @@ def read(source: Any, columns: Sequence[str] | None = None, *, empty: bool = Fal
         For a file that changes while it is read.
     """
     reader = read_files(source)
-    wanted = list(reader.schema.names) if columns is None else present(columns, reader.schema.names)
+    wanted = list(reader.schema.names) if columns is None else present(columns, reader.schema.names, reader.name)
     reader.check(wanted)
     try:
         batches = list(reader.batches(wanted, _BATCH))
@@ -59,26 +64,78 @@ def read(source: Any, columns: Sequence[str] | None = None, *, empty: bool = Fal
     return pa.Table.from_batches(batches)
 
 
-def read_files(source: Any) -> FilesReader:
-    """A reader of files of one kind.
+def read_files(source: Any, *, counted: bool = False) -> FilesReader:
+    """A reader of files of one kind. Each file is opened once here, and once more in every pass.
 
     Parameters
     ----------
     source : path, str or sequence of them
         Each a file, a folder of files, a pattern such as ``part-*.parquet``, or with the ``remote`` extra a URL that
-        fsspec knows. In a single folder those named ``column=value`` are a column more.
+        fsspec knows. In a single folder those named ``column=value`` are a column more. A reader is given back.
+    counted : bool, default=False
+        Count the rows of CSV files while they are open, for a reader whose ``n`` will be asked for.
 
     Raises
     ------
     InvalidInput
         For files that are not there, are not readable as their kind, or have other columns than the first.
+    SourceError
+        For a file that changes while it is looked at, or whose rows cannot be counted.
     """
+    if isinstance(source, FilesReader):
+        return source
     paths = paths_of(source)
-    kinds = [_is_parquet(path) for path in paths]
-    if len(set(kinds)) > 1:
-        raise InvalidInput(f"{paths[0]} and {paths[kinds.index(not kinds[0])]} are of two kinds: give CSV or Parquet")
+    states = states_of(paths)
+    looks = {path: _looked_at(path, states[path], counted) for path in paths}
+    other = next((path for path in paths if looks[path].parquet != looks[paths[0]].parquet), None)
+    if other is not None:
+        raise InvalidInput(f"{paths[0]} and {other} are of two kinds: give CSV or Parquet")
     folder = str(source) if isinstance(source, str | Path) and Path(source).is_dir() else None
-    return (ParquetReader if kinds[0] else CSVReader)(paths, partitions_of(source, paths), folder)
+    kind = ParquetReader if looks[paths[0]].parquet else CSVReader
+    return kind(looks, states, partitions_of(source, paths), folder)
+
+
+class Look(NamedTuple):
+    """What one opening tells of a file: its kind, names and types of its columns, and its rows where they are counted.
+
+    Nothing of it is private.
+    """
+
+    parquet: bool
+    schema: pa.Schema
+    rows: int | None
+
+
+def _looked_at(path: Location, state: FileState, counted: bool) -> Look:
+    with unchanged(path, state), _first_opened(path) as (file, parquet):
+        rows: int | None = None
+        if parquet:
+            schema, rows = parquet_footer(path, file)
+        else:
+            schema = pa.schema([untyped(name, pa.binary()) for name in Header.read(file, str(path)).names])
+            rows = _count(path, file) if counted else None
+        if len(set(schema.names)) != len(schema.names):
+            raise InvalidInput(f"{path} has columns of the same name: rename them")
+        return Look(parquet, schema, rows)
+
+
+@contextmanager
+def _first_opened(path: Location) -> Iterator[tuple[BinaryIO, bool]]:
+    """A file of which nothing has been read, and whether it is Parquet: by its first bytes, else by its name."""
+    with ExitStack() as held:
+        try:
+            file = held.enter_context(opened(path))
+            begins = file.peek(len(MAGIC))[: len(MAGIC)]  # type: ignore[attr-defined]
+            if len(begins) < len(MAGIC) and not isinstance(path, Path):  # a server may send a few bytes at first
+                begins = held.enter_context(opened(path)).read(len(MAGIC))
+        except Exception as error:  # of whatever storage this is
+            raise_alone(InvalidInput(f"cannot read {path}: {told(error)}"))
+        yield file, begins == MAGIC or str(path).lower().endswith((".parquet", ".pq"))
+
+
+def _count(path: Location, file: BinaryIO) -> int:
+    with reading(str(path)):
+        return csv.count(file)
 
 
 class FilesReader(Reader):
@@ -86,9 +143,11 @@ class FilesReader(Reader):
 
     Parameters
     ----------
-    paths : sequence of Path or URL
-        At least one.
-    partitions : mapping, optional
+    looks : mapping
+        What was found in each file when it was opened first; at least one.
+    states : mapping
+        The state of each file just before.
+    partitions : mapping
         For each path the columns that the names of its folders give, and their cell in all rows of this file.
     folder : str, optional
         What the files are called together; names of folders in it are cells of private rows.
@@ -96,22 +155,20 @@ class FilesReader(Reader):
     Raises
     ------
     InvalidInput
-        When a file is not readable as its kind, has columns of the same name, or other columns than the first; when
-        two paths lead to one file; when files and folders both give a column.
+        When a file has other columns than the first; when files and folders both give a column.
     SourceError
         Whenever a file is not the one it was when the reader was made.
     """
 
     def __init__(
         self,
-        paths: Sequence[Location],
-        partitions: Mapping[Location, Mapping[str, str | None]] | None = None,
+        looks: Mapping[Location, Look],
+        states: Mapping[Location, FileState],
+        partitions: Mapping[Location, Mapping[str, str | None]],
         folder: str | None = None,
     ) -> None:
-        self.paths = tuple(paths)
-        self._folder = folder
-        self._states = states_of(self.paths)
-        self._partitions = {path: {} for path in self.paths} if partitions is None else partitions
+        self.paths = tuple(looks)
+        self._looks, self._states, self._partitions, self._folder = looks, states, partitions, folder
         first = [*self._names(self.paths[0]), *self._partitions[self.paths[0]]]
         twice = next((name for name in self._partitions[self.paths[0]] if first.count(name) > 1), None)
         if twice is not None:
@@ -158,30 +215,9 @@ class FilesReader(Reader):
                     batch = batch.append_column(name, cells)
                 yield batch.select(list(columns))
 
-    @contextmanager
-    def _unchanged(self, path: Location) -> Iterator[None]:
-        """Fail where the file is not the one it was at first, or becomes another one while it is read."""
-        self._compare(path)
-        try:
-            yield
-        except Exception:
-            self._compare(path)  # what went wrong is rather this
-            raise
-        self._compare(path)
-
-    def _compare(self, path: Location) -> None:
-        try:
-            same = FileState.of(path) == self._states[path]
-        except InvalidInput:
-            same = False
-        if not same:
-            raise_alone(
-                SourceError(f"{path} has changed while it was read; fit a copy of it that nobody writes to, once more")
-            )
-
-    @abstractmethod
     def _names(self, path: Location) -> Sequence[str]:
         """Column names of one file."""
+        return list(self._looks[path].schema.names)
 
     @property
     @abstractmethod
@@ -201,24 +237,13 @@ class FilesReader(Reader):
 class ParquetReader(FilesReader):
     """Parquet files, streamed: a little of each column at a time."""
 
-    def _names(self, path: Location) -> Sequence[str]:
-        return list(self._schemas[path].names)
-
-    @cached_property
+    @property
     def _schemas(self) -> dict[Location, pa.Schema]:
-        return {path: schema for path, (schema, _) in self._footers.items()}
+        return {path: look.schema for path, look in self._looks.items()}
 
-    @cached_property
+    @property
     def _rows(self) -> Sequence[int]:
-        return [rows for _, rows in self._footers.values()]
-
-    @cached_property
-    def _footers(self) -> dict[Location, tuple[pa.Schema, int]]:
-        footers = {}
-        for path in self.paths:
-            with self._unchanged(path), _parquet(path) as file:
-                footers[path] = (file.schema_arrow, int(file.metadata.num_rows))
-        return footers
+        return [look.rows or 0 for look in self._looks.values()]
 
     @cached_property
     def _stored(self) -> pa.Schema:
@@ -242,7 +267,7 @@ class ParquetReader(FilesReader):
                     )
 
     def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        with self._unchanged(path), _parquet(path) as file:
+        with unchanged(path, self._states[path]), parquet_file(path) as file:
             for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
                 yield self._typed(batch.select(list(columns)))
 
@@ -261,28 +286,17 @@ class ParquetReader(FilesReader):
 class CSVReader(FilesReader):
     """CSV files, every line a record (docs/privacy/private-cells.md)."""
 
-    def _names(self, path: Location) -> Sequence[str]:
-        return self._headers[path].names
-
-    @cached_property
-    def _headers(self) -> dict[Location, Header]:
-        headers = {}
-        for path in self.paths:
-            with self._begun(path) as (_, header):
-                headers[path] = header
-        return headers
-
-    @cached_property
+    @property
     def _rows(self) -> Sequence[int]:
-        rows = []
-        for path in self.paths:
-            with self._begun(path) as (file, _):
-                rows.append(csv.count(file))
-        return rows
+        return [self._counted(path) if look.rows is None else look.rows for path, look in self._looks.items()]
 
-    @cached_property
+    def _counted(self, path: Location) -> int:
+        with self._begun(path) as (file, _):
+            return csv.count(file)
+
+    @property
     def _stored(self) -> pa.Schema:
-        return pa.schema([untyped(name, pa.binary()) for name in self._names(self.paths[0])])
+        return self._looks[self.paths[0]].schema
 
     def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # by bytes
         with self._begun(path) as (file, header):
@@ -292,11 +306,8 @@ class CSVReader(FilesReader):
     @contextmanager
     def _begun(self, path: Location) -> Iterator[tuple[BinaryIO, Header]]:
         """An open file after its header."""
-        with self._unchanged(path), opened(path) as file:
-            header = Header.read(file, str(path))
-            if len(set(header.names)) != len(header.names):
-                raise InvalidInput(f"{path} has columns of the same name: rename them")
-            yield file, header
+        with unchanged(path, self._states[path]), opened(path) as file:
+            yield file, Header.read(file, str(path))
 
 
 def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
@@ -383,48 +394,9 @@ def _is_pandas(data: Any) -> bool:
     return any(kind.__module__.split(".", 1)[0] == "pandas" and kind.__name__ == "DataFrame" for kind in kinds)
 
 
-def _is_parquet(path: Location) -> bool:
-    try:
-        with opened(path) as file:
-            return file.read(4) == _MAGIC or str(path).lower().endswith((".parquet", ".pq"))
-    except Exception as error:  # of whatever storage this is
-        raise_alone(InvalidInput(f"cannot read {path}: {told(error)}"))
-
-
-def present(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+def present(columns: Sequence[str], names: Sequence[str], where: str = "the table") -> list[str]:
     """The columns, all of which must be among the names."""
     absent = [name for name in columns if name not in names]
     if absent:
-        raise InvalidInput(f"no column {absent[0]!r} in the table, {has_columns(names)}: check its names")
+        raise InvalidInput(f"no column {absent[0]!r} in {where}, {has_columns(names)}: check its names")
     return list(columns)
-
-
-def _in_parts(path: Location) -> BinaryIO:
-    """A file elsewhere, of which any part can be read."""
-    file = opened(path, in_parts=True)
-    try:
-        file.seek(-1, os.SEEK_END)
-        file.read(1)
-        file.seek(0)
-    except (OSError, ValueError):
-        raise_alone(InvalidInput(f"{path} is on a server that sends no parts of a file: download it, or use CSV"))
-    return file
-
-
-def _parquet(path: Location) -> pq.ParquetFile:
-    try:
-        with opened(path) as begun:
-            if begun.read(4) != _MAGIC:
-                raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
-        if isinstance(path, Path):
-            file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
-        else:
-            file = pq.ParquetFile(_in_parts(path), pre_buffer=True)  # many small requests cost more than memory
-    except InvalidInput:
-        raise
-    except Exception as error:
-        raise_alone(InvalidInput(f"{path} is not a readable Parquet file: {told(error)}"))
-    names = file.schema_arrow.names
-    if len(set(names)) != len(names):
-        raise InvalidInput(f"{path} has columns of the same name: rename them")
-    return file

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
 from dpregress.display import shown
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows.readers.failures import planning, raise_alone, unreached
 
 
@@ -202,6 +202,34 @@ class FileState:
         told = {name.lower().replace("_", "").replace("-", ""): value for name, value in files.info(path).items()}
         version = tuple((name, str(told[name])) for name in (*_SUMS, *_TIMES) if name in told)
         return cls(files.unstrip_protocol(path), version)
+
+
+@contextmanager
+def unchanged(path: Location, state: FileState) -> Iterator[None]:
+    """Fail where a file is not in this state any more, or leaves it while it is read.
+
+    Raises
+    ------
+    SourceError
+    """
+    _compare(path, state)
+    try:
+        yield
+    except Exception:
+        _compare(path, state)  # what went wrong is rather this
+        raise
+    _compare(path, state)
+
+
+def _compare(path: Location, state: FileState) -> None:
+    try:
+        same = FileState.of(path) == state
+    except InvalidInput:
+        same = False
+    if not same:
+        raise_alone(
+            SourceError(f"{path} has changed while it was read; fit a copy of it that nobody writes to, once more")
+        )
 
 
 def states_of(paths: Sequence[Location]) -> dict[Location, FileState]:

@@ -1,6 +1,6 @@
-"""Queries to SQL databases, run anew in every pass.
+"""Queries to SQL databases, which are run again in every pass.
 
-A database may fail on a cell and quote it, so only what it says before any row is read is passed on.
+The error of a database may quote a cell, so only messages from before any row is read are passed on.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dpregress.rows.readers.base import DuckDBReader, Reader, quoted
 from dpregress.rows.readers.failures import planning, raise_alone, reading, unreached
 
 _URL = re.compile(r"[A-Za-z][\w+.\-]*://[^\s'\"]+")
-#: Texts, quoted names and comments, in which no word is one of SQL.
+#: Texts, quoted names and comments, which contain no SQL keywords.
 _ASIDE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
-#: What gives more or fewer rows than a table has.
+#: Keywords that change the number of rows.
 _SELECTS = re.compile(
     r"\b(?:WHERE|HAVING|QUALIFY|JOIN|DISTINCT|GROUP\s+BY|INTERSECT|EXCEPT|UNION|UNNEST|PIVOT|UNPIVOT)\b",
     re.IGNORECASE,
 )
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
-#: A cell of a SQLite column of numbers, and of whole numbers; whatever else it holds, NULL. No cell makes this fail.
+#: A cell of a SQLite column of numbers, and of whole numbers; NULL for anything else. No cell makes this fail.
 _NUMBER = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
 _WHOLE = "CASE WHEN typeof({0}) = 'integer' THEN {0} END"
 _FETCHED = 1 << 12  # rows that SQLite gives at once; more leave the cache
@@ -80,15 +80,15 @@ class SQLQuery:
 
     @property
     def selects(self) -> str | None:
-        """What in the query makes the number of its rows depend on what the rows hold, such as WHERE; None if nothing.
+        """The keyword by which the number of rows depends on their contents, such as WHERE; None if there is none.
 
-        It goes by the words of the query alone, whatever the tables hold.
+        The result depends only on the text of the query.
         """
         found = _SELECTS.search(_ASIDE.sub(" ", self.query))
         return None if found is None else " ".join(found.group().upper().split())
 
     def open(self) -> Reader:
-        """Connect and plan the query; InvalidInput where that fails, before any row is read."""
+        """Connect and plan the query; InvalidInput if that fails, before any row is read."""
         if self._scheme == "duckdb":
             return _duckdb(self._file, self.query)
         if self._scheme == "sqlite":
@@ -123,12 +123,11 @@ def _duckdb(file: str, query: str) -> Reader:
 
 
 class _SQLiteReader(Reader):
-    """SQLite, in which a cell need not have its column's declared type.
+    """SQLite, in which a cell need not have the declared type of its column.
 
-    Columns of a table declared as REAL are numbers, those declared as INTEGER whole numbers; both are read a column
-    at a time, and a cell that is none is missing. Of all others, and of what the query computes, every cell is read by
-    itself, as text. What has been read once stays in memory up to a fixed size: SQLite gives a row at a time, and that
-    is slow.
+    Columns declared as REAL hold numbers, and those declared as INTEGER hold whole numbers. Both are read column by
+    column, and other cells are missing. In all other columns, and in those that the query computes, each cell is read
+    as text. Rows stay in memory up to a fixed size, because SQLite returns one row at a time, which is slow.
     """
 
     def __init__(self, file: str, query: str) -> None:
@@ -245,21 +244,21 @@ class _ADBCReader(Reader):
 
 
 def _text(cell: Any) -> str | None:
-    """A cell as text; what SQLite gives as text has been decoded."""
+    """A cell as text; SQLite has already decoded text."""
     return cell if type(cell) is str else text_of(cell)
 
 
 def _cell(kind: pa.DataType) -> str:
-    """How a cell of a column of this type is asked for."""
+    """The SQL expression for a cell of a column of this type."""
     if pa.types.is_integer(kind):
         return _WHOLE
     return _NUMBER if pa.types.is_floating(kind) else "{0}"
 
 
 def _declared_field(name: str, declared: str) -> pa.Field:
-    """Numbers for what has SQLite's affinity INTEGER or REAL, by its rules, and text for what has TEXT.
+    """Numbers for SQLite's affinities INTEGER and REAL, and text for TEXT.
 
-    All else, such as what a query computes, has no type. Nor has NUMERIC: dates have it too.
+    Anything else, such as a computed column, has no type. This includes NUMERIC, which dates have as well.
     """
     kind = declared.upper()
     if "INT" in kind:
@@ -272,7 +271,7 @@ def _declared_field(name: str, declared: str) -> pa.Field:
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
-    """How a type that Arrow lacks is sent: of numeric the digits, as text."""
+    """The Arrow type for a PostgreSQL type that Arrow lacks: the digits of numeric as text."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 

@@ -1,13 +1,13 @@
 r"""Multinomial logistic regression by score steps: K classes, one private Gram matrix and a few private scores.
 
-Class predictors are ``Q B'x`` with Q the contrasts (K, K - 1) and B of shape (p, K - 1): they sum to 0, and no class is
-the reference. Steps, shares and merging are those of the logistic model in :mod:`.score_steps`, with
+Class predictors are ``Q B'x`` with contrasts Q of shape (K, K - 1) and B of shape (p, K - 1). They sum to 0, and no
+class is the reference. Steps, shares and updates are those of the logistic model in :mod:`.score_steps`, with
 
 * the information ``mean s^2 x~x~' (x) Q'(diag(pi) - pi pi')Q`` over surrogate rows, of order p (K - 1);
-* the clip on the norm of the residual, chosen on what the model itself expects;
-* the mean residual a vector of K - 1 numbers, which moves the K intercepts back.
+* a clip on the norm of the residual, chosen for the residuals that the model itself expects;
+* a mean residual of K - 1 numbers, by which the K intercepts are corrected.
 
-Coefficients are kept flat, ``B.ravel()``: column j's contrasts lie side by side (docs/methods/multinomial.md).
+Coefficients are flat, ``B.ravel()``, with the contrasts of each column side by side (docs/methods/multinomial.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NEWTON_STEPS = 50
 
 
 class MultinomialSteps(FactSolver):
-    """Noisy scoring of a softmax model on one recoloured Gram matrix.
+    """Noisy scoring of a softmax model with surrogate rows for one private Gram matrix.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ class MultinomialSteps(FactSolver):
         )
 
     def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
-        """Move the intercepts by the released mean residual, along the surrogate rows' mean probabilities.
+        """Correct the intercepts so that the mean probabilities of surrogate rows change by the released mean residual.
 
-        They stay where that needs a change of a class predictor by more than the longest.
+        They are not changed if a class predictor would have to change by more than the longest step.
         """
         found = ask(MeanClassResidual(space, coef), self._spend["mean"])
         predictor = rows.predictor(coef)
@@ -128,7 +128,7 @@ class MultinomialSteps(FactSolver):
 
 @dataclass(frozen=True, eq=False)
 class SurrogateClasses(ScoreModel):
-    """A softmax model on surrogate rows; ``basis`` holds the contrasts, and ``gram`` is repeated for each of them."""
+    """A softmax model on surrogate rows; ``basis`` holds the contrasts, and ``gram`` has one block for each of them."""
 
     space: WhitenedSpace
     rows: SurrogateRows
@@ -138,7 +138,7 @@ class SurrogateClasses(ScoreModel):
     gram_variance: float
 
     def question(self, coef: Vector, spend: GDP) -> MultinomialScore:
-        """With the bound on a residual's norm that loses least on the residuals that the model itself expects."""
+        """The score, with the best clip for the residuals that the model itself expects."""
         mean = self._mean(coef)
         sizes = self.rows.weight[:, None] * np.sqrt(1 - 2 * mean + np.sum(mean**2, axis=1, keepdims=True))
         expected = Magnitudes(sizes.ravel(), mean.ravel() / len(mean))
@@ -185,14 +185,14 @@ def of_classes(solution: Solution, classes: int) -> list[Solution]:
 
 
 def _information(rows: SurrogateRows, mean: Matrix, basis: Matrix) -> Matrix:
-    """``mean s^2 x~x~' (x) Q'(diag(pi) - pi pi')Q``; unseen directions count as the mean row does."""
+    """``mean s^2 x~x~' (x) Q'(diag(pi) - pi pi')Q``; unseen directions are weighted as the mean row."""
     found = softmax_information(rows.x, mean, basis) / len(rows.x)
     average = basis.T @ (np.diag(mean.mean(axis=0)) - mean.T @ mean / len(mean)) @ basis
     return np.asarray(found + np.kron(rows.unseen, average))
 
 
 def _shift(predictor: Matrix, wanted: Vector, basis: Matrix) -> Vector:
-    """The contrasts of intercepts that make mean probabilities those wanted: Newton's method, with short steps."""
+    """The contrasts of intercepts that give the wanted mean probabilities, by Newton's method with short steps."""
     shift = np.zeros(basis.shape[1])
     for _ in range(_NEWTON_STEPS):
         mean = probabilities(predictor + shift, basis)

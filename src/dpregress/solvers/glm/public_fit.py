@@ -11,7 +11,7 @@ from dpregress.models import Family
 from dpregress.public import PublicMoments
 from dpregress.solvers.glm.scoring import fisher_scoring
 
-#: Dispersion of a perfect fit, as a share of that of no fit: a few rows may be fitted perfectly by chance.
+#: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
 #: Penalty on whitened slopes, in rows: public rows are few.
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -19,7 +19,7 @@ RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 @dataclass(frozen=True, eq=False)
 class PublicFit:
-    """Whitened coefficients, their covariance, the dispersion, and the scores' sizes of the public rows."""
+    """Whitened coefficients, their covariance, the dispersion, and the magnitudes of the public rows' scores."""
 
     coef: Vector
     covariance: Matrix
@@ -34,7 +34,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
     Parameters
     ----------
     public : PublicMoments
-        Labelled, with rows; with exposures where the space has one.
+        Labelled rows, with exposures if the space has one.
     space : WhitenedSpace
     family : Family
     """
@@ -67,7 +67,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
 
 
 def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, ridge: float, offset: Vector) -> float:
-    """Mean deviance of public rows that were left out, by one scoring step each."""
+    """The leave-one-out mean deviance of public rows, by one scoring step for each."""
     coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
     eta = x @ coef + offset
     weight = family.information(eta)

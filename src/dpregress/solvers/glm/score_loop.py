@@ -26,18 +26,18 @@ _CURVATURE = 0.1
 
 
 class ScoreModel(ABC):
-    """What the loop needs to know of a model. Coefficients are flat vectors of shape (q,)."""
+    """The interface of a model in the loop. Coefficients are flat vectors of shape (q,)."""
 
     #: Variance of an entry of the Gram matrix that surrogate rows have.
     gram_variance: float
 
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> Query[Score]:
-        """The clipped score at these coefficients, its clip planned for this price."""
+        """The clipped score at these coefficients, with the clip planned for this cost."""
 
     @abstractmethod
     def information(self, coef: Vector) -> Matrix:
-        """The mean Fisher information of a row, with eigenvalues floored where noise makes them."""
+        """The mean Fisher information of a row, with a floor on eigenvalues that may be noise."""
 
     @abstractmethod
     def expected(self, coef: Vector, asked: Vector) -> Vector:
@@ -53,7 +53,7 @@ class ScoreModel(ABC):
 
     @abstractmethod
     def limited(self, move: Vector) -> Vector:
-        """The move, shortened where it goes further than one step may."""
+        """The move, shortened to the longest step if necessary."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ def take_steps(
     spends : sequence of GDP
         Of the scores, at least one.
     penalty : ndarray of shape (q, q)
-        Of a row.
+        The penalty per row.
     n : int
         Private rows.
     told : sequence of Released

@@ -1,6 +1,6 @@
 r"""Score steps: generalised linear models from one private Gram matrix and a few private scores.
 
-Every choice is a function of public facts or of what was released before (docs/methods/score-steps.md):
+Every choice is a function of public facts or of earlier releases (docs/methods/score-steps.md):
 
 1. coordinates from the public moment, refined for 10% of mu^2 where public rows are few, three times where there are
    none;
@@ -13,8 +13,8 @@ Every choice is a function of public facts or of what was released before (docs/
 5. the weights and the clip bias the mean prediction; one more number, the mean residual between wide lopsided bounds,
    moves the intercept as far as it is known better than before.
 
-The clip is chosen on the sizes of residuals (of the public rows, or a private histogram, 5%) to minimise
-predicted noise plus what it cuts off.
+The clip is chosen from the sizes of residuals (of the public rows, or from a private histogram, 5%). It minimises the
+predicted noise plus the loss from clipping.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
 _VARIANCE, _STEPS_OF_REST, _SIGNAL = 0.1, 0.7, 0.2
 #: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
 _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
-#: For the mean residual: of a response in [0, 1]; of one with a tail, from a prior or from nothing.
+#: Shares for the mean residual: of a response in [0, 1]; of one with a tail, with a prior and without one.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private scores.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
-#: The same where the mean saturates: rows at its ends have next to none, and a step by it would go too far.
+#: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
 SMALLEST_SATURATED = 0.1
-#: A residual is cut below at so many of the largest mean predictions, where its upper bound lies further away.
+#: The lower bound of a residual is this many of the largest mean predictions, if the upper bound is further away.
 _LOWEST_MEANS = 3.0
 #: The same where the response is in [0, 1]: so many times this quantile of mean predictions.
 _ABOVE, _MOST_MEANS = 1.5, 0.98
@@ -87,7 +87,7 @@ _MEAN_MISSED = 0.1
 
 
 class ScoreSteps(FactSolver):
-    """Noisy scoring on one recoloured Gram matrix.
+    """Noisy scoring with surrogate rows for one private Gram matrix.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class ScoreSteps(FactSolver):
     budget : GDP
         All of it is drawn.
     alpha : float
-        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes in original units, beside the summed log-likelihood.
+        Ridge penalty ``alpha / 2 ||b||^2`` on the slopes in original units, subtracted from the log-likelihood.
     steps : tuple of float, optional
         Relative budgets of the private steps.
     """
@@ -109,7 +109,7 @@ class ScoreSteps(FactSolver):
         self.alpha = alpha
         labelled = has_prior(facts)
         self._labelled = labelled
-        natural = family == BinomialFamily  # the logistic residual lies in [-1, 1] by itself
+        natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
@@ -163,7 +163,7 @@ class ScoreSteps(FactSolver):
         return fit_public(self.facts.public, space, self.family) if self._labelled and self.facts.public else None
 
     def _exposures(self, ask: Ask, space: WhitenedSpace, exposure: Exposure) -> Magnitudes:
-        """How large the private rows' exposures are, within their bounds; public ones may be of another scale."""
+        """The distribution of private exposures within their bounds; public exposures may have another scale."""
         seen = Magnitudes.of_histogram(ask(ExposureHistogram(space, EDGES), self._spend["exposures"]))
         return Magnitudes(np.clip(seen.size, exposure.lower, exposure.upper), seen.share)
 
@@ -190,12 +190,12 @@ class ScoreSteps(FactSolver):
         sizes = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"]))
         mean = sizes.mean
         level = self.family.link.predictor(mean)
-        if exposures is not None:  # the link is the logarithm: the rate of them all
+        if exposures is not None:  # the link is the logarithm: the overall rate
             level -= math.log(exposures.mean)
         return level * space.constant, (0.5 * mean) ** 2
 
     def _levels(self, ask: Ask, space: WhitenedSpace, coef: Vector, prior: PublicFit | None) -> Magnitudes | None:
-        """Sizes of residuals at the start: of the public rows, else released; None where nature bounds them."""
+        """Sizes of residuals at the start, from the public rows or released; None if they are bounded anyway."""
         if self.family == BinomialFamily:
             return None
         if prior is not None:
@@ -256,7 +256,7 @@ class ScoreSteps(FactSolver):
         def excess(shift: float) -> float:
             return float(np.mean(self.family.mean(eta + shift))) - wanted
 
-        # where any step may be made, the mean moves as far as the predictor
+        # if steps are unlimited, the mean changes as much as the predictor
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
         if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
@@ -280,7 +280,7 @@ def _start_share(facts: PublicFacts, budget: GDP) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SurrogateModel(ScoreModel):
-    """A family on surrogate rows; ``levels`` are sizes of residuals, None where the response is in [0, 1]."""
+    """A family on surrogate rows; ``levels`` are sizes of residuals, None for a response in [0, 1]."""
 
     family: Family
     space: WhitenedSpace
@@ -327,7 +327,7 @@ class SurrogateModel(ScoreModel):
         return EmptyBeginning(coef, self.dispersion(coef), precision, slopes, reach**2)
 
     def dispersion(self, coef: Vector) -> float:
-        """From the sizes of residuals at the start, where what slopes explain still counts: never too small by that."""
+        """An upper estimate from the residuals at the start, which include what the slopes will explain."""
         if self.levels is None:
             return 1.0
         information = self.rows.weight**2 * self.family.information(self.rows.predictor(coef))

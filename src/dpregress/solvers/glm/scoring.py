@@ -1,4 +1,4 @@
-"""Fisher scoring on rows that may be looked at: public rows, and the non-private fits of comparisons."""
+"""Fisher scoring on rows that need no protection: public rows, and non-private fits for comparison."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _STEPS = 50
 def fisher_scoring(
     x: Matrix, y: Vector, family: Family, start: Vector, *, ridge: float = 0.0, offset: Vector | None = None
 ) -> Vector:
-    """Coefficients that maximise the likelihood less ``ridge / 2 ||b - start||^2``; minimum-norm steps.
+    """Coefficients that maximise the log-likelihood minus ``ridge / 2 ||b - start||^2``, by minimum-norm steps.
 
-    No step moves a linear predictor by more than the link's longest.
+    No step changes a linear predictor by more than the longest step of the link.
 
     Parameters
     ----------

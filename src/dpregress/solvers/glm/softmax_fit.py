@@ -1,4 +1,4 @@
-"""Softmax regression on rows that may be looked at: public rows, and the non-private fits of comparisons."""
+"""Softmax regression on rows that need no protection: public rows, and non-private fits for comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST = 3.0
 
 @dataclass(frozen=True, eq=False)
 class PublicClasses:
-    """Whitened coefficients of contrasts, of shape (p, K - 1), the covariance of them flat, and their dispersion."""
+    """Whitened coefficients of contrasts, of shape (p, K - 1), the covariance when flat, and the dispersion."""
 
     coef: Matrix
     covariance: Matrix
@@ -46,7 +46,7 @@ def softmax_information(x: Matrix, mean: Matrix, basis: Matrix) -> Matrix:
 
 
 def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) -> Matrix:
-    """Coefficients of contrasts that maximise the likelihood less ``ridge / 2 ||B - start||^2``.
+    """Coefficients of contrasts that maximise the log-likelihood minus ``ridge / 2 ||B - start||^2``.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) 
 
 
 def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int) -> PublicClasses:
-    """Penalised scoring on labelled public rows; the penalty is the best on rows that are left out.
+    """Penalised scoring on labelled public rows, with the penalty chosen by leave-one-out deviance.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
 
 
 def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:
-    """Mean deviance of public rows that were left out, by one scoring step each."""
+    """The leave-one-out mean deviance of public rows, by one scoring step for each."""
     basis = contrasts(coef.shape[1] + 1)
     mean = probabilities(x @ coef, basis)
     covariance = np.linalg.inv(softmax_information(x, mean, basis) + ridge * np.eye(coef.size))
@@ -113,7 +113,7 @@ def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:
     taken = y.astype(np.intp)
     residual = basis[taken] - within
     left = np.eye(coef.shape[1]) - leverage @ curvature
-    # rows that alone decide on their prediction would make this singular
+    # rows that determine their own prediction would make this singular
     steps = np.linalg.solve(left + 0.01 * np.eye(coef.shape[1]), leverage @ residual[:, :, None])[:, :, 0]
     without = probabilities(x @ coef - steps, basis)
     return float(np.mean(-2 * np.log(np.maximum(without[np.arange(len(y)), taken], 1e-10))))

@@ -13,7 +13,7 @@ def solve_moments(moments: Moments, *, alpha: float) -> tuple[Vector, Matrix]:
     r"""Whitened coefficients ``b~ = (H + (alpha/n) Wx Wx')^{-1} c`` and the matrix that was inverted.
 
     H is the released Gram matrix with floored eigenvalues, c the released cross moment, and the penalty
-    is ``alpha ||b||^2`` on the slopes in original units (not the intercept), as scikit-learn's Ridge has it.
+    is ``alpha ||b||^2`` on the slopes in original units (not the intercept), as in scikit-learn's Ridge.
 
     Parameters
     ----------

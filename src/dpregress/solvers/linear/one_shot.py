@@ -2,14 +2,15 @@ r"""The one-shot recipe: one joint release of whitened, row-weighted, bounded mo
 
 Every choice is a function of public facts (docs/methods/one-shot.md):
 
-1. coordinates and radius from the public moment; with fewer than 5 public rows a column, or none,
-   10% of mu^2 buys a private second moment by which they are whitened again;
-2. the response's scale from public labels, else from the schema's bounds, else from a private
-   histogram of log2|y| for 1.4% of mu^2, more where n mu is small;
-3. everything else: the joint second moment of ``(s x~, u clip(s y~, +-C))``, solved with an eigenvalue floor.
+1. coordinates and radius from the public moment; with fewer than 5 public rows per column, or none, a private second
+   moment for 10% of mu^2, by which they are whitened again;
+2. the scale of the response from public labels, or from the bounds in the schema, or from a private histogram of
+   log2|y| for 1.4% of mu^2, more if n mu is small;
+3. for the rest of the budget, the joint second moment of ``(s x~, u clip(s y~, +-C))``, solved with an eigenvalue
+floor.
 
-Row weights and the clip change what is estimated when the linear model is wrong: a weighted projection,
-in which far rows and large responses count less.
+If the linear model is misspecified, row weights and the clip change the estimand to a weighted projection, in which
+distant rows and large responses have less weight.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from dpregress.solvers.shared.whitening import refined
 _REFINE_SHARE = 0.10
 _SCALE_SHARE = 0.014
 _LARGEST_SCALE_SHARE = 0.20
-#: A histogram of scales is reliable from about this n mu.
+#: From about this n mu on, a histogram of scales is reliable.
 _RELIABLE = 200.0
 
 
 class OneShot(FactSolver):
-    """One joint release, after at most two small ones that find the scales.
+    """One joint release, after at most two small releases that determine the scales.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class OneShot(FactSolver):
     Raises
     ------
     UnboundedData
-        When nothing public bounds the response and n mu is too small to find its scale privately.
+        If nothing public bounds the response and n mu is too small to estimate its scale privately.
     """
 
     def __init__(self, facts: PublicFacts, budget: GDP, alpha: float) -> None:
@@ -63,7 +64,7 @@ class OneShot(FactSolver):
         parts = iter(split(budget, [share for share in shares if share > 0]))
         self.refine, self.scale, self.joint = (next(parts) if share > 0 else None for share in shares)
         if facts.trusted_labels is not None and self.joint is not None:
-            # labels that no response scale can hold are refused here, before anything is charged
+            # refuse labels without a valid response scale here, before the charge
             response.from_labels(facts.target, facts.trusted_labels, facts.start.space, self._joint_noise)
 
     @property
@@ -104,12 +105,12 @@ def scale_share(facts: PublicFacts, budget: GDP) -> float:
     Raises
     ------
     UnboundedData
-        When it would need more than a fifth.
+        If more than a fifth would be needed.
     """
     share = max(_SCALE_SHARE, (_RELIABLE / (facts.n * budget.mu)) ** 2)
     if share > _LARGEST_SCALE_SHARE:
         raise UnboundedData(
-            f"n mu = {facts.n * budget.mu:.3g} is too small to find the scale of {facts.target!r} "
+            f"n mu = {facts.n * budget.mu:.3g} is too small to estimate the scale of {facts.target!r} "
             "privately: declare its bounds in the schema, give public labels, or spend more"
         )
     return share

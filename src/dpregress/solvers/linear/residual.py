@@ -1,14 +1,14 @@
 r"""Residual steps: least squares from one private Gram matrix and a few private correlations with residuals.
 
-Every choice is a function of public facts or of what was released before (docs/methods/residual.md):
+Every choice is a function of public facts or of earlier releases (docs/methods/residual.md):
 
-1. coordinates from the public moment, refined for 10% of mu^2 where public rows are few; the radius weighed
-   against the budget;
-2. a start: with labelled public rows their ridge fit, with its covariance as a prior; without, the mean of the response
-   between its bounds, which come from the schema or from a private histogram of its sizes;
+1. coordinates from the public moment, refined for 10% of mu^2 if there are few public rows; a radius that depends on
+   the budget;
+2. a start: with labelled public rows their ridge fit, with its covariance as a prior; otherwise the mean response
+   between bounds from the schema or from a private histogram of its sizes;
 3. one private Gram matrix of the weighted rows, mixed with that of the public rows;
-4. steps ``b += K H^{-1} [mean(s x clip(s (y - x'b), +-C)) + noise]``, K the Kalman gain of what is known before;
-5. the mean residual between wide bounds, which moves the intercept.
+4. steps ``b += K H^{-1} [mean(s x clip(s (y - x'b), +-C)) + noise]``, K the Kalman gain given the posterior before the
+step; 5. the mean residual between wide bounds, which corrects the intercept.
 """
 
 from __future__ import annotations
@@ -57,34 +57,34 @@ from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_pena
 from dpregress.solvers.shared.whitening import refined, rewhitened
 
 _REFINE = 0.10
-#: Private second moments where there are no public rows.
+#: The number of private second moments without public rows.
 _FROM_BOUNDS = 3
 #: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
-#: Without: shares of what is left beside the mean response.
+#: Without labels: shares of what is left after the mean response.
 _GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
 STEPS = (1.0, 1.0, 2.0, 3.0)
-#: Where the noise of a step is beyond 1/8 of the reach of y: two steps, one histogram, and more for the mean.
+#: If the noise of a step exceeds 1/8 of the reach of y: two steps, one histogram, and more for the mean.
 _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
-#: A histogram of residuals is useful from about this n mu.
+#: From about this n mu on, a histogram of residuals is useful.
 _USEFUL = 50.0
-#: Variance of a bounded response, in squares of its reach, where nothing else is known of it.
+#: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
 _VARIANCE = 0.04
-#: For planning the start: a score's clip as a share of the reach, and the scores' share of what the start leaves.
+#: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
 _CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
 #: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
 _DOWN, _ABOVE = 20, 40
-#: Share of the first step for another Gram matrix, where private rows are far from the public ones.
+#: The share of the first step that a second Gram matrix costs, if private rows are far from the public ones.
 _AGAIN = 0.5
-#: n mu of a histogram of residuals that tells their size, and its share of a step: of the last, where that is enough,
-#: and of all where public labels do not tell.
+#: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
+#: suffices, and of all steps if public labels are not informative.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
-#: Times by which the median size of private residuals may differ from that of public ones.
+#: The largest ratio of the median sizes of private and public residuals.
 _UNLIKE = 2.0
 
 
 class _Found(NamedTuple):
-    """The Gram matrix and its space, the steps that are left, and how many rows are usable."""
+    """The Gram matrix and its space, the remaining steps, and the number of usable rows."""
 
     space: WhitenedSpace
     mixed: MixedGram
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 
 
 class Residual(FactSolver):
-    """Noisy least squares by residuals, from a public prior or from nothing.
+    """Noisy least squares by residuals, with or without a public prior.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ class Residual(FactSolver):
     alpha : float
         Ridge penalty, as in scikit-learn.
     norms : RowNorms, optional
-        Of new rows in the first space: what the radius is planned on. Default: by the public rows.
+        Norms of new rows in the first space, for planning the radius. Default: estimated from the public rows.
 
     Raises
     ------
     UnboundedData
-        When nothing public bounds the response and n mu is too small to find its scale privately.
+        If nothing public bounds the response and n mu is too small to estimate its scale privately.
     """
 
     def __init__(self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None) -> None:
@@ -123,17 +123,17 @@ class Residual(FactSolver):
 
     @property
     def rounds(self) -> int:
-        """At most: with another Gram matrix, and labels that are not trusted."""
+        """The largest number, with a second Gram matrix and without trusted labels."""
         return len(self._spend) + len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
 
     @property
     def _scores(self) -> GDP:
-        """What all steps cost together."""
+        """The cost of all steps together."""
         return GDP(math.hypot(*(spend.mu for spend in self._steps)))
 
     @property
     def _may_repeat(self) -> bool:
-        """Whether a Gram matrix far from the public rows' may be followed by another."""
+        """Whether a second Gram matrix may follow if the first is far from that of the public rows."""
         public = self.facts.public
         seen = public is not None and public.rows is not None and not self.facts.start.refine
         return seen and len(self._steps) > len(STEPS_FEW)
@@ -148,7 +148,7 @@ class Residual(FactSolver):
     # ------------------------------------------------------------------ shares of the budget
 
     def _refinements(self) -> tuple[str, ...]:
-        """Private second moments to whiten by; bounds alone say so little of scales that each sees only so far."""
+        """Private second moments for whitening; with bounds alone, several are needed to find the scales."""
         rounds = 0 if not self.facts.start.refine else 1 if self.facts.public is not None else _FROM_BOUNDS
         return tuple(f"refine {turn}" for turn in range(rounds))
 
@@ -179,9 +179,9 @@ class Residual(FactSolver):
         return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
 
     def _start_share(self, budget: GDP, noise: float) -> float:
-        """For the mean response: all but nothing where slopes would drown, little where noise is small.
+        """The share of the mean response: large if noise would hide the slopes, small if the noise is small.
 
-        ``noise`` is the length of a score's noise with the whole budget, in units of the response's reach.
+        ``noise`` is the norm of a score's noise at the whole budget, in units of the reach of the response.
         """
         share = np.linspace(0.03, 0.95, 93)
         slopes = (_CLIP_OF_REACH * noise) ** 2 / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
@@ -206,7 +206,7 @@ class Residual(FactSolver):
         return self.among(found.n)._sharpened(among(ask, found.n), found, plan, public.rows, labels - centre)
 
     def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, rows: Matrix, labels: Vector) -> Solution:
-        """The public rows' fit, merged with steps over the usable rows."""
+        """The fit of the public rows, updated by steps over the usable rows."""
         space, mixed, steps, n = found
         gram = mixed.matrix
         prior = self._prior(space, rows, labels)
@@ -255,7 +255,7 @@ class Residual(FactSolver):
         return self.among(found.n)._found_out(among(ask, found.n), found, reach, mean, doubt)
 
     def _found_out(self, ask: Ask, found: _Found, reach: float, mean: float, doubt: float) -> Solution:
-        """Steps over the usable rows from the mean response, whose variance is ``doubt``."""
+        """Steps over the usable rows, starting from the mean response with variance ``doubt``."""
         space, mixed, steps, n = found
         gram = mixed.matrix
         coef = mean * space.constant if space.intercept else np.zeros(space.order)
@@ -269,7 +269,7 @@ class Residual(FactSolver):
             if posterior is None:
                 variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
                 posterior = Posterior(coef, np.zeros_like(gram), self._shrunk(space, gram, step, variance, doubt))
-            # the Gram matrix is noisy and the clipped correlation is less steep than the system says
+            # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
             clipped = sizes.above(clip)
             slack, left = mixed.variance + clipped**2 / space.order, most_left(system, mixed.off, clipped)
             posterior = posterior.inflated(step).update(step, slack=slack, most_left=left)
@@ -279,7 +279,7 @@ class Residual(FactSolver):
         return self._finished(ask, space, system, gram, posterior, sizes.levels, clip, dispersion)
 
     def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
-        """Centre of the response and a bound on its distance from there: declared, or twice the largest size seen."""
+        """The centre of the response and a bound on its distance from there: declared, or twice the largest size."""
         if self.declared is not None:
             return self.declared.centre, self.declared.scale * self.declared.bound
         unscaled = space.with_response(ResponseScale(self.facts.target))
@@ -287,7 +287,7 @@ class Residual(FactSolver):
         return 0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max())
 
     def _mean_response(self, ask: Ask, space: WhitenedSpace, reach: float) -> tuple[float, float]:
-        """The mean response, shrunk to the centre, and its variance."""
+        """The mean response, shrunk towards the centre, and its variance."""
         if "start" not in self._spend:
             return 0.0, 0.0
         spend = self._spend["start"]
@@ -299,9 +299,9 @@ class Residual(FactSolver):
 
     @staticmethod
     def _shrunk(space: WhitenedSpace, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:
-        """What is known before the first step: how large slopes may be, and the prediction at the mean row.
+        """The covariance before the first step, from the size of slopes and the prediction at the mean row.
 
-        The mean row is the private rows' (from the Gram matrix): public rows may have another.
+        The mean row is that of the private rows, from the Gram matrix; that of the public rows may differ.
         """
         slopes = np.eye(space.order)
         if not space.intercept:
@@ -327,9 +327,9 @@ class Residual(FactSolver):
         return solvable(gram + self._penalty(space))
 
     def _gram(self, ask: Ask, space: WhitenedSpace) -> _Found:
-        """The Gram matrix of the usable rows; where public rows mislead, a second one.
+        """The Gram matrix of the usable rows, or a second one if the public rows are misleading.
 
-        That is paid from the first step, in coordinates whitened by the first matrix.
+        The second is paid from the first step, in coordinates whitened by the first matrix.
         """
         moments = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
         public = self.facts.public
@@ -339,17 +339,17 @@ class Residual(FactSolver):
             return _Found(space, mixed_gram(moments, rows), self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))
-        radius = better.norms.median * space.radius / self.norms.median  # as far beyond the median as it was
+        radius = better.norms.median * space.radius / self.norms.median  # keeps the ratio to the median
         space = better.space.rewhitened(np.eye(space.order), radius)
         moments = ask(Counted(SecondMoment(space.with_response(None))), again)
         return _Found(space, mixed_gram(moments, None), (first, *self._steps[1:]), moments.n)
 
     def _score(self, space: WhitenedSpace, coef: Vector, clip: float = 1.0) -> ClippedScore:
-        """The question of a step; the one with a clip of 1 is for planning the clip."""
+        """The question of a step; the query with a clip of 1 is for planning the clip."""
         return ClippedScore(space, GaussianFamily, coef, clip)
 
     def _sizes(self, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
-        """Released sizes of residuals, which should not exceed twice the reach."""
+        """Released sizes of residuals, which are expected to be at most twice the reach."""
         edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
         return Sizes.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
 
@@ -361,7 +361,7 @@ class Residual(FactSolver):
         return Step(np.asarray(step), system, query.noise(spend, self.facts.n) ** 2)
 
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
-        """Of residuals, from the sizes of weighted ones."""
+        """The dispersion of residuals, from the sizes of weighted residuals."""
         weight = np.minimum(1.0, space.radius / self.norms.sample)
         return levels.root_mean_square**2 / float(np.mean(weight**2))
 
@@ -376,7 +376,7 @@ class Residual(FactSolver):
         clip: float,
         dispersion: float,
     ) -> Solution:
-        """Move the intercept by the mean residual, as far as it is known better than before."""
+        """Update the intercept by the released mean residual."""
         coef, covariance = posterior.coef, posterior.known
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         if "mean" in self._spend:

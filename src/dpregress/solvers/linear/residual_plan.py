@@ -1,9 +1,9 @@
 r"""Radius, clips and prior of a residual fit, from public rows and released sizes of residuals.
 
-Everything is weighed in one currency, the expected excess of the mean squared error over least squares on the
-private rows. With whitened rows that is ``||b - b_ols||^2``: what the noise costs, what weights and clips move the
-target (their bias), and what they lose in efficiency. Radius and clip grow with the budget, since noise is all that
-speaks against them; as ``n mu`` grows they end far beyond the largest public row and residual.
+All choices minimise one criterion, the expected excess of the mean squared error over least squares on the private
+rows. With whitened rows this is ``||b - b_ols||^2``. It includes the noise, the bias from weights and clips, and their
+loss of efficiency. Radius and clip grow with the budget, because only noise limits them; for large ``n mu`` they lie
+far beyond the largest public row and residual.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from dpregress.solvers.shared.repair import STEPS_FOLLOW, floored, gram_floor, n
 
 _NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
-#: Beyond the largest public size: half octaves up to four times it.
+#: Candidates beyond the largest public size: half octaves, up to four times that size.
 _BEYOND = 2.0 ** np.arange(0.5, 2.1, 0.5)
-#: How many public rows' worth may lie above the largest public one.
+#: The number of rows, per sample of public size, that may lie above the largest public one.
 HIDDEN = 0.3
-#: Half of the squared share of second moment that is cut off, times this, stands for a squared bias.
+#: The squared bias is approximated by half the squared share of the second moment that is cut off, times this.
 _PROXY = 0.15
-#: Weight of the bias that is seen on the public rows themselves: a noisy estimate.
+#: The weight of the bias on the public rows themselves, which is a noisy estimate.
 _SEEN = 0.5
 _UNSOLVED = 2.0
 #: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
 _FALSE_BIN = 0.01
-#: Noises of a bin that may hide above the largest size seen.
+#: The number of standard deviations of a bin's noise that may be hidden above the largest size observed.
 _HIDDEN_NOISES = 2.0
-#: Explained and residual variance assumed where nothing is known of the response, in units of the latter.
+#: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
 _SIGNAL, _CLIP = 2.0, 2.0
-#: Eigenvalues of private rows below this share of the public rows' are not a matter of sampling.
+#: Eigenvalues of private rows below this share of the public rows' are not due to sampling.
 _FAR = 0.2
-#: Times their variance by which entries of both matrices may differ before the rows are no samples of one population.
+#: The ratio of squared differences to variances above which both matrices are not from one population.
 _ALIKE = 3.0
 #: The highest floor of eigenvalues of a Gram matrix that is mixed with the public rows'.
 _PUBLIC_FLOOR = 0.2
-#: No clip below this share of the residuals' root mean square.
+#: The smallest clip, as a share of the residuals' root mean square.
 _LEAST_CLIP = 0.7
-#: Share of the largest eigenvalue below which public rows do not vary in a direction.
+#: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
 _UNSEEN = 1e-9
-#: Least relative size of residuals: a perfect public fit does not make the private residuals 0.
+#: The smallest relative size of residuals: after a perfect public fit, private residuals are still not 0.
 _SMALLEST = 1e-4
 
 
@@ -67,7 +67,7 @@ class Prior:
     ----------
     coef : ndarray of shape (p,)
     covariance : ndarray of shape (p, p)
-        Of what the same fit to all of the population would give.
+        The covariance of the coefficients that the same fit to the whole population would give.
     dispersion : float
         Residual variance.
     residuals : ndarray of shape (m,)
@@ -84,9 +84,9 @@ class Prior:
 
 
 def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) -> Prior:
-    r"""Ridge regression of public labels, its penalty the empirical Bayes one, ``lambda = d s^2 / signal``.
+    r"""Ridge regression of public labels, with the empirical Bayes penalty ``lambda = d s^2 / signal``.
 
-    In directions in which the rows do not vary a slope may be large enough to explain all of the response's variance.
+    In directions without variation, a slope may be large enough to explain the whole variance of the response.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     constant : ndarray of shape (p,) or None
         The direction that is not penalised.
     penalty : ndarray of shape (p, p)
-        The penalty that was asked for, a row.
+        The penalty that the user asked for, per row.
     """
     m, p = x.shape
     slopes = np.eye(p)
@@ -127,9 +127,9 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
 
 @dataclass(frozen=True)
 class TruncationPlan:
-    """Radius and clip, the squared bias expected of them a coordinate, and the expected excess squared error.
+    """The radius and clip, their expected squared bias per coordinate, and the expected excess squared error.
 
-    Without labels the clip and the error are in units of the residual standard deviation and variance.
+    Without labels, the clip is in units of the residual standard deviation, and the error in units of the variance.
     """
 
     radius: float
@@ -141,7 +141,7 @@ class TruncationPlan:
 def plan_labelled(
     x: Matrix, prior: Prior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
 ) -> TruncationPlan:
-    """The radius and clip with the least expected error on labelled public rows.
+    """The radius and clip with the smallest expected error on labelled public rows.
 
     Parameters
     ----------
@@ -149,10 +149,10 @@ def plan_labelled(
         Whitened public rows.
     prior : Prior
     expected_norms : RowNorms
-        Of new rows. Public rows are shorter in the space that they whitened themselves; a radius is planned on their
-        norms and then stretched by the ratio of the medians.
+        Norms of new rows. Public rows are shorter in the space that they whitened themselves. A radius is planned on
+        their norms and then multiplied by the ratio of the medians.
     n : int
-        Private rows.
+        Number of private rows.
     scores, gram : GDP
         Budgets of all scores together, and of the Gram matrix.
     steps : int
@@ -192,12 +192,12 @@ def plan_labelled(
 
 
 def _inverse(rows: Matrix) -> Matrix:
-    """Of the Gram matrix, which may be singular where the schema scales what public rows do not vary in."""
+    """The inverse Gram matrix, which may be singular if public rows do not vary in a column scaled by the schema."""
     return np.asarray(np.linalg.inv(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1])))
 
 
 def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
-    """The radius with the least expected error where residuals are not known: normal ones are assumed."""
+    """The radius with the smallest expected error if residuals are not known and assumed to be normal."""
     norms = expected_norms.sample
     unit = float(np.median(norms)) / expected_norms.median
     whole = float(np.mean(norms**2))
@@ -217,7 +217,7 @@ def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP
 
 
 def _candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
-    """Levels of public sizes and beyond, with how many rows' worth may still lie above."""
+    """Quantiles of public sizes and larger candidates, each with the number of rows that may lie above."""
     seen = np.quantile(sizes, levels)
     beyond = seen[-1] * _BEYOND
     hidden = [HIDDEN] * len(seen) + [HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
@@ -225,16 +225,17 @@ def _candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
 
 
 class MixedGram(NamedTuple):
-    """A Gram matrix that steps are solved with.
+    """A Gram matrix with which steps are solved.
 
     Attributes
     ----------
     matrix : ndarray of shape (p, p)
         Positive definite.
     variance : float
-        Of an entry, as an estimate of the private rows' exact matrix.
+        Variance of an entry, as an estimate of the exact matrix of the private rows.
     off : float
-        How far that may be in spectral norm: three noises, or the floor of the eigenvalues where that is more.
+        A bound on the error in spectral norm: three times the norm of the noise, or the floor of the eigenvalues if
+        that is larger.
     """
 
     matrix: Matrix
@@ -275,9 +276,9 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
 
 
 def far_apart(moments: Moments, public: Matrix) -> bool:
-    """Whether private rows vary next to nothing, whatever the noise, in a direction in which public ones do.
+    """Whether private rows, even given the noise, hardly vary in some direction in which public rows do.
 
-    Their coordinates are then no good: eigenvalues are floored and the noise is not spread as the rows are.
+    The coordinates are then unsuitable: eigenvalues are floored, and the noise is not distributed as the rows are.
 
     Parameters
     ----------
@@ -296,16 +297,16 @@ def far_apart(moments: Moments, public: Matrix) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Released sizes of residuals between known bounds; ``blind`` when none stood out of the noise."""
+    """Released sizes of residuals between known bounds; ``blind`` if no bin exceeded the noise."""
 
     levels: Magnitudes
     blind: bool
 
     @classmethod
     def of_histogram(cls, histogram: Histogram, reach: float) -> Sizes:
-        """Bins that stand out, and above them what may hide in the noise; the reach itself when none does.
+        """Bins that exceed the noise, plus a tail that may be hidden in it; the reach itself if no bin does.
 
-        Sizes beyond twice the reach should not be: there a bin counts only when no noise makes it.
+        Sizes beyond twice the reach are not expected, so there a bin counts only if noise cannot explain it.
         """
         assert isinstance(histogram.noise, Isotropic)
         noise, edges = histogram.noise.sigma, histogram.edges
@@ -323,7 +324,7 @@ class Sizes:
         return cls(Magnitudes(np.minimum(levels.size, most), levels.share, HALF_BIN), blind=False)
 
     def clip(self, per_unit: float, inefficiency: float) -> float:
-        """The bound with the least squared noise, bias proxy and loss of efficiency.
+        """The bound with the smallest sum of squared noise, approximate squared bias and loss of efficiency.
 
         Parameters
         ----------
@@ -346,7 +347,7 @@ class Sizes:
 
 
 def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:
-    r"""How precisely a first step's slopes are known before it: empirical Bayes on a share of explained variance.
+    r"""The prior precision of slopes before the first step, by empirical Bayes on the share of explained variance.
 
     Slopes are ``N(0, rho v / d)`` with rho uniform on (0, 1), v the response's variance and d the number of slopes;
     the answer is the precision whose Kalman gain is the posterior mean of ``tau / (tau + noise)``.

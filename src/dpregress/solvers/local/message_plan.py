@@ -1,13 +1,13 @@
-r"""What every user of a study is asked, chosen from public facts alone before anybody answers.
+r"""The question that every user of a study is asked, chosen from public facts before anybody answers.
 
-A message is the centred cross moment ``s x~ (y - c) / h`` of one user's row, y in ``[c - h, c + h]``. Three ways of
-asking compete, each at several levels of the radius R, and the one with the least predicted variance of the
-coefficients is taken (docs/methods/local.md):
+A message is the centred cross moment ``s x~ (y - c) / h`` of one user's row, y in ``[c - h, c + h]``. Three kinds
+of messages are compared, each at several radii R, and the one with the smallest predicted variance of the coefficients
+is chosen (docs/methods/local.md):
 
 * a unit vector at pure epsilon;
 * the cross moment with Gaussian noise for the whole budget;
-* the joint second moment of ``(x~, u y~)`` at ``u = R``: its cross moment has the very noise of the one before,
-  so the private Gram matrix beside it costs nothing but a longer message.
+* the joint second moment of ``(x~, u y~)`` at ``u = R``: its cross moment has the same noise as the previous
+  one, so the private Gram matrix costs only a longer message.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dpregress.public.facts import PublicFacts
 from dpregress.queries import ClippedScore, RowQuery, SecondMoment
 from dpregress.solvers.shared.surrogate import surrogate_rows
 
-Message = Literal["auto", "unit-vector", "gaussian", "joint"]
-#: Levels of the public rows' norms at which rows may be cut.
+MessageRecipe = Literal["auto", "unit-vector", "gaussian", "joint"]
+#: Quantiles of the public rows' norms that are candidates for the radius.
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-#: What is assumed of the mean response's variance, in squares of h.
+#: The assumed variance of the mean response, in squares of h.
 _SIGNAL = 0.25
 #: Squared bias for weights that halve the effective second moment, in squares of h (measured on real tables).
 _BIAS = 0.15
@@ -48,7 +48,7 @@ class MessagePlan:
     query : Query
         A :class:`~dpregress.queries.ClippedScore` or :class:`~dpregress.queries.SecondMoment`.
     spend : PureDP or GDP
-        What an answer costs its user.
+        The cost of an answer to its user.
     predicted : float
         In squares of the response's half-range.
     """
@@ -64,9 +64,9 @@ class MessagePlan:
 
 
 def plan_messages(
-    facts: PublicFacts, budget: ApproxDP, bounds: tuple[float, float], message: Message = "auto"
+    facts: PublicFacts, budget: ApproxDP, bounds: tuple[float, float], recipe: MessageRecipe = "auto"
 ) -> MessagePlan:
-    """The message plan of least predicted variance.
+    """The message plan with the smallest predicted variance.
 
     Parameters
     ----------
@@ -75,20 +75,20 @@ def plan_messages(
         Of one user.
     bounds : tuple of float
         Public bounds of the response.
-    message : {"auto", "unit-vector", "gaussian", "joint"}
+    recipe : {"auto", "unit-vector", "gaussian", "joint"}
 
     Raises
     ------
     InvalidInput
-        For bounds that are none, or a message that these facts do not allow.
+        If the bounds are not valid, or these facts do not allow the recipe.
     """
     lower, upper = bounds
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
     response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
-    offered = [each for each in _offered(facts, budget, response) if message in ("auto", _name(each))]
+    offered = [each for each in _offered(facts, budget, response) if recipe in ("auto", _name(each))]
     if not offered:
-        raise InvalidInput(_refusal(facts, budget, message))
+        raise InvalidInput(_refusal(facts, budget, recipe))
     return min(offered, key=lambda each: each.predicted)
 
 
@@ -162,17 +162,17 @@ def _name(message_plan: MessagePlan) -> str:
     return "joint" if isinstance(message_plan.query, SecondMoment) else "gaussian"
 
 
-def _refusal(facts: PublicFacts, budget: ApproxDP, message: str) -> str:
-    if message not in ("auto", "unit-vector", "gaussian", "joint"):
-        return f'message must be "auto", "unit-vector", "gaussian" or "joint", not {message!r}'
-    if facts.public is None and message in ("unit-vector", "gaussian"):
-        return f'message="{message}" takes the Gram matrix from public rows: give public=, or message="joint"'
-    if message != "unit-vector":
+def _refusal(facts: PublicFacts, budget: ApproxDP, recipe: str) -> str:
+    if recipe not in ("auto", "unit-vector", "gaussian", "joint"):
+        return f'recipe must be "auto", "unit-vector", "gaussian" or "joint", not {recipe!r}'
+    if facts.public is None and recipe in ("unit-vector", "gaussian"):
+        return f'recipe="{recipe}" takes the Gram matrix from public rows: give public=, or recipe="joint"'
+    if recipe != "unit-vector":
         return (
             f"delta = {budget.delta0:g} does not cover what integer messages add to it at epsilon = "
             f"{budget.epsilon0:g}: spend a smaller epsilon, or a larger delta"
         )
     return (
         f"unit vectors take an epsilon from {_SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g} and up to {LARGEST_ORDER} "
-        f'columns, not {budget.epsilon0:g} and {facts.start.space.order}: use message="gaussian"'
+        f'columns, not {budget.epsilon0:g} and {facts.start.space.order}: use recipe="gaussian"'
     )

@@ -32,16 +32,16 @@ from dpregress.solvers.shared.repair import floored, gram_floor
 from dpregress.solvers.shared.stein import Scale, stein_scale
 
 _STEPS = 100
-#: No step moves a predictor further than this.
+#: The largest change of a predictor in one step.
 _LONGEST = 3.0
-#: The least that is believed of the signal, in shares of the released slopes' square.
+#: The smallest variance of the signal, as a share of the squared released slopes.
 _LEAST_SIGNAL = 0.05
 _FLAT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class _Equations:
-    """``target = mean k x (m(x'b) - c)`` over rows that may be looked at, with the covariance of its two sides."""
+    """``target = mean k x (m(x'b) - c)`` over public rows, with the covariance of both sides."""
 
     rows: Matrix
     weights: Vector
@@ -69,13 +69,13 @@ class _Prior:
 def solve_message_plan(
     message_plan: MessagePlan, release: Release, facts: PublicFacts, response: MeanResponse
 ) -> tuple[Solution, Scale]:
-    """Whitened coefficients of one mean response, and Stein's constant on the way.
+    """Whitened coefficients of one mean response, and Stein's constant.
 
     Parameters
     ----------
     message_plan : MessagePlan
     release : Score or Moments
-        What the study collected.
+        The release that the study collected.
     facts : PublicFacts
         Those of the plan; labels of public rows are the prior.
     response : MeanResponse
@@ -174,7 +174,7 @@ def _stein_start(equations: _Equations, covariance: Matrix, intercept: bool) -> 
 
 
 def _intercept(equations: _Equations, predictor: Vector) -> float:
-    """The constant at which the mean response over the rows is the released one; the nearest there is."""
+    """The intercept at which the mean response over the rows is, or is closest to, the released one."""
     weights = equations.weights / len(equations.rows)
     wanted = float(equations.target[0]) + equations.centre * float(weights.sum())
 
@@ -211,7 +211,7 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
 
 
 def _solve(equations: _Equations, covariance: Matrix, prior: _Prior, start: Vector) -> Vector:
-    """Damped Gauss-Newton steps; none that makes the sum of squares larger is taken."""
+    """Damped Gauss-Newton steps that never increase the sum of squares."""
     inverse = np.linalg.inv(covariance)
 
     def loss(coef: Vector) -> float:

@@ -1,1 +1,1 @@
-"""What rooms of solvers share."""
+"""Components that several kinds of solvers share."""

@@ -1,4 +1,4 @@
-"""How a solver by private steps divides its budget, and whether public labels give it a prior to begin with."""
+"""The budget of solvers with private steps, and whether public labels provide a prior."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from dpregress.accounting import GDP, split
 from dpregress.public.facts import PublicFacts
 
-#: Labels that differ by less are taken for one.
+#: Labels that differ by less count as equal.
 _ALIKE = 1e-90
 
 
 def has_prior(facts: PublicFacts) -> bool:
-    """Whether there are labelled public rows enough for a fit of their own: 30, and twice the columns.
+    """Whether there are enough labelled public rows for a fit: at least 30, and twice the number of columns.
 
-    Labels that are all alike say nothing of slopes, and too much of how sure one may be.
+    Labels that are all equal do not count: they carry no information on slopes and would suggest false certainty.
     """
     if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
         return False
@@ -28,7 +28,7 @@ def has_prior(facts: PublicFacts) -> bool:
 def allocate_budget(
     budget: GDP, shares: Mapping[str, float], steps: Sequence[float]
 ) -> tuple[dict[str, GDP], tuple[GDP, ...]]:
-    """What each question with a share of mu^2 gets, and each step of what is left, by its weight."""
+    """The budgets of the questions, by shares of mu^2, and of the steps, which divide the rest by weight."""
     rest = (1 - sum(shares.values())) / sum(steps)
     asked = [name for name, share in shares.items() if share > 0]
     parts = split(budget, [*(shares[name] for name in asked), *(rest * weight for weight in steps)])

@@ -1,4 +1,4 @@
-"""Sizes of values, public or from a released histogram, and the clip that loses least on them."""
+"""Sizes of values, from a public sample or a released histogram, and the best clip for them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpregress.releases import Histogram, Isotropic
 EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
 #: From the geometric middle of a half-octave bin to its ends.
 HALF_BIN = 2**0.25
-#: Chance that an empty bin is taken for a full one, in all bins together.
+#: The probability, over all bins, that an empty bin is taken for a non-empty one.
 _FALSE_BIN = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
 class Magnitudes:
-    """Sizes ``|r|`` and how often each occurs, summing to 1; each stands for sizes of up to ``most`` times it."""
+    """Sizes ``|r|`` with their shares, which sum to 1; each represents sizes of up to ``most`` times itself."""
 
     size: Vector
     share: Vector
@@ -36,10 +36,10 @@ class Magnitudes:
 
     @classmethod
     def of_histogram(cls, histogram: Histogram) -> Magnitudes:
-        """From released counts, at the geometric middle of the bins that stand out of the noise.
+        """From released counts, at the geometric centres of the bins that exceed the noise.
 
-        A bin counts when no empty bin reaches as far but once in 10^8 fits: one empty bin at the far end would
-        ruin a mean.
+        The threshold is one that empty bins exceed only once in 10^8 fits, because a single empty bin at the far end
+        would ruin a mean.
         """
         threshold = visible_count(histogram)
         counts = np.where(histogram.total > threshold, histogram.total, 0.0)
@@ -93,7 +93,7 @@ class Magnitudes:
         return np.asarray(self.size[order][np.minimum(place, len(order) - 1)])
 
     def cut(self, bound: float) -> float:
-        """``E (|r| - bound)+``: what a clip takes away."""
+        """``E (|r| - bound)+``, the mean amount that a clip removes."""
         return float(self.share @ np.maximum(self.size - bound, 0))
 
     def nearly_all(self, share: float) -> float:
@@ -108,14 +108,14 @@ class Magnitudes:
         return float(sizes[high]) * self.most
 
     def best_clip(self, noise: Callable[[Vector], Vector], *, cut_weight: float = 1.0) -> float:
-        """The level, from the median up, with the least squared noise plus square of what is cut off.
+        """The size, from the median up, that minimises the squared noise plus the square of what a clip there removes.
 
         Parameters
         ----------
         noise : callable
-            The root mean squared noise that goes with each of several clips.
+            The root mean squared noise for each of several clips.
         cut_weight : float
-            How much of a bias counts for what is cut off: more than 1 where sizes beyond those known are likely.
+            The weight of what is removed; more than 1 if larger sizes than those known are likely.
         """
         order = np.argsort(self.size)
         size, share = self.size[order], self.share[order]

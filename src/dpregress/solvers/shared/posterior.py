@@ -1,4 +1,4 @@
-"""What is believed of coefficients: a Gaussian that released Newton steps sharpen, and that surprises widen."""
+"""The posterior of coefficients: a normal distribution, updated by released Newton steps and widened by surprises."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
 
-#: Share of the trace below which a precision is rounding.
+#: The share of the trace below which a precision is due to rounding.
 _JITTER = 1e-15
-#: A step may leave this squared share of its length to rounding.
+#: The squared share of a step's length that may be due to rounding.
 _ROUNDING = 1e-14
-#: Standard deviations of a chi-square beyond which a step is longer than noise and what is known before make it.
+#: The number of standard deviations of a chi-square beyond which a step is longer than the prior and noise explain.
 _SURPRISE = 4.0
-#: To which a factor is found, as a share of it.
+#: The relative accuracy of a factor.
 _CLOSE = 1e-3
-#: A step that leaves more of its way than this is no better than one that leaves this much.
+#: The largest share of the way that a step is assumed to leave.
 _MOST_LEFT = 0.95
 
 
@@ -36,20 +36,20 @@ class Step:
         return self.variance * symmetric_power(self.system, -2.0, smallest=_JITTER * float(np.trace(self.system)))
 
     def precision(self, bias: float) -> Matrix:
-        """``(v A^{-2} + bias I)^{-1}``, without inverting what may be all but singular."""
+        """``(v A^{-2} + bias I)^{-1}``, without inverting a nearly singular matrix."""
         values, vectors = np.linalg.eigh(self.system)
         return np.asarray((vectors * (values**2 / (self.variance + bias * values**2))) @ vectors.T)
 
 
-#: From the move that is asked for to the one that is made, and the covariance of what that may miss.
+#: From the wanted move to the move that is made, with the covariance of its error.
 Follow = Callable[[Vector], tuple[Vector, Matrix]]
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Coefficients, the covariance of the noise in them, and how precisely the private rows' answer is known.
+    """Coefficients, the covariance of the noise in them, and the precision for the private rows' exact answer.
 
-    ``last`` is the step that led here and what was moved of it; None before the first.
+    ``last`` is the preceding step with the part of it that was made; None before the first step.
     """
 
     coef: Vector
@@ -58,7 +58,7 @@ class Posterior:
     last: tuple[Step, Vector] | None = None
 
     def inflated(self, step: Step, *, bias: float = 0.0) -> Posterior:
-        """The same, widened where a step is longer than it allows for: public rows may be of another population."""
+        """The posterior, widened if a step is longer than it allows: public rows may be from another population."""
         factor = widening(self.known + bias * np.eye(len(self.coef)), step)
         return self if factor == 1 else replace(self, precision=self.precision / factor)
 
@@ -71,7 +71,7 @@ class Posterior:
         most_left: float = _MOST_LEFT,
         follow: Follow | None = None,
     ) -> Posterior:
-        """Merge a released step: the Kalman update of a measurement of the private rows' answer.
+        """Update by a released step: the Kalman update for a measurement of the private rows' exact answer.
 
         Parameters
         ----------
@@ -81,27 +81,26 @@ class Posterior:
         slack : float
             Squared error of the move in each coordinate, as a share of its squared length.
         most_left : float
-            The largest share of its way that the step can have left, by :func:`most_left`. Not used with ``follow``.
+            The largest share of the way that the step can have left, from :func:`most_left`. Not used with ``follow``.
         follow : callable, optional
-            Takes the move that the gain asks for, and gives the one to make, such as along a curve or shortened, with
-            the covariance of what that may miss. Default: the move as it is; what it misses follows from ``slack``,
-            and from the steps themselves where they contradict each other.
+            Maps the move of the Kalman gain to the one to make, such as along a curve or shortened, with the covariance
+            of its error. Default: the move itself, with an error from ``slack`` and from contradictions between steps.
         """
         identity = np.eye(len(self.coef))
         precision = self.precision + step.precision(bias)
-        precision += _JITTER * float(np.trace(precision)) * identity  # never singular: the budget is spent by now
+        precision += _JITTER * float(np.trace(precision)) * identity  # not singular: the budget is already spent
         known = _inverse(precision)
         kept = known @ self.precision
         gain = identity - kept
         wanted = gain @ step.value
         move, missed = (wanted, self._missed(step, wanted, slack, most_left)) if follow is None else follow(wanted)
-        # a step starts from coefficients that carry the noise of those before; what it gains replaces it
+        # a step starts from coefficients with the noise of earlier steps, part of which it replaces
         privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
         return Posterior(self.coef + move, np.asarray(privacy), _inverse(known + missed), (step, move))
 
     @classmethod
     def before(cls, coef: Vector, known: Matrix) -> Posterior:
-        """Before the first private step: coefficients without noise, and the covariance of what is known of them."""
+        """The prior, before the first private step: coefficients without noise, and their covariance."""
         return cls(coef, np.zeros_like(known), _inverse(known))
 
     @property
@@ -116,10 +115,10 @@ class Posterior:
         return np.asarray(missed + left * (np.outer(move, move) + length / len(move) * identity))
 
     def _left_over(self, step: Step, most_left: float) -> float:
-        r"""The squared length that a step leaves, in those it moved: 0 unless it stands out of the noise.
+        r"""The squared length that a step leaves, relative to its move: 0 unless it exceeds the noise.
 
-        Exact Newton steps differ by the move between them, but for their noises. What they differ by beyond is a
-        share r of that move which the system failed to see, and steps that each leave r leave ``r/(1 - r)`` in all.
+        Exact Newton steps differ by the move between them, up to noise. Any further difference is a share r of that
+        move that the system did not capture, and steps that each leave a share r leave ``r/(1 - r)`` in total.
         """
         if self.last is None:
             return 0.0
@@ -135,16 +134,16 @@ class Posterior:
 
 
 def most_left(system: Matrix, off: float, clipped: float) -> float:
-    """The largest share of its way that a step ``A^{-1} g`` leaves, by what is not known of the slope H of g.
+    """The largest share of the way that a step ``A^{-1} g`` leaves, given the uncertainty about the slope H of g.
 
-    The share is ``|I - A^{-1} H|``. Without clips ``|H - A|`` is at most ``off``, so that all may be left along an
-    eigenvalue of A that is no larger; a clip takes the share of the slope that it clips.
+    The share is ``|I - A^{-1} H|``. Without clips ``|H - A|`` is at most ``off``, so that everything may be left along
+    an eigenvalue of A that is not larger. A clip removes the share of the slope that it clips.
     """
     return min(off / float(np.linalg.eigvalsh(system)[0]) + clipped, 1.0)
 
 
 def widening(known: Matrix, step: Step) -> float:
-    """The least factor of what is known, from 1, by which a step is no longer than a chi-square allows.
+    """The smallest factor of the covariance, at least 1, at which a step is not longer than a chi-square allows.
 
     Found by bisection on ``step' (factor known + noise)^{-1} step``. The step is released: this is post-processing.
     """
@@ -162,10 +161,10 @@ def widening(known: Matrix, step: Step) -> float:
 
 
 def _longest(p: int) -> float:
-    """What a chi-square with p degrees of freedom exceeds once in a thousand times or less often."""
+    """A bound that a chi-square with p degrees of freedom exceeds at most once in a thousand times."""
     return p + _SURPRISE * math.sqrt(2 * p)
 
 
 def _inverse(matrix: Matrix) -> Matrix:
-    """Of a covariance or a precision, however far apart its eigenvalues are."""
+    """The inverse of a covariance or a precision, even if it is badly conditioned."""
     return symmetric_power(matrix, -1.0, smallest=max(_JITTER * float(np.trace(matrix)), 1e-300))

@@ -1,4 +1,4 @@
-"""Repairs of noisy moments: free, since they only see what was released."""
+"""Repairs of noisy moments, which are post-processing of releases."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.releases import Moments
 
-#: A whitened Gram matrix has eigenvalues near 1; below this share only the noise makes them.
+#: The highest floor: a whitened Gram matrix has eigenvalues near 1, and smaller ones are mostly noise.
 _SMALLEST = 0.2
-#: An eigenvalue of this many noises is believed: the floor then vanishes with the noise.
+#: The floor in noise norms: larger eigenvalues are used as they are, and the floor vanishes with the noise.
 _NOISES = 8.0
-#: The same where steps follow. Noise moves an eigenvalue above three noises by a third of itself at most, so that each
-#: step leaves a third of its way at most. A higher floor shortens steps along eigenvalues that are known well enough.
+#: The same if steps follow. Noise changes an eigenvalue above three noise norms by at most a third, so that each step
+#: leaves at most a third of its way. A higher floor would shorten steps along eigenvalues that are known well enough.
 STEPS_FOLLOW = 3.0
 #: Ratios of an information to the Gram matrix, in medians, that count as this much in their mean.
 _ANY = 10.0
-#: Share of a matrix's trace below which an eigenvalue is rounding.
+#: The share of a matrix's trace below which an eigenvalue is due to rounding.
 _DIGITS = 1e-15
 #: Beside a whitened Gram matrix a penalty of this trace leaves no slope worth a digit; more would drown the intercept.
 _ENDLESS = 1e10
@@ -34,30 +34,32 @@ def floored(gram: Matrix, floor: float) -> Matrix:
 
 
 def gram_floor(moments: Moments, noises: float = _NOISES) -> float:
-    """The floor for a whitened Gram matrix: this many noises, at most 0.2, and never below the noise itself.
+    """The floor for a whitened Gram matrix: this many noise norms, at most 0.2, and never below one noise norm.
 
-    Rare indicators have small eigenvalues that are real, so the floor has to go to zero with the noise.
+    Rare indicators have small eigenvalues that are real, so the floor must vanish with the noise.
     """
     noise = noise_norm(moments)
     return max(noise, min(_SMALLEST, noises * noise))
 
 
 def ridge_penalty(space: WhitenedSpace, alpha: float, n: int) -> Matrix:
-    """``(alpha / n) Wx Wx'``, the penalty ``alpha ||b||^2`` whitened; no larger than can be solved with."""
+    """``(alpha / n) Wx Wx'``, the penalty ``alpha ||b||^2`` in whitened coordinates, limited to solvable size."""
     slopes = space.slopes
     shape = slopes @ slopes.T
     return np.asarray(min(alpha / n, _ENDLESS / max(float(np.trace(shape)), 1e-300)) * shape)
 
 
 def floor_information(information: Matrix, gram: Matrix, share: float) -> Matrix:
-    """The information with its eigenvalues relative to the Gram matrix floored: the same in any coordinates."""
+    """The information with a floor on its eigenvalues relative to the Gram matrix; invariant to coordinates."""
     root = np.linalg.cholesky(gram)
     relative = np.linalg.solve(root, np.linalg.solve(root, information).T)
     values = np.linalg.eigvalsh(relative)
-    usual = float(np.mean(np.minimum(values, _ANY * np.median(values))))  # directions that no row takes have any ratio
+    usual = float(
+        np.mean(np.minimum(values, _ANY * np.median(values)))
+    )  # the ratio is arbitrary in directions without rows
     return np.asarray(root @ floored(relative, share * usual) @ root.T)
 
 
 def solvable(system: Matrix) -> Matrix:
-    """The system with its eigenvalues kept apart from rounding: by now the budget is spent, and it must be solved."""
+    """The system with eigenvalues raised above rounding: the budget is already spent, so it must be solved."""
     return symmetric_power(system, 1.0, smallest=_DIGITS * 100 * float(np.trace(system)))

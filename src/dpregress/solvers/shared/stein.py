@@ -1,4 +1,4 @@
-r"""Stein's constant: how much longer the coefficients of a model are than those of least squares.
+r"""Stein's constant: the ratio of the coefficients of a model to those of least squares.
 
 For normal x and a mean response ``m(x'w)``, ``E[x y] = E[m'(x'w)] E[xx'] w``: the coefficients are ``c w_ols`` with
 c the root of ``1 = c E[m'(c x'w_ols)]``. Only c depends on the model, so one release serves any number of them.
@@ -18,18 +18,18 @@ from scipy.special import expit, ndtri
 from dpregress.coordinates import Vector
 from dpregress.errors import NoScaleWarning
 
-#: Scales are sought where the predictor's root mean square is at most this.
+#: The largest root mean square of the scaled predictor in the search.
 _REACH = 10.0
 _SMALLEST, _STEPS_PER_OCTAVE = 2.0**-20, 4
 #: A normal predictor is represented by this many of its quantiles.
 _QUANTILES = 1001
-#: Without a root: the smallest scale that comes this near to the best.
+#: Without a root: the smallest scale whose value is this close to the best.
 _NEAR = 0.99
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Stein's constant, and whether it is a root; otherwise it is what the rule of :func:`stein_scale` says."""
+    """Stein's constant, and whether it is a root; otherwise it follows from the rule of :func:`stein_scale`."""
 
     value: float
     root: bool
@@ -38,8 +38,8 @@ class Scale:
 def stein_scale(slope: Callable[[Vector], Vector], predictor: Vector) -> Scale:
     r"""The root c of ``1 = c mean(m'(c z))`` that is nearest to 0, found in a bracket.
 
-    Both signs are searched, up to where ``c z`` has a root mean square of 10. Where there is no root (the noise
-    made z longer than any model explains) the answer is the smallest c, of the sign that comes nearest, at which
+    Both signs are searched, up to a root mean square of 10 for ``c z``. If there is no root, because noise made z
+    longer than the model can explain, the answer is the smallest c, of the sign that comes closest, at which
     ``c mean(m'(c z))`` is within 1% of its largest value.
 
     Parameters
@@ -107,11 +107,11 @@ def scaled_coefficients(slope: Callable[[Vector], Vector], predictor: Vector, co
 def logistic_scale(mean: float, spread: float) -> tuple[Scale, float]:
     r"""Logistic coefficients from the least squares fit of labels 0 and 1, for a normal predictor.
 
-    With z the least squares predictor less its mean, ``P(y = 1) = g(b + c z)`` for the logistic function g asks for
+    With z the least squares predictor less its mean, ``P(y = 1) = g(b + c z)`` with the logistic function g implies
 
         1 = c E[g'(b + c z)],        mean = E[g(b + c z)],        z ~ N(0, spread^2),
 
-    which has a root where ``spread < phi(Phi^{-1}(mean))``: no labels are explained better by a normal predictor.
+    which has a root if ``spread < phi(Phi^{-1}(mean))``; a normal predictor cannot explain labels better than that.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-r"""Rows that stand in for the private ones: public or normal rows with the private Gram matrix.
+r"""Surrogate rows: public or normal rows, transformed to have the private Gram matrix.
 
-Fisher informations at any coefficients, and mean predictions, are averages over them: the private Gram
-matrix is released once and the weights of every Newton step come from here.
+Fisher informations and mean predictions at any coefficients are averages over these rows. The private Gram matrix is
+released once, and the weights of every Newton step are computed from surrogate rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpregress.public import PublicMoments
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
 _PSEUDO_ROWS_LOG2 = 12
-#: Rows over which exposures are spread, by multiples of the golden ratio.
+#: The number of rows over which exposures are distributed, by multiples of the golden ratio.
 _EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
@@ -32,8 +32,8 @@ _SMALLEST = 1e-3
 class SurrogateRows:
     """Weighted whitened rows ``s x~`` of shape (m, p) and their weights s, of shape (m,).
 
-    ``unseen`` of shape (p, p) is what they lack of the private Gram matrix: directions in which the public
-    rows do not vary, such as levels that none of them has. ``offset`` of shape (m,) is added to predictors.
+    ``unseen`` of shape (p, p) is the part of the private Gram matrix that they lack: directions in which public rows do
+    not vary, such as levels that none of them has. ``offset`` of shape (m,) is added to predictors.
     """
 
     x: Matrix
@@ -42,25 +42,25 @@ class SurrogateRows:
     offset: Vector | float = 0.0
 
     def predictor(self, coef: Vector) -> Vector:
-        """``x~'b`` of the rows before their weights, with the offset, of shape (m,).
+        """``x~'b`` of the unweighted rows plus the offset, of shape (m,).
 
-        Of several columns of coefficients, of shape (m, columns).
+        For several columns of coefficients, of shape (m, columns).
         """
         return np.asarray((self.x @ coef).T / self.weight + self.offset).T
 
     def exposed(self, exposure: Exposure, levels: Magnitudes, slope: Vector) -> SurrogateRows:
-        """The same rows, each many times, with exposures of this distribution that go with the features.
+        """The rows, each repeated, with exposures of this distribution that are associated with the features.
 
-        Exposures have the order of ``x~'slope`` plus normal noise, which has what variance of their logarithms
-        the slope leaves.
+        Exposures are ordered by ``x~'slope`` plus normal noise, whose variance is the part of the variance of their
+        logarithms that the slope does not explain.
 
         Parameters
         ----------
         exposure : Exposure
-        levels : Levels
+        levels : Magnitudes
             The released distribution of private exposures.
         slope : ndarray of shape (p,)
-            Of the logarithm of exposures on the features.
+            Slopes of the logarithm of exposures on the features.
         """
         times = max(1, _EXPOSED_ROWS // len(self.x))
         x, weight = self.x.repeat(times, axis=0), self.weight.repeat(times)
@@ -73,10 +73,10 @@ class SurrogateRows:
         return SurrogateRows(x, weight, self.unseen, offset)
 
     def information(self, family: Family, coef: Vector) -> Matrix:
-        """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions count as the mean row does."""
+        """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions are weighted as the mean row."""
         eta = self.predictor(coef)
         information, inside = family.information(eta), family.inside(eta)
-        if inside.any():  # beyond the link's range it would be as at its end, where it may be endless
+        if inside.any():  # beyond the range of the link it would equal that at its end, which may be huge
             information = np.where(inside, information, np.mean(information[inside]))
         return np.asarray(self._gram(information) + self.unseen * float(np.mean(information)))
 
@@ -94,7 +94,7 @@ class SurrogateRows:
 
 
 def surrogate_rows(space: WhitenedSpace, public: PublicMoments | None, gram: Matrix) -> SurrogateRows:
-    """Public rows recoloured to a private Gram matrix; normal rows where there are no public rows.
+    """Public rows, transformed to have a private Gram matrix; normal rows if there are no public rows.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _normal(space: WhitenedSpace, gram: Matrix) -> SurrogateRows:
     degrees = len(space.features)
     points = qmc.Sobol(degrees, scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
     normal = ndtri(points * (1 - 2.0**-_PSEUDO_ROWS_LOG2) + 2.0 ** -(_PSEUDO_ROWS_LOG2 + 1))
-    normal -= normal.mean(axis=0)  # in many dimensions they are far from uncorrelated before
+    normal -= normal.mean(axis=0)  # in high dimensions they are correlated before this
     normal = normal @ symmetric_power(normal.T @ normal / len(normal), -0.5, smallest=_SMALLEST)
     if not space.intercept:
         rows = normal @ np.linalg.cholesky(second).T

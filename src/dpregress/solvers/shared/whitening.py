@@ -1,4 +1,4 @@
-"""A better space from a private second moment, where public rows are few or none."""
+"""A better whitening from a private second moment, if there are few public rows or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpregress.solvers.shared.repair import gram_floor
 
 @dataclass(frozen=True, eq=False)
 class Rewhitened:
-    """A better space, whose radius is the median norm of its rows, and the distribution of those norms."""
+    """A better space, whose radius is the median norm of rows, and the distribution of norms in it."""
 
     space: WhitenedSpace
     norms: RowNorms
@@ -30,7 +30,7 @@ def refined(ask: Ask, space: WhitenedSpace, spend: GDP) -> Rewhitened:
 
 
 def rewhitened(space: WhitenedSpace, second: Moments, floor: float) -> Rewhitened:
-    """The same by a second moment that was released, its eigenvalues raised to at least ``floor``."""
+    """The same from a released second moment, with eigenvalues raised to at least ``floor``."""
     root = symmetric_power(second.gram, -0.5, smallest=floor)
     better = space.rewhitened(root, 1.0)
     norms = RowNorms.normal(better, refined_radius(better, float(np.trace(root @ second.gram @ root))))

@@ -1,8 +1,8 @@
 r"""The vertical recipe: what one party releases, and how releases are joined (docs/methods/vertical.md).
 
 A party of d columns asks twice. First the second moment of ``(1, x)`` in its public space, which gives its
-means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` cut to the ball of
-``R = min(reach of its rows, sqrt(d) + g)``, the mixture ``M = B Z``, with g growing with the budget. Joined,
+means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` truncated to the ball of
+``R = min(reach of its rows, sqrt(d) + g)``, the sketch ``M = B Z``, where g grows with the budget. Then,
 
 * blocks of one party are its own moments, the identity in its coordinates;
 * blocks of two parties are ``M_j' M_k / n``: unbiased, since their noises are independent, with variance
@@ -50,7 +50,7 @@ class PartyRelease:
     moments : Moments
         Of ``(1, x)`` in the party's public space.
     mixture : Sketch
-        In the space of :func:`mixing_frame`.
+        In the space of :func:`mixing_space`.
     """
 
     moments: Moments
@@ -58,7 +58,7 @@ class PartyRelease:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What it cost this party."""
+        """The cost to this party."""
         return self.moments.events + self.mixture.events
 
 
@@ -119,7 +119,7 @@ def plan_deviation(columns: Sequence[int], mus: Sequence[float], n: int, k: int)
 
 
 def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> list[float]:
-    """Each party's noise in a mixture of whitened rows, ``2 R / mu_2``."""
+    """The noise of each party in a sketch of whitened rows, ``2 R / mu_2``."""
     return [
         noise_in_mean(RowSketch.largest_change(plan_radius(d, n, mu)), GDP(mu * math.sqrt(plan_shares(d, n, mu)[1])), 1)
         for d, mu in zip(columns, mus, strict=True)
@@ -127,7 +127,7 @@ def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> lis
 
 
 def party_spends(columns: int, n: int, budget: GDP) -> tuple[GDP, GDP]:
-    """What a party spends on its moments and on its mixture: all of its budget, by :func:`plan_shares`."""
+    """The budgets of a party's moments and of its sketch, by :func:`plan_shares`; together, all of its budget."""
     first, second = split(budget, plan_shares(columns, n, budget.mu))
     return first, second
 
@@ -138,12 +138,12 @@ def release_party(ask: Ask, space: WhitenedSpace, budget: GDP, mixing: SketchMat
     Parameters
     ----------
     ask : Ask
-        The door to the party's rows.
+        Asks questions about the party's rows.
     space : WhitenedSpace
         Its public space, with an intercept.
     budget : GDP
         All of it is drawn.
-    mixing : Mixing
+    mixing : SketchMatrix
         The same B for all parties.
     """
     first, second = party_spends(len(space.features), mixing.n, budget)
@@ -187,12 +187,12 @@ class Joint:
 
 
 def join_parties(releases: Sequence[PartyRelease]) -> Joint:
-    """One second moment of all columns of all parties, with the variance of every entry. Free.
+    """One second moment of all columns of all parties, with the variance of every entry; this is post-processing.
 
     Raises
     ------
     InvalidInput
-        For mixtures of different lengths or numbers of people, or a column of two parties.
+        If sketches have different lengths or numbers of people, or two parties have the same column.
     """
     shapes = {(release.mixture.k, release.mixture.n) for release in releases}
     names = tuple(name for release in releases for name in release.mixture.space.features)

@@ -1,0 +1,79 @@
+"""What users pass for several parties: their tables, and parameters, by the names of the parties."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpregress.coordinates import Matrix
+from dpregress.errors import InvalidInput, type_of
+from dpregress.inputs.response import check_number, type_of_array
+from dpregress.inputs.tables import joined_table, matrix, numbers
+from dpregress.rows.readers.files import is_table
+
+#: The parties' tables: by name, or in order.
+Parties = Mapping[str, Any] | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class LabelledArray:
+    """An array whose last column is the response, under this name."""
+
+    columns: Matrix
+    target: str
+
+
+def named_parties(parties: Parties) -> dict[str, Any]:
+    """Parties by their names; those without are called party0, party1, ..
+
+    Raises
+    ------
+    InvalidInput
+        For anything but a mapping, a list or a tuple.
+    """
+    if isinstance(parties, Mapping):
+        return {str(name): party for name, party in parties.items()}
+    if not isinstance(parties, list | tuple):
+        raise InvalidInput("give at least two parties, as a list of tables or a mapping of party name to table")
+    return {f"party{place}": party for place, party in enumerate(parties)}
+
+
+def by_party(parameter: str, given: Any, parties: Collection[str], kind: type[Any]) -> Mapping[str, Any]:
+    """What a parameter states about parties by their names.
+
+    Raises
+    ------
+    InvalidInput
+        For anything but a mapping to values of this kind, or a party that is not there.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{parameter}= takes a mapping of party name to {kind.__name__}, not {type_of(given)}")
+    for name, value in given.items():
+        if name not in parties:
+            raise InvalidInput(f"{parameter}= names {name!r}, which is none of the parties {', '.join(parties)}")
+        if not isinstance(value, kind):
+            raise InvalidInput(f"{parameter}= of {name} takes a {kind.__name__}, not {type_of(value)}")
+    return given
+
+
+def with_response(party: Any, y: ArrayLike, target: str) -> Any:
+    """A party's columns with the response as one more.
+
+    Raises
+    ------
+    InvalidInput
+        For another number of rows, or a response of an array that is text.
+    """
+    if is_table(party):
+        return joined_table(party, y, target)
+    check_number(target, type_of_array(y), None)
+    x, response = matrix(party), numbers(y)
+    if len(x) != len(response):
+        raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
+    return LabelledArray(np.column_stack([x, response]), target)

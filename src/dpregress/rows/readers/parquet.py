@@ -1,0 +1,68 @@
+"""Parquet files on this machine or at a URL: what their end says of them, and access to their columns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpregress.errors import InvalidInput
+from dpregress.rows.readers.failures import raise_alone, told
+from dpregress.rows.readers.locations import Location, opened
+
+#: The first bytes of a Parquet file.
+MAGIC = b"PAR1"
+_BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
+
+
+def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, int]:
+    """Names and types of the columns, and the number of rows, of a file that has just been opened.
+
+    Raises
+    ------
+    InvalidInput
+        When the file is not readable as Parquet.
+    """
+    if begun.peek(len(MAGIC))[: len(MAGIC)] != MAGIC:  # type: ignore[attr-defined]
+        raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
+    if not isinstance(path, Path):  # what was opened is a stream: the end of the file needs another request
+        with parquet_file(path) as remote:
+            return remote.schema_arrow, int(remote.metadata.num_rows)
+    try:
+        with pq.ParquetFile(begun) as file:
+            return file.schema_arrow, int(file.metadata.num_rows)
+    except Exception as error:
+        raise_alone(InvalidInput(f"{path} is not a readable Parquet file: {told(error)}"))
+
+
+def parquet_file(path: Location) -> pq.ParquetFile:
+    """A file whose columns can be read, a little of each at a time.
+
+    Raises
+    ------
+    InvalidInput
+        When the file is not readable as Parquet.
+    """
+    try:
+        if isinstance(path, Path):
+            return pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+        return pq.ParquetFile(_in_parts(path), pre_buffer=True)  # many small requests cost more than memory
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise_alone(InvalidInput(f"{path} is not a readable Parquet file: {told(error)}"))
+
+
+def _in_parts(path: Location) -> BinaryIO:
+    """A file elsewhere, of which any part can be read."""
+    file = opened(path, in_parts=True)
+    try:
+        file.seek(-1, os.SEEK_END)
+        file.read(1)
+        file.seek(0)
+    except (OSError, ValueError):
+        raise_alone(InvalidInput(f"{path} is on a server that sends no parts of a file: download it, or use CSV"))
+    return file
