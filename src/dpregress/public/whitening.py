@@ -29,6 +29,8 @@ _IN_DIRECTION = 1e-4
 _ROWS_PER_COLUMN = 5
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
+#: Parts of the public rows that are left out in turn, and times by which normal rows' eigenvalues may be off.
+_FOLDS, _USUAL = 5, 2.0
 
 
 @dataclass(frozen=True)
@@ -115,16 +117,16 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     """
     if intercept:
         mean = public.augmented(True)[0, 1:]
-        root = _inverse_root(public.second - np.outer(mean, mean), null_scale)
+        root = _inverse_root(public.second - np.outer(mean, mean), null_scale, _centred(public, mean))
         whitening = np.block([[np.ones((1, 1)), np.zeros((1, len(root)))], [-(root @ mean)[:, None], root]])
     else:
         mean = np.zeros(len(public.names)) if public.mean is None else public.mean
-        whitening = _inverse_root(public.second, null_scale)
+        whitening = _inverse_root(public.second, null_scale, public.rows)
     space = WhitenedSpace(public.names, whitening, 1.0, mean, intercept)
     return space.rewhitened(np.eye(space.order), public_radius(public, space))
 
 
-def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
+def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None) -> Matrix:
     """A root W with ``W S W' = I``; in directions v of zero variance ``||W v|| = ||v / null_scale||`` instead.
 
     The columns are scaled before the decomposition, so that units far apart cost no digits. The scale of
@@ -134,6 +136,8 @@ def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
     unit = np.where(unit > 0, unit, 1.0)
     values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
     null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
+    if rows is not None:
+        values = _believed(values, rows / unit)
     root = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
     if null.any():
         scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
@@ -148,6 +152,37 @@ def _inverse_root(second: Matrix, null_scale: Vector | None) -> Matrix:
         turned = unseen @ axes.T
         root += (turned * sizes) @ turned.T
     return np.asarray(root / unit)
+
+
+def _centred(public: PublicMoments, mean: Vector) -> Matrix | None:
+    return None if public.rows is None else public.rows - mean
+
+
+def _believed(values: Vector, rows: Matrix) -> Vector:
+    """Eigenvalues of a public second moment, raised where rows that were left out vary more along their directions.
+
+    Of skewed columns, and of many columns, the smallest eigenvalues say next to nothing: other rows vary by orders
+    more in these directions. What rows that are left out in turn vary by there is told by cross-validation, as in the
+    NERCOME estimate of a covariance; up to what is expected of normal rows the eigenvalues stay as they are.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        Ascending.
+    rows : ndarray of shape (m, d)
+        Scaled, and centred where the moment is.
+    """
+    m, d = rows.shape
+    if m < 2 * _FOLDS:
+        return values
+    fold = np.arange(m) % _FOLDS
+    outside = np.zeros(d)
+    for turn in range(_FOLDS):
+        inner, outer = rows[fold != turn], rows[fold == turn]
+        vectors = np.linalg.eigh(inner.T @ inner)[1]
+        outside += np.mean((outer @ vectors) ** 2, axis=0) / _FOLDS
+    usual = _USUAL * (m / max(m - d - 1, 1)) ** 2
+    return np.maximum(values, outside / usual)
 
 
 def _known_scale(names: tuple[str, ...], schema: Schema | None) -> Vector | None:

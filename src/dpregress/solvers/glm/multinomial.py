@@ -89,7 +89,9 @@ class MultinomialSteps(FactSolver):
         space = space.with_response(ResponseScale(self.facts.target))
         each = np.eye(self.classes - 1)
         penalty = np.asarray(np.kron(self.alpha / self.facts.n * space.slopes @ space.slopes.T, each), dtype=np.float64)
-        model = SurrogateClasses(space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance)
+        model = SurrogateClasses(
+            space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
+        )
         flat, system, uncertainty = take_steps(ask, model, self._begin(space), self._steps, penalty, self.facts.n)
         coef = flat.reshape(space.order, -1)
         if "mean" in self._spend:

@@ -17,7 +17,7 @@ from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, Query
 from dpregress.releases import Score
 from dpregress.solvers.base import Uncertainty
-from dpregress.solvers.shared.explained import Before, Explained, Known, Released, explain, inverse, shrunk
+from dpregress.solvers.shared.explained import Before, Known, Released, explain, inverse, shrunk
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
 
