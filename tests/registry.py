@@ -638,13 +638,13 @@ class SolverEntry:
 
 
 def _one_shot(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
-    return OneShot(PublicFacts(n, "y", Start(space, refine=False), public, None), budget, alpha)
+    return OneShot(PublicFacts(n, "y", Start(space, refinements=0), public, None), budget, alpha)
 
 
 def _residual(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
     """With public labels so large that the prior is worth nothing, and rows as long as the space's radius."""
     norms = replace(RowNorms.of(public, space, refined=False), median=space.radius)
-    return Residual(PublicFacts(n, "y", Start(space, refine=False), public, None), budget, alpha, norms)
+    return Residual(PublicFacts(n, "y", Start(space, refinements=0), public, None), budget, alpha, norms)
 
 
 def _residual_unlabelled(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
@@ -659,13 +659,13 @@ def _score_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GD
     """With a public prior of no slopes, which counts for nothing beside steps without noise."""
     assert public.rows is not None
     public = PublicMoments.from_rows(np.repeat(public.rows, 2, axis=0), np.tile([-1e6, 1e6], public.n))
-    facts = PublicFacts(n, "y", Start(space, refine=False), public, None)
+    facts = PublicFacts(n, "y", Start(space, refinements=0), public, None)
     return ScoreSteps(facts, GaussianFamily, budget, alpha, steps=(1.0,) * 8)
 
 
 def _multinomial_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
     return MultinomialSteps(
-        PublicFacts(n, "y", Start(space, refine=False), public.unlabelled(), None), 3, budget, alpha
+        PublicFacts(n, "y", Start(space, refinements=0), public.unlabelled(), None), 3, budget, alpha
     )
 
 

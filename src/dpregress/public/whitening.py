@@ -29,16 +29,18 @@ _IN_DIRECTION = 1e-4
 _ROWS_PER_COLUMN = 5
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
+#: Private second moments where bounds are all that is known: each sees only so far below them.
+_FROM_BOUNDS = 3
 #: Parts of the public rows that are left out in turn, and times by which normal rows' eigenvalues may be off.
-_FOLDS, _USUAL = 5, 2.0
+_FOLDS, _USUAL = 5, 1.2
 
 
 @dataclass(frozen=True)
 class Start:
-    """A first space, whether to refine it by a private second moment, and whether it rests on a bound of rows."""
+    """A first space, how many private second moments it takes to refine it, and whether it rests on a bound of rows."""
 
     space: WhitenedSpace
-    refine: bool
+    refinements: int
     row_bound: bool = False
 
 
@@ -88,14 +90,17 @@ def _start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
+        few = public.n < _ROWS_PER_COLUMN * len(names)
+        if few and schema is not None and schema.bounds_all(names):
+            return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
         space = from_public(public, intercept=intercept, null_scale=_known_scale(names, schema))
-        return Start(space, refine=public.n < _ROWS_PER_COLUMN * len(names))
+        return Start(space, refinements=int(few))
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
-        return Start(_boxed(names, schema, intercept), refine=True)
+        return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:
         if not 1 / _LARGEST_BOUND <= row_bound <= _LARGEST_BOUND:
             raise InvalidInput(f"row_bound must be positive and between 1e-90 and 1e90, not {row_bound}")
-        return Start(_balled(names, row_bound, intercept), refine=True, row_bound=True)
+        return Start(_balled(names, row_bound, intercept), refinements=_FROM_BOUNDS, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
 
 

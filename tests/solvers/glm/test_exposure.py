@@ -50,7 +50,7 @@ def statsmodels_fit(family: Family, x: Matrix, y: Vector, exposure: Vector) -> V
 def facts(x: Matrix, exposure: Exposure | None) -> PublicFacts:
     public = PublicMoments.from_rows(x)
     space = replace(from_public(public, intercept=True), radius=1e6)
-    return PublicFacts(len(x), "y", Start(space, refine=False), public, None, exposure)
+    return PublicFacts(len(x), "y", Start(space, refinements=0), public, None, exposure)
 
 
 def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, sampler: Sampler) -> Vector:

@@ -87,7 +87,7 @@ def limit(alpha: float, intercept: bool, x: Matrix, y: Vector) -> tuple[Matrix, 
     public = PublicMoments.from_rows(x)
     space = from_public(public, intercept=intercept)
     space = space.rewhitened(np.eye(space.order), 1e6)
-    facts = PublicFacts(len(x), "y", Start(space, refine=False), public, None)
+    facts = PublicFacts(len(x), "y", Start(space, refinements=0), public, None)
     mu = 1e30
     solver = MultinomialSteps(facts, CLASSES, GDP(mu), alpha, steps=(1.0,) * 40)
     each = of_classes(run(solver, x, y, mu, Silent())[0], CLASSES)

@@ -215,7 +215,7 @@ def limit(
     # without labels: a gain that knows of the noise alone takes later steps for repetitions of the first
     public = PublicMoments.from_rows(x)
     space = replace(from_public(public, intercept=intercept), radius=1e6)
-    exact = PublicFacts(ROWS, "y", Start(space, refine=False), public, None)
+    exact = PublicFacts(ROWS, "y", Start(space, refinements=0), public, None)
     solver = ScoreSteps(exact, family, GDP(1e30), 0.0, steps=(1.0,) * 60)
     solution, _ = run(solver, x, y, 1e30, Silent())
     slopes, constant = solution.space.pull_back(solution.whitened)

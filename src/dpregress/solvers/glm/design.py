@@ -18,8 +18,6 @@ from dpregress.solvers.shared.whitening import refined
 
 #: Shares of mu^2: of each private second moment to whiten by, and of the Gram matrix.
 _REFINE, _GRAM = 0.10, 0.15
-#: Private second moments where there are no public rows.
-_FROM_BOUNDS = 3
 #: Spectral norms of their noise with which one tells nothing, and with which others after it do not.
 _BLIND, _DIM = 1.0, 0.3
 
@@ -68,12 +66,12 @@ def _refinements(facts: PublicFacts, budget: GDP) -> tuple[str, ...]:
 
     Bounds alone say so little of scales that each sees only so far.
     """
-    if not facts.start.refine:
+    if not facts.start.refinements:
         return ()
     space = facts.start.space
     change = SecondMoment.largest_change(space.radius) / math.sqrt(_REFINE)
     noise = math.sqrt(2 * space.order) * noise_in_mean(change, budget, facts.n)
     if noise > _BLIND:
         return ()
-    rounds = 1 if facts.public is not None or noise > _DIM else _FROM_BOUNDS
+    rounds = 1 if noise > _DIM else facts.start.refinements
     return tuple(f"refine {turn}" for turn in range(rounds))

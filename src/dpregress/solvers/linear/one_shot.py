@@ -57,7 +57,7 @@ class OneShot(FactSolver):
             facts.trusted_labels is None and response.from_bounds(facts.target, facts.schema, facts.start.space) is None
         )
         shares = [
-            _REFINE_SHARE if facts.start.refine else 0.0,
+            _REFINE_SHARE if facts.start.refinements else 0.0,
             scale_share(facts, budget) if seeks_scale else 0.0,
         ]
         shares.append(1 - sum(shares))

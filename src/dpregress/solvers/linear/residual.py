@@ -57,8 +57,6 @@ from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_pena
 from dpregress.solvers.shared.whitening import refined, rewhitened
 
 _REFINE = 0.10
-#: The number of private second moments without public rows.
-_FROM_BOUNDS = 3
 #: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
 #: Without labels: shares of what is left after the mean response.
@@ -116,7 +114,7 @@ class Residual(FactSolver):
         self.alpha = alpha
         self.labelled = has_prior(facts)
         space = facts.start.space
-        self.norms = RowNorms.of(facts.public, space, refined=facts.start.refine) if norms is None else norms
+        self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
@@ -135,7 +133,7 @@ class Residual(FactSolver):
     def _may_repeat(self) -> bool:
         """Whether a second Gram matrix may follow if the first is far from that of the public rows."""
         public = self.facts.public
-        seen = public is not None and public.rows is not None and not self.facts.start.refine
+        seen = public is not None and public.rows is not None and not self.facts.start.refinements
         return seen and len(self._steps) > len(STEPS_FEW)
 
     def solve(self, ask: Ask) -> Solution:
@@ -149,8 +147,7 @@ class Residual(FactSolver):
 
     def _refinements(self) -> tuple[str, ...]:
         """Private second moments for whitening; with bounds alone, several are needed to find the scales."""
-        rounds = 0 if not self.facts.start.refine else 1 if self.facts.public is not None else _FROM_BOUNDS
-        return tuple(f"refine {turn}" for turn in range(rounds))
+        return tuple(f"refine {turn}" for turn in range(self.facts.start.refinements))
 
     def _labelled_shares(self) -> tuple[dict[str, float], tuple[float, ...]]:
         start = self.facts.start
@@ -333,7 +330,7 @@ class Residual(FactSolver):
         """
         moments = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
         public = self.facts.public
-        known = None if public is None or self.facts.start.refine else public.rows
+        known = None if public is None or self.facts.start.refinements else public.rows
         rows = None if known is None else space.whiten(known)
         if rows is None or not self._may_repeat or not far_apart(moments, rows):
             return _Found(space, mixed_gram(moments, rows), self._steps, moments.n)
