@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 import pytest
 
+import dpregress
 from dpregress.accounting import GDP, SQLiteLedger
-from dpregress.cli.main import cli
+from dpregress.cli.main import _IN_FLAGS, cli
 from tests.support import run
 
 
@@ -110,3 +112,12 @@ def test_an_unset_variable_makes_no_ledger(name: str, tmp_path: Path, capsys: py
         assert refused.err.startswith("error: ")
         assert refused.err.count("\n") == 1
         assert not (tmp_path / "budget.db").exists()
+
+
+def test_every_phrase_that_flags_replace_is_said_by_the_library() -> None:
+    """A message that is reworded would else reach users of the command line in the words of Python."""
+    source = "".join(
+        path.read_text() for path in Path(dpregress.__file__).parent.rglob("*.py") if "cli" not in path.parts
+    )
+    said = re.sub(r'"\s*f?"', "", source)
+    assert [phrase for phrase in _IN_FLAGS if phrase not in said] == []

@@ -148,7 +148,7 @@ EXPOSED = PublicMoments.from_rows(table(100)[["a", "b"]], table(100)["y"], expos
         (
             lambda **more: model(**{**more, "schema": Schema({**SCHEMA.columns, "years": Numeric(-9, 0)})}),
             {"exposure": "years"},
-            "exposures are positive",
+            "must include a number between",
         ),
         (
             lambda **more: DPGLMRegressor(GDP(1.0), link="identity", schema=SCHEMA, **more),

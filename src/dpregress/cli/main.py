@@ -31,7 +31,7 @@ _IN_FLAGS = {
     "the formula names the columns: leave target and features out": (
         "--target and --features do not go with --formula, which names the columns: leave them out"
     ),
-    "the formula decides on the intercept: write 0 + in it, and leave fit_intercept=True": (
+    "the formula determines the intercept: write 0 + in it, and leave fit_intercept=True": (
         "--no-intercept does not go with --formula: write 0 + in the formula, as in 'y ~ 0 + age'"
     ),
     "is among the features: leave it out": "is among the features: leave it out of --features",
