@@ -18,7 +18,7 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.public.moments import PublicMoments
-from dpregress.public.radius import public_radius
+from dpregress.public.radius import RowNorms, public_radius
 from dpregress.public.schema import Schema
 
 #: Eigenvalues of the scaled moment below this share of the largest count as zero.
@@ -27,6 +27,8 @@ _RANK_TOLERANCE = 1e-11
 _IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
 _ROWS_PER_COLUMN = 5
+#: The same where rows' norms are skewed: their mean square exceeds the median one by this factor.
+_ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.4
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
 #: Private second moments where bounds are all that is known: each sees only so far below them.
@@ -37,11 +39,24 @@ _FOLDS, _USUAL = 5, 1.2
 
 @dataclass(frozen=True)
 class Start:
-    """A first space, how many private second moments it takes to refine it, and whether it rests on a bound of rows."""
+    """A first space, and how to refine it.
+
+    Attributes
+    ----------
+    space : WhitenedSpace
+    refinements : int
+        Private second moments that it takes.
+    row_bound : bool
+        Whether it rests on a bound of rows.
+    instead : Start or None
+        A start from bounds, where public rows are few for columns as skewed as theirs: better where the budget allows
+        refinements that tell something.
+    """
 
     space: WhitenedSpace
     refinements: int
     row_bound: bool = False
+    instead: Start | None = None
 
 
 def start(
@@ -90,11 +105,14 @@ def _start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        few = public.n < _ROWS_PER_COLUMN * len(names)
-        if few and schema is not None and schema.bounds_all(names):
-            return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
         space = from_public(public, intercept=intercept, null_scale=_known_scale(names, schema))
-        return Start(space, refinements=int(few))
+        few = public.n < _ROWS_PER_COLUMN * len(names)
+        if schema is None or not schema.bounds_all(names):
+            return Start(space, refinements=int(few))
+        bounds = Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
+        if few:
+            return bounds
+        return Start(space, refinements=0, instead=bounds if _misleading(public, space) else None)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:
@@ -102,6 +120,14 @@ def _start(
             raise InvalidInput(f"row_bound must be positive and between 1e-90 and 1e90, not {row_bound}")
         return Start(_balled(names, row_bound, intercept), refinements=_FROM_BOUNDS, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
+
+
+def _misleading(public: PublicMoments, space: WhitenedSpace) -> bool:
+    """Whether public rows are few for columns as skewed as these: the second moment then rests on some far rows."""
+    if public.rows is None or public.n >= _ROWS_PER_SKEWED_COLUMN * len(public.names):
+        return False
+    squares = RowNorms.leave_one_out(public, space).sample ** 2
+    return bool(np.mean(squares) > _SKEWED * np.median(squares))
 
 
 def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | None = None) -> WhitenedSpace:
@@ -187,7 +213,7 @@ def _believed(values: Vector, rows: Matrix) -> Vector:
         vectors = np.linalg.eigh(inner.T @ inner)[1]
         outside += np.mean((outer @ vectors) ** 2, axis=0) / _FOLDS
     usual = _USUAL * (m / max(m - d - 1, 1)) ** 2
-    return np.maximum(values, outside / usual)
+    return np.asarray(np.maximum(values, outside / usual))
 
 
 def _known_scale(names: tuple[str, ...], schema: Schema | None) -> Vector | None:

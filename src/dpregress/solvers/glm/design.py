@@ -12,14 +12,13 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
-from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
-from dpregress.solvers.linear.residual_plan import MixedGram, mixed_gram, plan_unlabelled
-from dpregress.solvers.shared.whitening import refined
+from dpregress.queries import Ask, Counted, SecondMoment
+from dpregress.solvers.shared.gram import MixedGram, mixed_gram
+from dpregress.solvers.shared.radius_plan import plan_unlabelled
+from dpregress.solvers.shared.whitening import REFINE, refined, refinements
 
-#: Shares of mu^2: of each private second moment to whiten by, and of the Gram matrix.
-_REFINE, _GRAM = 0.10, 0.15
-#: Spectral norms of their noise with which one tells nothing, and with which others after it do not.
-_BLIND, _DIM = 1.0, 0.3
+#: Share of mu^2 of the Gram matrix.
+_GRAM = 0.15
 
 
 class Design(NamedTuple):
@@ -30,9 +29,9 @@ class Design(NamedTuple):
     n: int
 
 
-def design_shares(facts: PublicFacts, budget: GDP) -> dict[str, float]:
+def design_shares(facts: PublicFacts) -> dict[str, float]:
     """The shares of the budget that :func:`released_design` spends."""
-    return {**dict.fromkeys(_refinements(facts, budget), _REFINE), "gram": _GRAM}
+    return {**dict.fromkeys(refinements(facts), REFINE), "gram": _GRAM}
 
 
 def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scores: Sequence[GDP]) -> Design:
@@ -48,7 +47,7 @@ def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scor
         What the scores will cost: the radius is weighed against their noise.
     """
     space = facts.start.space
-    rounds = [name for name in spend if name.startswith("refine")]
+    rounds = refinements(facts)
     norms = RowNorms.of(facts.public, space, refined=bool(rounds))
     for turn in rounds:
         better = refined(ask, space, spend[turn])
@@ -59,19 +58,3 @@ def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scor
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
     known = None if facts.public is None or rounds else facts.public.rows
     return Design(space, mixed_gram(second, None if known is None else space.whiten(known)), second.n)
-
-
-def _refinements(facts: PublicFacts, budget: GDP) -> tuple[str, ...]:
-    """Private second moments to whiten by, as many as tell something.
-
-    Bounds alone say so little of scales that each sees only so far.
-    """
-    if not facts.start.refinements:
-        return ()
-    space = facts.start.space
-    change = SecondMoment.largest_change(space.radius) / math.sqrt(_REFINE)
-    noise = math.sqrt(2 * space.order) * noise_in_mean(change, budget, facts.n)
-    if noise > _BLIND:
-        return ()
-    rounds = 1 if noise > _DIM else facts.start.refinements
-    return tuple(f"refine {turn}" for turn in range(rounds))

@@ -24,7 +24,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, among
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.design import design_shares, released_design
-from dpregress.solvers.glm.score_loop import Beginning, EmptyBeginning, PublicBeginning, ScoreModel, take_steps
+from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, take_steps
 from dpregress.solvers.glm.score_steps import (
     MEAN_BOUNDED,
     MOST_ROWS,
@@ -33,11 +33,13 @@ from dpregress.solvers.glm.score_steps import (
     STEPS_WITHOUT,
 )
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
-from dpregress.solvers.linear.residual_plan import MixedGram
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
+from dpregress.solvers.shared.explained import SlopesPrior
+from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.repair import floor_information
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
+from dpregress.solvers.shared.whitening import planned_start
 
 _NEWTON_STEPS = 50
 
@@ -62,13 +64,13 @@ class MultinomialSteps(FactSolver):
     def __init__(
         self, facts: PublicFacts, classes: int, budget: GDP, alpha: float, steps: tuple[float, ...] | None = None
     ) -> None:
-        self.facts = facts
+        self.facts = facts = planned_start(facts, budget)
         self.classes = classes
         self.alpha = alpha
         self._basis = contrasts(classes)
         self._labelled = has_prior(facts)
         shares = {
-            **design_shares(facts, budget),
+            **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
         }
         weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_WITHOUT)
@@ -101,7 +103,7 @@ class MultinomialSteps(FactSolver):
     def _begin(self, space: WhitenedSpace) -> Beginning:
         if self._labelled and self.facts.public is not None:
             prior = fit_public_classes(self.facts.public, space, self.classes)
-            return PublicBeginning(prior.coef.ravel(), prior.dispersion, prior.covariance)
+            return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion)
         each = np.eye(self.classes - 1)
         slopes, precision = np.eye(space.order), np.zeros((space.order, space.order))
         if space.intercept:
@@ -109,9 +111,8 @@ class MultinomialSteps(FactSolver):
             slopes -= np.outer(unit, unit)
             precision = np.outer(unit, unit) / LONGEST**2
         coef = np.zeros(space.order * len(each))
-        return EmptyBeginning(
-            coef, 1.0, np.asarray(np.kron(precision, each)), np.asarray(np.kron(slopes, each)), LONGEST**2
-        )
+        intercept = np.asarray(np.kron(precision, each), dtype=np.float64)
+        return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), LONGEST**2), 1.0)
 
     def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
         """Correct the intercepts so that the mean probabilities of surrogate rows change by the released mean residual.
@@ -150,11 +151,11 @@ class SurrogateClasses(ScoreModel):
     def information(self, coef: Vector) -> Matrix:
         return floor_information(_information(self.rows, self._mean(coef), self.basis), self.gram, SMALLEST_SATURATED)
 
-    def expected(self, coef: Vector, asked: Vector) -> Vector:
+    def expected(self, coef: Vector, asked: Vector) -> Vector:  # noqa: ARG002  # the factors are 1
         residual = self.rows.weight[:, None] * (self._mean(coef) @ self.basis)
         return np.asarray((self.rows.x.T @ residual / len(self.rows.x)).ravel())
 
-    def curvature(self, coef: Vector, asked: Vector) -> Matrix:
+    def curvature(self, coef: Vector, asked: Vector) -> Matrix:  # noqa: ARG002
         return softmax_information(self.rows.x, self._mean(coef), self.basis) / len(self.rows.x)
 
     def length(self, move: Vector) -> float:

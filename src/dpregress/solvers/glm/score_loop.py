@@ -17,7 +17,7 @@ from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, Query
 from dpregress.releases import Score
 from dpregress.solvers.base import Uncertainty
-from dpregress.solvers.shared.explained import Before, Known, Released, explain, inverse, shrunk
+from dpregress.solvers.shared.explained import FixedPrior, Prior, Released, explain, inverse
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
 
@@ -88,52 +88,36 @@ class ModelledScore(Released):
         return bent + self.model.gram_variance * float(move @ move)
 
 
-class Beginning(ABC):
-    """What is known before the scores, and where they begin."""
-
-    coef: Vector
-    dispersion: float
-
-    @abstractmethod
-    def before(self, first: ModelledScore, sampling: Matrix) -> Before:
-        """What is known once the first score is released; ``sampling`` is the covariance of the private rows' optimum."""
-
-
 @dataclass(frozen=True, eq=False)
-class PublicBeginning(Beginning):
-    """A fit to public rows, widened where the first score contradicts it: they may be of another population."""
+class Beginning:
+    """Where the steps begin.
 
-    coef: Vector
+    Attributes
+    ----------
+    prior : Prior
+        With the coefficients of the first score.
+    dispersion : float
+    covariance : ndarray of shape (q, q) or None
+        Of a fit to public rows, which is widened where the first score contradicts it.
+    """
+
+    prior: Prior
     dispersion: float
-    covariance: Matrix
+    covariance: Matrix | None = None
 
-    def before(self, first: ModelledScore, sampling: Matrix) -> Before:
+    @classmethod
+    def public(cls, coef: Vector, covariance: Matrix, dispersion: float) -> Beginning:
+        """From a fit to public rows."""
+        return cls(FixedPrior(coef, inverse(covariance)), dispersion, covariance)
+
+    def after(self, first: ModelledScore, sampling: Matrix) -> Prior:
+        """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
+        if self.covariance is None:
+            return self.prior
         system = first.slope(first.asked)
         step = Step(np.asarray(np.linalg.solve(system, first.value)), system, first.variance)
         known = self.covariance + sampling
-        fixed = Known(self.coef, inverse(known * widening(known, step)))
-        return lambda told, scores: fixed
-
-
-@dataclass(frozen=True, eq=False)
-class EmptyBeginning(Beginning):
-    """No slopes, of which the scores themselves tell how large they are.
-
-    ``precision`` is what is known of the intercept, ``slopes`` the projection on slopes, and ``variance`` the most that
-    predictors vary by.
-    """
-
-    coef: Vector
-    dispersion: float
-    precision: Matrix
-    slopes: Matrix
-    variance: float
-
-    def before(self, first: ModelledScore, sampling: Matrix) -> Before:
-        def learned(told: Vector, scores: Matrix) -> Known:
-            return Known(self.coef, shrunk(told, scores, self.coef, self.slopes, self.variance) + self.precision)
-
-        return learned
+        return FixedPrior(self.prior.coef, inverse(known * widening(known, step)))
 
 
 def take_steps(
@@ -168,7 +152,7 @@ def take_steps(
         The matrix of the last step.
     uncertainty : Uncertainty
     """
-    coef, scores = beginning.coef, []
+    coef, scores = beginning.prior.coef, []
     for spend in spends:
         question = model.question(coef, spend)
         score = ask(question, spend)
@@ -176,6 +160,6 @@ def take_steps(
         value = np.asarray(score.mean - penalty @ coef)
         scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
         sampling = beginning.dispersion / n * sandwich(system, system)
-        found = explain((*told, *scores), beginning.before(scores[0], sampling), coef)
+        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef)
         coef = coef + model.limited(found.coef - coef)
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

@@ -23,7 +23,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
@@ -40,16 +39,18 @@ from dpregress.queries import (
     among,
     noise_in_mean,
 )
-from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.glm.design import design_shares, released_design
+from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
-from dpregress.solvers.glm.score_loop import Beginning, EmptyBeginning, PublicBeginning, ScoreModel, take_steps
-from dpregress.solvers.linear.residual_plan import MixedGram
+from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, take_steps
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
-from dpregress.solvers.shared.explained import Released
+from dpregress.solvers.shared.explained import Released, SlopesPrior
+from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.repair import floor_information
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
+from dpregress.solvers.shared.whitening import planned_start
 
 _EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
 #: For planning the start: the variance of a response, the scores' share of the rest, and the deviance slopes explain.
@@ -64,16 +65,8 @@ STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
 _SMALLEST_INFORMATION = 0.02
 #: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
 SMALLEST_SATURATED = 0.1
-#: The lower bound of a residual is this many of the largest mean predictions, if the upper bound is further away.
-_LOWEST_MEANS = 3.0
-#: The same where the response is in [0, 1]: so many times this quantile of mean predictions.
-_ABOVE, _MOST_MEANS = 1.5, 0.98
-#: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
-_TAIL = 2.0
 #: Half octaves above the largest size seen that sizes may lie.
 _FAR = 12
-#: Noise in a mean, as a share of it, that is not worth a tighter bound.
-_FREE = 0.02
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
 #: A step may move this share of the rows' predictors by no more than the link's longest step.
@@ -104,7 +97,7 @@ class ScoreSteps(FactSolver):
     def __init__(
         self, facts: PublicFacts, family: Family, budget: GDP, alpha: float, steps: tuple[float, ...] | None = None
     ) -> None:
-        self.facts = facts
+        self.facts = facts = planned_start(facts, budget)
         self.family = family
         self.alpha = alpha
         labelled = has_prior(facts)
@@ -113,7 +106,7 @@ class ScoreSteps(FactSolver):
         weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
-            **design_shares(facts, budget),
+            **design_shares(facts),
             "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
             "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
             "start": 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget),
@@ -156,7 +149,8 @@ class ScoreSteps(FactSolver):
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
             clip = model.question(coef, self._steps[-1]).clip
-            coef = self._adjust_intercept(ask, space, rows, coef, levels, uncertainty, clip)
+            step = MeanStep(self.family, space, rows, levels, self.facts.n)
+            coef = step.adjusted(ask, self._spend["mean"], coef, uncertainty.total, clip)
         return Solution(coef, system, space, None, uncertainty)
 
     def _prior(self, space: WhitenedSpace) -> PublicFit | None:
@@ -205,63 +199,8 @@ class ScoreSteps(FactSolver):
 
     def _begin(self, model: SurrogateModel, coef: Vector, prior: PublicFit | None) -> Beginning:
         if prior is not None:
-            return PublicBeginning(prior.coef, prior.dispersion, prior.covariance)
+            return Beginning.public(prior.coef, prior.covariance, prior.dispersion)
         return model.beginning(coef)
-
-    def _free(self, eta: Vector, spend: GDP) -> float:
-        """The range of positive residuals whose noise in their mean costs next to nothing."""
-        if self.family.distribution.possible(-np.ones(1))[0]:
-            return 0.0
-        per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.facts.n)
-        return _FREE * float(np.mean(self.family.mean(eta))) / per_unit
-
-    def _adjust_intercept(
-        self,
-        ask: Ask,
-        space: WhitenedSpace,
-        rows: SurrogateRows,
-        coef: Vector,
-        levels: Magnitudes | None,
-        uncertainty: Uncertainty,
-        clip: float,
-    ) -> Vector:
-        """Move the intercept by the released mean residual, along the surrogate rows' mean prediction.
-
-        As far as the mean is known better than by the coefficients.
-        """
-        spend = self._spend["mean"]
-        eta = rows.predictor(coef)
-        inside = self.family.inside(eta) if self.family.inside(eta).any() else np.ones(len(eta), dtype=bool)
-        slope = (rows.x / rows.weight[:, None])[inside].T @ self.family.slope(eta[inside]) / inside.sum()
-        doubt = float(slope @ uncertainty.total @ slope)
-        eta = eta[inside]
-        mean = self.family.mean(eta)
-        lower, upper = -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), 1.0), 1.0
-        if levels is not None:
-            factor = max(float(np.mean(self.family.factor(eta))), 1e-12)
-            lowest = _LOWEST_MEANS * float(np.max(np.abs(mean)))
-
-            def noise(clip: Vector) -> Vector:
-                change = MeanResidual.largest_change(-np.minimum(clip / factor, lowest), clip / factor)
-                return factor * noise_in_mean(change, spend, self.facts.n)
-
-            doubt += (levels.cut(clip) / factor) ** 2
-            upper = max(levels.best_clip(noise, cut_weight=_TAIL) / factor, self._free(eta, spend) - lowest)
-            lower = -min(upper, lowest)
-        query = MeanResidual(space, self.family, coef, lower, upper)
-        found = ask(query, spend)
-        gain = doubt / (doubt + query.noise(spend, self.facts.n) ** 2)
-        wanted = float(np.mean(mean)) + gain * float(found.mean[0])
-
-        def excess(shift: float) -> float:
-            return float(np.mean(self.family.mean(eta + shift))) - wanted
-
-        # if steps are unlimited, the mean changes as much as the predictor
-        longest = self.family.link.longest
-        reach = longest if math.isfinite(longest) else 2 * abs(float(found.mean[0]))
-        if excess(-reach) * excess(reach) > 0:  # the noise asks for more than the longest step
-            return np.asarray(coef + math.copysign(reach, -excess(0.0)) * space.constant) if False else coef
-        return np.asarray(coef + float(brentq(excess, -reach, reach)) * space.constant)
 
 
 def _start_share(facts: PublicFacts, budget: GDP) -> float:
@@ -273,9 +212,9 @@ def _start_share(facts: PublicFacts, budget: GDP) -> float:
     space = facts.start.space
     radius = min(space.radius, math.sqrt(2 * space.order))
     slopes = space.order * noise_in_mean(ClippedScore.largest_change(radius, 1.0), budget, facts.n) ** 2
-    slopes = slopes / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
+    drowned = slopes / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
     mean = noise_in_mean(MeanResidual.largest_change(-0.5, 0.5), budget, facts.n) ** 2 / share / _VARIANCE
-    return float(share[np.argmin(mean + _SIGNAL * slopes / (_SIGNAL + slopes))])
+    return float(share[np.argmin(mean + _SIGNAL * drowned / (_SIGNAL + drowned))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +254,7 @@ class SurrogateModel(ScoreModel):
         furthest = float(np.quantile(np.abs(self.rows.x @ move), MOST_ROWS))
         return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
 
-    def beginning(self, coef: Vector) -> EmptyBeginning:
+    def beginning(self, coef: Vector) -> Beginning:
         """Nothing is known but the mean, with this variance, and how far predictors go."""
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
@@ -324,7 +263,7 @@ class SurrogateModel(ScoreModel):
             unit = self.space.constant / np.linalg.norm(self.space.constant)
             slopes -= np.outer(unit, unit)
             precision = np.outer(unit, unit) / (_INTERCEPT * reach) ** 2
-        return EmptyBeginning(coef, self.dispersion(coef), precision, slopes, reach**2)
+        return Beginning(SlopesPrior(coef, precision, slopes, reach**2), self.dispersion(coef))
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""

@@ -37,26 +37,16 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.residual_plan import (
-    HIDDEN,
-    MixedGram,
-    Prior,
-    Sizes,
-    TruncationPlan,
-    far_apart,
-    mixed_gram,
-    plan_labelled,
-    plan_unlabelled,
-    ridge_prior,
-    shrunk_precision,
-)
+from dpregress.solvers.linear.residual_plan import Prior, Sizes, plan_labelled, ridge_prior, shrunk_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
+from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
+from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
-from dpregress.solvers.shared.whitening import refined, rewhitened
+from dpregress.solvers.shared.unresolved import unresolved_covariance
+from dpregress.solvers.shared.whitening import REFINE, planned_start, refined, refinements, rewhitened
 
-_REFINE = 0.10
 #: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
 #: Without labels: shares of what is left after the mean response.
@@ -110,7 +100,7 @@ class Residual(FactSolver):
     """
 
     def __init__(self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None) -> None:
-        self.facts = facts
+        self.facts = facts = planned_start(facts, budget)
         self.alpha = alpha
         self.labelled = has_prior(facts)
         space = facts.start.space
@@ -138,21 +128,17 @@ class Residual(FactSolver):
 
     def solve(self, ask: Ask) -> Solution:
         space, norms = self.facts.start.space, self.norms
-        for turn in self._refinements():
+        for turn in refinements(self.facts):
             better = refined(ask, space, self._spend[turn])
             space, norms = better.space, better.norms
         return self._from_prior(ask, space, norms) if self.labelled else self._from_nothing(ask, space, norms)
 
     # ------------------------------------------------------------------ shares of the budget
 
-    def _refinements(self) -> tuple[str, ...]:
-        """Private second moments for whitening; with bounds alone, several are needed to find the scales."""
-        return tuple(f"refine {turn}" for turn in range(self.facts.start.refinements))
-
     def _labelled_shares(self) -> tuple[dict[str, float], tuple[float, ...]]:
         start = self.facts.start
         shares = {
-            **dict.fromkeys(self._refinements(), _REFINE),
+            **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM_LABELLED,
             "mean": _MEAN_LABELLED if start.space.intercept else 0.0,
         }
@@ -167,7 +153,7 @@ class Residual(FactSolver):
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
         first = self._start_share(budget, noise) * (1 - scale) if start.space.intercept else 0.0
         shares = {
-            **dict.fromkeys(self._refinements(), _REFINE),
+            **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM,
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
             **{f"levels {turn}": levels for turn in range(1 if few else 3)},
@@ -234,7 +220,7 @@ class Residual(FactSolver):
             trusted = trusted and wider is posterior
             left = most_left(system, mixed.off, clipped)
             posterior = wider.update(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
-        return self._finished(ask, space, system, gram, posterior, levels, clip, dispersion)
+        return self._finished(ask, space, system, mixed, posterior, levels, clip, dispersion)
 
     def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> Prior:
         constant = space.constant if space.intercept else None
@@ -273,7 +259,7 @@ class Residual(FactSolver):
             coef = posterior.coef
         assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
-        return self._finished(ask, space, system, gram, posterior, sizes.levels, clip, dispersion)
+        return self._finished(ask, space, system, mixed, posterior, sizes.levels, clip, dispersion)
 
     def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
         """The centre of the response and a bound on its distance from there: declared, or twice the largest size."""
@@ -367,14 +353,16 @@ class Residual(FactSolver):
         ask: Ask,
         space: WhitenedSpace,
         system: Matrix,
-        gram: Matrix,
+        mixed: MixedGram,
         posterior: Posterior,
         levels: Magnitudes,
         clip: float,
         dispersion: float,
     ) -> Solution:
         """Update the intercept by the released mean residual."""
-        coef, covariance = posterior.coef, posterior.known
+        coef, gram = posterior.coef, mixed.matrix
+        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
+        covariance = posterior.known
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         if "mean" in self._spend:
             spend = self._spend["mean"]
@@ -385,4 +373,11 @@ class Residual(FactSolver):
             doubt = float(mean @ covariance @ mean) + levels.cut(clip) ** 2
             gain = doubt / (doubt + (per_unit * upper) ** 2)
             coef = coef + gain * float(found.mean[0]) * space.constant
-        return Solution(coef, system, space, None, Uncertainty(posterior.privacy, sampling + covariance))
+        return Solution(coef, system, space, None, Uncertainty(posterior.privacy, sampling + covariance + hidden))
+
+    def _range(self, levels: Magnitudes) -> float:
+        """Half the range of the response: declared, that of public labels, or of the residuals seen."""
+        if self.declared is not None:
+            return self.declared.scale * self.declared.bound
+        labels = self.facts.trusted_labels
+        return float(levels.size.max()) if labels is None else float(np.ptp(labels)) / 2

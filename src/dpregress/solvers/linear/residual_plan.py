@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,33 +19,17 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.public.radius import RowNorms
 from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
-from dpregress.releases import Histogram, Isotropic, Moments
+from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
-from dpregress.solvers.shared.repair import STEPS_FOLLOW, floored, gram_floor, noise_norm
+from dpregress.solvers.shared.radius_plan import NORM_LEVELS, PROXY, TruncationPlan, candidates
 
-_NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
-#: Candidates beyond the largest public size: half octaves, up to four times that size.
-_BEYOND = 2.0 ** np.arange(0.5, 2.1, 0.5)
-#: The number of rows, per sample of public size, that may lie above the largest public one.
-HIDDEN = 0.3
-#: The squared bias is approximated by half the squared share of the second moment that is cut off, times this.
-_PROXY = 0.15
 #: The weight of the bias on the public rows themselves, which is a noisy estimate.
 _SEEN = 0.5
-_UNSOLVED = 2.0
 #: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
 _FALSE_BIN = 0.01
 #: The number of standard deviations of a bin's noise that may be hidden above the largest size observed.
 _HIDDEN_NOISES = 2.0
-#: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
-_SIGNAL, _CLIP = 2.0, 2.0
-#: Eigenvalues of private rows below this share of the public rows' are not due to sampling.
-_FAR = 0.2
-#: The ratio of squared differences to variances above which both matrices are not from one population.
-_ALIKE = 3.0
-#: The highest floor of eigenvalues of a Gram matrix that is mixed with the public rows'.
-_PUBLIC_FLOOR = 0.2
 #: The smallest clip, as a share of the residuals' root mean square.
 _LEAST_CLIP = 0.7
 #: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
@@ -125,19 +108,6 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     return Prior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
 
 
-@dataclass(frozen=True)
-class TruncationPlan:
-    """The radius and clip, their expected squared bias per coordinate, and the expected excess squared error.
-
-    Without labels, the clip is in units of the residual standard deviation, and the error in units of the variance.
-    """
-
-    radius: float
-    clip: float
-    bias: float
-    expected: float
-
-
 def plan_labelled(
     x: Matrix, prior: Prior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
 ) -> TruncationPlan:
@@ -164,7 +134,7 @@ def plan_labelled(
     plain = prior.residuals[:, None] * (x @ _inverse(x))
     largest = float(norms.max())
     plans = []
-    for radius, hidden in _candidates(norms, _NORM_LEVELS):
+    for radius, hidden in candidates(norms, NORM_LEVELS):
         weight = np.minimum(1.0, radius / np.maximum(norms, 1e-300))
         direction = weight[:, None] * x @ _inverse(x * weight[:, None])
         cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
@@ -175,14 +145,14 @@ def plan_labelled(
         unsolved = min(1.0, 2 * p * entry / kept**2) ** steps * float(eigenvalues.sum())
         sizes = weight * np.abs(prior.residuals)
         second = float(np.mean(sizes**2))
-        for clip, hidden_size in _candidates(sizes, _CLIP_LEVELS):
+        for clip, hidden_size in candidates(sizes, _CLIP_LEVELS):
             influence = np.clip(weight * prior.residuals, -clip, clip)[:, None] * direction
             moved = influence.mean(axis=0) - plain.mean(axis=0)
             seen = float(moved @ moved) - float(np.sum((influence - plain).var(axis=0))) / m
             cut = float(np.mean(np.maximum(sizes - clip, 0) ** 2)) / second
             cut += hidden_size / m * float(sizes.max()) ** 2 / second
             seen = seen if seen > _ROUNDING * prior.dispersion else 0.0
-            bias = _SEEN * seen + _PROXY * ((cut_rows / kept) ** 2 + cut**2) * prior.dispersion
+            bias = _SEEN * seen + PROXY * ((cut_rows / kept) ** 2 + cut**2) * prior.dispersion
             noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, clip), scores, n) / kept) ** 2
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
@@ -194,105 +164,6 @@ def plan_labelled(
 def _inverse(rows: Matrix) -> Matrix:
     """The inverse Gram matrix, which may be singular if public rows do not vary in a column scaled by the schema."""
     return np.asarray(np.linalg.inv(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1])))
-
-
-def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
-    """The radius with the smallest expected error if residuals are not known and assumed to be normal."""
-    norms = expected_norms.sample
-    unit = float(np.median(norms)) / expected_norms.median
-    whole = float(np.mean(norms**2))
-    plans = []
-    for radius, hidden in _candidates(norms, _NORM_LEVELS):
-        weight = np.minimum(1.0, radius / norms)
-        kept = float(np.mean((weight * norms) ** 2)) / whole
-        noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, _CLIP), scores, n) / kept) ** 2
-        shrunk = order * noise / (1 + order * noise / _SIGNAL)
-        cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
-        inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
-        gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
-        unsolved = _PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
-        expected = shrunk + _PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
-        plans.append(TruncationPlan(radius / unit, _CLIP, _PROXY * (cut_rows / kept) ** 2 / order, expected))
-    return min(plans, key=lambda plan: plan.expected)
-
-
-def _candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
-    """Quantiles of public sizes and larger candidates, each with the number of rows that may lie above."""
-    seen = np.quantile(sizes, levels)
-    beyond = seen[-1] * _BEYOND
-    hidden = [HIDDEN] * len(seen) + [HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
-    return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]
-
-
-class MixedGram(NamedTuple):
-    """A Gram matrix with which steps are solved.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (p, p)
-        Positive definite.
-    variance : float
-        Variance of an entry, as an estimate of the exact matrix of the private rows.
-    off : float
-        A bound on the error in spectral norm: three times the norm of the noise, or the floor of the eigenvalues if
-        that is larger.
-    """
-
-    matrix: Matrix
-    variance: float
-    off: float
-
-    @classmethod
-    def of(cls, matrix: Matrix, floor: float, variance: float) -> MixedGram:
-        """The matrix with its eigenvalues floored."""
-        noise = 2 * math.sqrt(len(matrix) * variance)
-        return cls(floored(matrix, floor), variance, max(STEPS_FOLLOW * noise, floor))
-
-
-def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
-    """The released Gram matrix and that of public rows, weighted by the variances of their entries.
-
-    Parameters
-    ----------
-    moments : Moments
-        Without a response.
-    public : ndarray of shape (m, p) or None
-        Whitened public rows.
-    """
-    assert isinstance(moments.noise, Isotropic)
-    private = (moments.noise.sigma / moments.n) ** 2 / 2
-    if public is None:
-        return MixedGram.of(moments.gram, gram_floor(moments, STEPS_FOLLOW), private)
-    rows = public * moments.space.weights(public)[:, None]
-    gram = rows.T @ rows / len(rows)
-    fourth = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** 2))
-    sampled = max((fourth - float(np.sum(gram**2))) / len(rows[0]) ** 2, 1e-300) / len(rows)
-    apart = float(np.mean((moments.gram - gram) ** 2))
-    if apart > _ALIKE * (private + sampled):
-        sampled = apart - private
-    share = private / (private + sampled)
-    mixture = (1 - share) * moments.gram + share * gram
-    return MixedGram.of(mixture, min(gram_floor(moments), _PUBLIC_FLOOR), sampled * share)
-
-
-def far_apart(moments: Moments, public: Matrix) -> bool:
-    """Whether private rows, even given the noise, hardly vary in some direction in which public rows do.
-
-    The coordinates are then unsuitable: eigenvalues are floored, and the noise is not distributed as the rows are.
-
-    Parameters
-    ----------
-    moments : Moments
-        Without a response.
-    public : ndarray of shape (m, p)
-        Whitened public rows.
-    """
-    rows = public * moments.space.weights(public)[:, None]
-    gram = rows.T @ rows / len(rows)
-    values, vectors = np.linalg.eigh(gram)
-    root = vectors / np.sqrt(np.where(values > _UNSEEN * values[-1], values, 1.0))  # a schema scales what is unseen
-    private = moments.gram + noise_norm(moments) * np.eye(len(gram))
-    return bool(np.linalg.eigvalsh(root.T @ private @ root)[0] < _FAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +210,7 @@ class Sizes:
 
     def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
         cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
-        return (per_unit * bound) ** 2 + _PROXY * cut * (cut / second) + inefficiency * cut
+        return (per_unit * bound) ** 2 + PROXY * cut * (cut / second) + inefficiency * cut
 
     def above(self, bound: float) -> float:
         """The share of sizes above a bound."""

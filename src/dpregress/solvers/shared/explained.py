@@ -13,7 +13,7 @@ less. Everything here is post-processing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,8 @@ from dpregress.coordinates.matrices import symmetric_power
 _STEPS, _HALVINGS, _TOLERANCE = 25, 10, 1e-9
 #: Share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
+#: Grid of the variance of a slope: so many points over so many decades below the most; and the least gain.
+_GRID, _DECADES, _SMALLEST_GAIN = 60, 5.0, 1e-12
 
 
 class Released(ABC):
@@ -46,57 +48,99 @@ class Released(ABC):
         """The variance, of an entry, of what the surrogate model may be wrong by in the change to ``coef``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What is known of the coefficients before any score: a mean and a precision."""
+class Prior(ABC):
+    """What is known of the coefficients beside the scores: a mean and a precision."""
 
     coef: Vector
-    precision: Matrix
+
+    @abstractmethod
+    def precision(self, told: Vector, scores: Matrix) -> Matrix:
+        """The precision about ``coef``, of shape (q, q); the scores alone say ``told``, with precision ``scores``."""
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPrior(Prior):
+    """A fit to public rows, with the inverse of its covariance."""
+
+    coef: Vector
+    known: Matrix
+
+    def precision(self, told: Vector, scores: Matrix) -> Matrix:  # noqa: ARG002  # whatever the scores say
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
+class SlopesPrior(Prior):
+    r"""No slopes; how large they are is told by the scores themselves, by empirical Bayes.
+
+    Slopes are ``N(0, tau I)`` with log tau uniform from far below to all the ``variance`` of a predictor. The precision
+    is the one whose gains are the posterior mean gains, in the principal directions of the noise.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (q,)
+        With an intercept alone.
+    intercept : ndarray of shape (q, q)
+        The precision of what is not a slope.
+    slopes : ndarray of shape (q, q)
+        The projection on slopes.
+    variance : float
+        The most that predictors vary by.
+    """
+
+    coef: Vector
+    intercept: Matrix
+    slopes: Matrix
+    variance: float
+
+    def precision(self, told: Vector, scores: Matrix) -> Matrix:
+        rank = round(float(np.trace(self.slopes)))
+        values, vectors = np.linalg.eigh(self.slopes @ inverse(scores) @ self.slopes)
+        noise, axes = np.maximum(values[-rank:], 1e-300), vectors[:, -rank:]
+        squares = (axes.T @ (told - self.coef)) ** 2
+        tau = self.variance / rank * np.logspace(-_DECADES, 0, _GRID)
+        total = tau[:, None] + noise
+        likelihood = -0.5 * np.sum(np.log(total) + squares / total, axis=1)
+        weight = np.exp(likelihood - likelihood.max())
+        gain = (weight / weight.sum()) @ (tau[:, None] / total)
+        return np.asarray((axes * ((1 - gain) / np.maximum(gain, _SMALLEST_GAIN) / noise)) @ axes.T) + self.intercept
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """The coefficients, the precision of scores and of all, and the covariance of the noise in them."""
+    """The coefficients, their covariance as an estimate of the private rows' optimum, and that of the noise in them."""
 
     coef: Vector
-    scores: Matrix
-    precision: Matrix
+    covariance: Matrix
     privacy: Matrix
 
-    @property
-    def covariance(self) -> Matrix:
-        """Of the private rows' optimum, given what was released."""
-        return inverse(self.precision)
 
-
-#: From what the scores say alone, as a mean and a precision, to what is known before them.
-Before = Callable[[Vector, Matrix], Known]
-
-
-def explain(scores: Sequence[Released], before: Before, start: Vector) -> Explained:
-    """The coefficients that explain the scores best, with what is known before.
+def explain(scores: Sequence[Released], prior: Prior, start: Vector) -> Explained:
+    """The coefficients that explain the scores best, with what is known beside them.
 
     Parameters
     ----------
     scores : sequence of Released
         At least one.
-    before : callable
-        Called with the likelihood of the scores, linearised: an empirical prior looks at it.
+    prior : Prior
     start : ndarray of shape (q,)
-        Where to begin.
+        Where to begin; old scores count less the further from here they were released.
     """
-    weights = [1 / max(score.variance + score.error(start), 1e-300) for score in scores]
-    coef, told = _likelihood(scores, weights, start)
-    known = before(coef, told)
-    coef = _descended(scores, weights, known, start)
-    weights = [1 / max(score.variance + score.error(coef), 1e-300) for score in scores]
-    known = before(*_likelihood(scores, weights, coef))
+    weights = _weights(scores, start)
+    known = prior.precision(*_likelihood(scores, weights, start))
+    coef = _descended(scores, weights, prior.coef, known, start)
+    weights = _weights(scores, coef)
     slopes = [score.slope(coef) for score in scores]
-    told = np.asarray(sum(weight * slope.T @ slope for weight, slope in zip(weights, slopes, strict=True)))
-    precision = told + known.precision
-    gains = [inverse(precision) @ (weight * slope.T) for weight, slope in zip(weights, slopes, strict=True)]
+    told, alone = _likelihood(scores, weights, coef)
+    precision = alone + prior.precision(told, alone)
+    covariance = inverse(precision)
+    gains = [covariance @ (weight * slope.T) for weight, slope in zip(weights, slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
-    return Explained(coef, told, precision, np.asarray(privacy))
+    return Explained(coef, covariance, np.asarray(privacy))
+
+
+def _weights(scores: Sequence[Released], coef: Vector) -> list[float]:
+    return [1 / max(score.variance + score.error(coef), 1e-300) for score in scores]
 
 
 def inverse(matrix: Matrix) -> Matrix:
@@ -114,20 +158,22 @@ def _likelihood(scores: Sequence[Released], weights: Sequence[float], coef: Vect
     return coef + inverse(told) @ pull, told
 
 
-def _descended(scores: Sequence[Released], weights: Sequence[float], known: Known, coef: Vector) -> Vector:
+def _descended(
+    scores: Sequence[Released], weights: Sequence[float], mean: Vector, known: Matrix, coef: Vector
+) -> Vector:
     """Gauss-Newton steps down the objective, halved where they climb."""
 
     def objective(at: Vector) -> float:
-        away = at - known.coef
+        away = at - mean
         misfit = sum(
             weight * float(np.sum((score.value - score.change(at)) ** 2))
             for score, weight in zip(scores, weights, strict=True)
         )
-        return float(misfit + away @ known.precision @ away)
+        return float(misfit + away @ known @ away)
 
     best = objective(coef)
     for _ in range(_STEPS):
-        pull, told = -known.precision @ (coef - known.coef), known.precision.copy()
+        pull, told = -known @ (coef - mean), known.copy()
         for score, weight in zip(scores, weights, strict=True):
             slope = score.slope(coef)
             pull += weight * slope.T @ (score.value - score.change(coef))
@@ -142,38 +188,3 @@ def _descended(scores: Sequence[Released], weights: Sequence[float], known: Know
         if gained <= _TOLERANCE * abs(best):
             break
     return coef
-
-
-def shrunk(told: Vector, scores: Matrix, at: Vector, slopes: Matrix, variance: float) -> Matrix:
-    r"""The precision of slopes before the scores, by empirical Bayes on what the scores say.
-
-    Slopes are ``N(at, tau I)`` with log tau uniform from far below to all the ``variance`` of a predictor; the answer
-    is the precision whose gains are the posterior mean gains, in the principal directions of the noise.
-
-    Parameters
-    ----------
-    told : ndarray of shape (q,)
-        What the scores say alone.
-    scores : ndarray of shape (q, q)
-        Their precision.
-    at : ndarray of shape (q,)
-        Where slopes are without them.
-    slopes : ndarray of shape (q, q)
-        The projection on slopes.
-    variance : float
-        The most that predictors vary by.
-    """
-    values, vectors = np.linalg.eigh(slopes @ inverse(scores) @ slopes)
-    rank = round(float(np.trace(slopes)))
-    noise, axes = np.maximum(values[-rank:], 1e-300), vectors[:, -rank:]
-    squares = (axes.T @ (told - at)) ** 2
-    tau = variance / rank * np.logspace(-_DECADES, 0, _GRID)
-    total = tau[:, None] + noise
-    likelihood = -0.5 * np.sum(np.log(total) + squares / total, axis=1)
-    weight = np.exp(likelihood - likelihood.max())
-    gain = (weight / weight.sum()) @ (tau[:, None] / total)
-    return np.asarray((axes * ((1 - gain) / np.maximum(gain, 1e-12) / noise)) @ axes.T)
-
-
-#: Grid of the variance of a slope: so many points over so many decades below the most.
-_GRID, _DECADES = 60, 5.0

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
+from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, refined_radius
-from dpregress.queries import Ask, Counted, SecondMoment
+from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
 from dpregress.solvers.shared.repair import gram_floor
+
+#: Share of mu^2 of a private second moment to whiten by.
+REFINE = 0.10
+#: With more noise in it, in spectral norm, bounds are no better a start than public rows, few and skewed as they are.
+_TOO_NOISY = 2.0
+
+
+def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
+    """The facts with the start that suits the budget: from bounds, or from public rows that may mislead."""
+    instead = facts.start.instead
+    if instead is None:
+        return facts
+    change = SecondMoment.largest_change(instead.space.radius) / math.sqrt(REFINE)
+    noise = math.sqrt(2 * instead.space.order) * noise_in_mean(change, budget, facts.n)
+    return replace(facts, start=instead) if noise <= _TOO_NOISY else facts
+
+
+def refinements(facts: PublicFacts) -> tuple[str, ...]:
+    """Names of the private second moments to whiten by."""
+    return tuple(f"refine {turn}" for turn in range(facts.start.refinements))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,100 @@
+"""The last number of a fit by score steps: the mean residual, which moves the intercept.
+
+Row weights and clips bias the mean prediction; one number between wide lopsided bounds is cheap to release.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.models import Family
+from dpregress.queries import Ask, MeanResidual, noise_in_mean
+from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.surrogate import SurrogateRows
+
+#: The lower bound of a residual is this many of the largest mean predictions, if the upper bound is further away.
+_LOWEST_MEANS = 3.0
+#: The same where the response is in [0, 1]: so many times this quantile of mean predictions.
+_ABOVE, _MOST_MEANS = 1.5, 0.98
+#: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
+_TAIL = 2.0
+#: Noise in a mean, as a share of it, that is not worth a tighter bound.
+_FREE = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class MeanStep:
+    """The mean residual at a fit and what follows from it; ``levels`` are sizes of residuals, None in [0, 1]."""
+
+    family: Family
+    space: WhitenedSpace
+    rows: SurrogateRows
+    levels: Magnitudes | None
+    n: int
+
+    def adjusted(self, ask: Ask, spend: GDP, coef: Vector, covariance: Matrix, clip: float) -> Vector:
+        """Coefficients whose mean prediction on surrogate rows moves by the released mean residual.
+
+        It moves as far as the mean is known better by that than by the coefficients.
+
+        Parameters
+        ----------
+        ask : Ask
+        spend : GDP
+        coef : ndarray of shape (p,)
+        covariance : ndarray of shape (p, p)
+            Of the coefficients.
+        clip : float
+            Of the last score: what it cuts off is missing in the mean.
+        """
+        eta = self.rows.predictor(coef)
+        inside = self.family.inside(eta) if self.family.inside(eta).any() else np.ones(len(eta), dtype=bool)
+        eta, x = eta[inside], (self.rows.x / self.rows.weight[:, None])[inside]
+        slope = x.T @ self.family.slope(eta) / len(eta)
+        doubt = float(slope @ covariance @ slope)
+        if self.levels is not None:
+            doubt += (self.levels.cut(clip) / self._factor(eta)) ** 2
+        query = MeanResidual(self.space, self.family, coef, *self._bounds(eta, spend))
+        found = float(ask(query, spend).mean[0])
+        return self._moved(coef, eta, found * doubt / (doubt + query.noise(spend, self.n) ** 2))
+
+    def _factor(self, eta: Vector) -> float:
+        return max(float(np.mean(self.family.factor(eta))), 1e-12)
+
+    def _bounds(self, eta: Vector, spend: GDP) -> tuple[float, float]:
+        """Bounds of a residual, wide enough that what they cut off counts no more than the noise."""
+        mean, levels = self.family.mean(eta), self.levels
+        if levels is None:
+            return -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), 1.0), 1.0
+        factor, lowest = self._factor(eta), _LOWEST_MEANS * float(np.max(np.abs(mean)))
+
+        def noise(clip: Vector) -> Vector:
+            change = MeanResidual.largest_change(-np.minimum(clip / factor, lowest), clip / factor)
+            return factor * noise_in_mean(change, spend, self.n)
+
+        upper = levels.best_clip(noise, cut_weight=_TAIL) / factor
+        if not self.family.distribution.possible(-np.ones(1))[0]:  # amounts, whose tails are long
+            per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.n)
+            upper = max(upper, _FREE * float(np.mean(mean)) / per_unit - lowest)
+        return -min(upper, lowest), upper
+
+    def _moved(self, coef: Vector, eta: Vector, change: float) -> Vector:
+        """The intercept moved until the mean prediction has changed by so much, or by the longest step."""
+        wanted = float(np.mean(self.family.mean(eta))) + change
+
+        def excess(shift: float) -> float:
+            return float(np.mean(self.family.mean(eta + shift))) - wanted
+
+        # if steps are unlimited, the mean changes as much as the predictor
+        longest = self.family.link.longest
+        reach = longest if math.isfinite(longest) else 2 * abs(change)
+        if excess(-reach) * excess(reach) <= 0:
+            return np.asarray(coef + float(brentq(excess, -reach, reach)) * self.space.constant)
+        rises = change > 0 and excess(reach) > excess(-reach)  # a mean that falls so far is noise
+        return np.asarray(coef + reach * self.space.constant) if rises else coef

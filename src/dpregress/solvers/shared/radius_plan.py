@@ -1,0 +1,65 @@
+"""The radius at which rows are truncated, weighed against the budget on public or assumed norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Vector
+from dpregress.public.radius import RowNorms
+from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
+
+NORM_LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0])
+#: Candidates beyond the largest public size: half octaves, up to four times that size.
+_BEYOND = 2.0 ** np.arange(0.5, 2.1, 0.5)
+#: The number of rows, per sample of public size, that may lie above the largest public one.
+HIDDEN = 0.3
+#: The squared bias is approximated by half the squared share of the second moment that is cut off, times this.
+PROXY = 0.15
+#: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
+_SIGNAL, _CLIP = 2.0, 2.0
+#: The power with which what the noise of the Gram matrix leaves falls, over several steps.
+_UNSOLVED = 2.0
+
+
+@dataclass(frozen=True)
+class TruncationPlan:
+    """The radius and clip, their expected squared bias per coordinate, and the expected excess squared error.
+
+    Without labels, the clip is in units of the residual standard deviation, and the error in units of the variance.
+    """
+
+    radius: float
+    clip: float
+    bias: float
+    expected: float
+
+
+def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
+    """The radius with the smallest expected error if residuals are not known and assumed to be normal."""
+    norms = expected_norms.sample
+    unit = float(np.median(norms)) / expected_norms.median
+    whole = float(np.mean(norms**2))
+    plans = []
+    for radius, hidden in candidates(norms, NORM_LEVELS):
+        weight = np.minimum(1.0, radius / norms)
+        kept = float(np.mean((weight * norms) ** 2)) / whole
+        noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, _CLIP), scores, n) / kept) ** 2
+        shrunk = order * noise / (1 + order * noise / _SIGNAL)
+        cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
+        inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
+        gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
+        unsolved = PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
+        expected = shrunk + PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
+        plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected))
+    return min(plans, key=lambda plan: plan.expected)
+
+
+def candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
+    """Quantiles of public sizes and larger candidates, each with the number of rows that may lie above."""
+    seen = np.quantile(sizes, levels)
+    beyond = seen[-1] * _BEYOND
+    hidden = [HIDDEN] * len(seen) + [HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
+    return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]

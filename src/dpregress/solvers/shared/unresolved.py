@@ -1,0 +1,64 @@
+"""Directions that a released Gram matrix does not resolve: their slopes are not known better than by bounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.errors import UnboundedData
+from dpregress.public.schema import Schema
+from dpregress.solvers.shared.gram import MixedGram
+
+#: A slope that changes the response by all of its reach over all of a direction is this many standard deviations away.
+_DEVIATIONS = 3.0
+_ROUNDING = 1e-9
+
+
+def unresolved_covariance(
+    space: WhitenedSpace, mixed: MixedGram, steps: int, reach: float, schema: Schema | None
+) -> Matrix:
+    r"""What may be left of slopes along directions in which the noise of the Gram matrix hides how rows vary.
+
+    Where an eigenvalue was raised to the floor, as along a level that next to no row has, steps may leave all of the
+    slope. Along another eigenvector, with eigenvalue l, each leaves ``e / l`` of its way at most, with e the spectral
+    norm of the noise. Without data a slope is known to change the response by no more than its reach from one end of
+    the rows' range to the other.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    mixed : MixedGram
+    steps : int
+        That were solved with it.
+    reach : float
+        Half the range of the response.
+    schema : Schema or None
+        Bounds of the columns; where there are none, rows are taken to reach the radius.
+
+    Returns
+    -------
+    covariance : ndarray of shape (p, p)
+    """
+    values, vectors = np.linalg.eigh(mixed.matrix)
+    noise = 2 * math.sqrt(len(values) * mixed.variance)
+    left = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values) ** steps)
+    extent = _extents(space, vectors, schema)
+    size = left * reach / np.maximum(extent, 1e-300) / _DEVIATIONS
+    return np.asarray((vectors * size**2) @ vectors.T)
+
+
+def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Matrix:
+    """How far from the origin rows within the bounds may lie along each vector."""
+    try:
+        bounds = np.array([(-1.0, 1.0) if schema is None else schema.bounds_of(name) for name in space.features])
+    except UnboundedData:
+        schema = None
+    if schema is None:
+        return np.full(len(vectors), space.radius)
+    centre, half = bounds.mean(axis=1), np.ptp(bounds, axis=1) / 2
+    along = vectors.T @ space.whitening
+    if not space.intercept:
+        return np.asarray(np.abs(along @ centre) + np.abs(along) @ half)
+    return np.asarray(np.abs(along[:, 0] + along[:, 1:] @ centre) + np.abs(along[:, 1:]) @ half)
