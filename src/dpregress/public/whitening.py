@@ -1,10 +1,10 @@
 r"""Where a fit starts: coordinates and a radius from public facts alone.
 
 Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
-norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best;
-no shrinkage, small eigenvalues are what must be whitened). Directions in which S is zero take the
-scale of the schema. Without public moments the schema's bounds, or a plain bound on the row norm, give
-a first space that the recipe refines with a private second moment.
+norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best).
+Small eigenvalues are what must be whitened, so none is raised unless rows that were left out contradict it.
+Directions in which S is zero take the scale of the schema. Without public moments, the schema's bounds or a plain
+bound on the row norm give a first space that the recipe refines with private second moments.
 """
 
 from __future__ import annotations

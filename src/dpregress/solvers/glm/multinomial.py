@@ -139,6 +139,7 @@ class SurrogateClasses(ScoreModel):
     basis: Matrix
     n: int
     gram_variance: float
+    canonical: bool = True
 
     def question(self, coef: Vector, spend: GDP) -> MultinomialScore:
         """The score, with the best clip for the residuals that the model itself expects."""

@@ -6,8 +6,10 @@ The loop that score steps and their multinomial form share.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,8 @@ from dpregress.solvers.shared.repair import solvable
 
 #: What the surrogate model misses of a change, as a share of its squared length, where it is long.
 _CURVATURE = 0.1
+#: No coefficient goes beyond it.
+_LARGEST = 1e90
 
 
 class ScoreModel(ABC):
@@ -30,6 +34,21 @@ class ScoreModel(ABC):
 
     #: Variance of an entry of the Gram matrix that surrogate rows have.
     gram_variance: float
+    #: Whether the factors are 1, so that an expected score does not depend on where it was asked.
+    canonical: bool
+
+    @cached_property
+    def _latest(self) -> dict[tuple[str, bytes], tuple[bytes, Any]]:
+        """The latest results of what is a pass through all surrogate rows."""
+        return {}
+
+    def once(self, what: Callable[[Vector, Vector], Any], coef: Vector, asked: Vector) -> Any:
+        """``what(coef, asked)``, computed once for all scores where the factors are 1."""
+        place = (what.__name__, b"" if self.canonical else asked.tobytes())
+        at = coef.tobytes()
+        if self._latest.get(place, (b"", None))[0] != at:
+            self._latest[place] = (at, what(coef, asked))
+        return self._latest[place][1]
 
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> Query[Score]:
@@ -76,10 +95,12 @@ class ModelledScore(Released):
         return cls(model, asked, value, variance, linear, model.expected(asked, asked))
 
     def change(self, coef: Vector) -> Vector:
-        return np.asarray(self.model.expected(coef, self.asked) - self.start + self.linear @ (coef - self.asked))
+        return np.asarray(
+            self.model.once(self.model.expected, coef, self.asked) - self.start + self.linear @ (coef - self.asked)
+        )
 
     def slope(self, coef: Vector) -> Matrix:
-        return np.asarray(self.model.curvature(coef, self.asked) + self.linear)
+        return np.asarray(self.model.once(self.model.curvature, coef, self.asked) + self.linear)
 
     def error(self, coef: Vector) -> float:
         move = coef - self.asked
@@ -161,5 +182,8 @@ def take_steps(
         scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
         sampling = beginning.dispersion / n * sandwich(system, system)
         found = explain((*told, *scores), beginning.after(scores[0], sampling), coef)
-        coef = coef + model.limited(found.coef - coef)
+        moved = coef + model.limited(found.coef - coef)
+        if not (np.abs(moved) <= _LARGEST).all():  # diverged, in public sight: the last usable coefficients stand
+            break
+        coef = moved
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.models import BinomialFamily, Family
+from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import (
     Ask,
@@ -228,6 +228,10 @@ class SurrogateModel(ScoreModel):
     levels: Magnitudes | None
     n: int
     gram_variance: float
+
+    @property
+    def canonical(self) -> bool:  # type: ignore[override]  # of the family
+        return self.family in (GaussianFamily, BinomialFamily, PoissonFamily)
 
     def question(self, coef: Vector, spend: GDP) -> ClippedScore:
         if self.levels is None:
