@@ -68,8 +68,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         What users send. "auto" takes what is predicted to lose least.
     ledger : Ledger, optional
         What one user who answers every study may spend, of unit "record" or "user"; each study is charged once.
-        A budget of PureDP covers unit vectors, one of GDP all messages. ApproxDP counts the epsilon of a unit vector
-        by its mu, so that the same epsilon does not cover it.
+        A budget of ApproxDP or GDP covers all messages, one of PureDP unit vectors. The epsilons of unit vectors add
+        up; beside Gaussian messages, a unit vector counts by its mu, which is dearer.
         :meth:`fit` charges before any row is read. :meth:`fit_release` comes after the users have answered, so it
         can only record what they spent. Without a ledger nothing is recorded.
     random_state : None, int or numpy Generator
