@@ -18,6 +18,7 @@ from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
 from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData
 from dpregress.estimators.base import PrivateLinearModel, Training, original
+from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs
@@ -301,8 +302,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def _bounds(self, facts: PublicFacts) -> tuple[float, float]:
         """Public bounds of the response."""
         if self.response_bounds is not None:
-            lower, upper = self.response_bounds
-            return float(lower), float(upper)
+            return checked_bounds("response_bounds", self.response_bounds)
         own = mean_of(self.family).bounds
         if own is not None:
             return own
