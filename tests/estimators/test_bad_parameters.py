@@ -20,6 +20,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    LocalGLM,
     MarginalsRegression,
     MemoryLedger,
     Numeric,
@@ -170,6 +171,31 @@ def test_features_that_are_no_list(kind: type[Any]) -> None:
     for features in ("a", 3):
         with pytest.raises(InvalidInput, match="features takes a list"):
             kind(GDP(1.0), schema=SCHEMA, ledger=ledger).fit_table(TABLE, "y", features)
+    assert not ledger.charges
+
+
+def test_a_path_where_rows_are_expected() -> None:
+    model = DPRidge(GDP(1.0), schema=SCHEMA).fit_table(TABLE, "y")
+    for path in ("rows.csv", Path("rows.csv")):
+        with pytest.raises(InvalidInput, match="not rows: give an array or a table; fit_table reads files"):
+            model.predict(path)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model: model.plan(3, 10),
+        lambda model: model.plan("abc", 10),
+        lambda model: model.plan(("a", "b"), -3),
+        lambda model: model.plan(("a", "b"), "many"),
+        lambda model: model.fit_release(3, 4),
+        lambda model: model.fit_release(3, model.plan(("a", "b"), 10)),
+    ],
+)
+def test_plans_and_releases_of_studies(call: Any) -> None:
+    ledger = MemoryLedger(GDP(9.0))
+    with pytest.raises(InvalidInput, match=r"^[^\n]+$"):
+        call(LocalGLM(ApproxDP(1.0, 1e-6), schema=SCHEMA, public=TABLE[["a", "b"]], ledger=ledger))
     assert not ledger.charges
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -350,6 +351,10 @@ def matrix(X: Any) -> Matrix:
     InvalidInput
         For another shape than (n, d) with n, d >= 1, complex or sparse data.
     """
+    if isinstance(X, str | PathLike):
+        raise InvalidInput(
+            f"{one_line(X)} is a text, not rows: give an array or a table; fit_table reads files"
+        )
     values = _numeric(X)
     if values.ndim != 2:
         raise InvalidInput(
