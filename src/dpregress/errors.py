@@ -19,6 +19,11 @@
 None of them ever depends on the value of a private cell: an error is an output too.
 """
 
+from collections.abc import Iterable
+
+#: Characters of a value that a message shows.
+_LONGEST = 80
+
 
 class DPRegressError(Exception):
     """Base of every error raised on purpose by dpregress."""
@@ -88,6 +93,27 @@ def type_of(value: object) -> str:
     """The type of a value, for messages: ``a float``, ``an int``."""
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def one_line(value: object) -> str:
+    """A value that a user gave, for messages: in one line that is not long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a repr is any code; that of a whole number refuses too many digits
+        return type_of(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
+
+
+def check_choice(name: str, given: object, choices: Iterable[str]) -> None:
+    """Refuse anything but one of these words as a parameter.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    offered = tuple(choices)
+    if not isinstance(given, str) or given not in offered:
+        raise InvalidInput(f"{name} must be one of {', '.join(offered)}, not {one_line(given)}")
 
 
 def reason(error: Exception) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpregress.accounting import GDP, ZCDP
+from dpregress.accounting import GDP, ZCDP, PureDP
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other library's imports warn about their own future
 
@@ -52,3 +52,16 @@ def test_renyi_accounting_is_looser(other: Any, mu: float) -> None:
     theirs = accountant.get_epsilon(1e-6)
     assert GDP(mu).epsilon(1e-6) <= ZCDP(mu**2 / 2).epsilon(1e-6) <= theirs * (1 + 1e-9)
     assert theirs <= 1.2 * GDP(mu).epsilon(1e-6)
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_composed_pure_events_cost_at_least_the_composed_loss_of_randomised_response(other: Any, times: int) -> None:
+    """Their distribution of losses is rounded down here: no claim of ours may lie below it, and the sums agree."""
+    distribution = other.pld.privacy_loss_distribution.from_privacy_parameters(
+        other.pld.common.DifferentialPrivacyParameters(0.4, 0.0), value_discretization_interval=1e-3
+    ).self_compose(times)
+    composed = PureDP(0.4) * times
+    assert composed.delta(0.4 * times) == 0.0
+    assert distribution.get_epsilon_for_delta(1e-15) == pytest.approx(0.4 * times, abs=times * 1e-3)
+    for epsilon in (0.1, 0.3, 0.35 * times):
+        assert composed.delta(epsilon) >= distribution.get_delta_for_epsilon(epsilon + times * 1e-3) - 1e-12

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, decode, group
 from dpregress.errors import InvalidInput
+from tests.reference import accounting as reference
 from tests.rows.properties import untimed
 
 sizes = st.floats(1e-3, 50.0)
@@ -62,6 +63,25 @@ def test_n_fold_is_n_times(event: Event, times: int) -> None:
     assert many.parts == (event,) * times
     assert many.mu == pytest.approx(math.sqrt(times) * event.mu, rel=1e-12)
     assert many.rho == pytest.approx(times * event.rho, rel=1e-12)
+
+
+@given(st.lists(sizes, min_size=1, max_size=6), deltas)
+@untimed
+def test_pure_events_cost_at_most_the_sum_of_their_epsilons(epsilons: list[float], delta: float) -> None:
+    """Basic composition; in the exact arithmetic of the sum."""
+    total = math.fsum(epsilons)
+    composed = Composed.of(map(PureDP, epsilons))
+    assert composed.epsilon(delta) <= total
+    assert composed.delta(total) == 0.0
+
+
+@pytest.mark.parametrize("event", [PureDP(1e308), GDP(1.6e154)])
+def test_totals_beyond_floats_are_infinite(event: Event) -> None:
+    twice = event * 2
+    assert twice.rho == math.inf
+    assert twice.delta(1.0) == pytest.approx(1.0)
+    assert not ApproxDP(1.0, 1e-6).covers(twice)
+    assert not PureDP(1.0).covers(twice)
 
 
 @given(st.lists(simple, min_size=1, max_size=4), deltas)
@@ -124,6 +144,17 @@ def test_pure_events_never_claim_less_than_randomised_response_costs(epsilon0: f
             for lies in range(times + 1)
         )
         assert (PureDP(epsilon0) * times).delta(epsilon) >= exact * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("epsilons", [[2.0], [0.5, 1.5], [0.1] * 7, [3.0, 0.2, 0.2]])
+def test_different_pure_events_never_claim_less_than_randomised_response_costs(epsilons: list[float]) -> None:
+    """Against all outcomes, in 60 digits. The sum of epsilons is exact where delta is 0."""
+    composed, total = Composed.of(map(PureDP, epsilons)), math.fsum(epsilons)
+    for epsilon in (0.0, 0.2 * total, 0.7 * total, 0.99 * total):
+        assert composed.delta(epsilon) >= reference.pure_delta(epsilons, epsilon) * (1 - 1e-12) > 0
+    assert composed.delta(total) == 0.0
+    for delta in (1e-12, 1e-6, 1e-2):
+        assert reference.pure_delta(epsilons, composed.epsilon(delta)) <= delta
 
 
 # ------------------------------------------------------------------ one kind at a time
@@ -190,6 +221,9 @@ COVERED = [
     (ApproxDP(1.0, 1e-6), ApproxDP(0.5, 5e-7) * 2),
     (ApproxDP(0.3, 3e-6), ApproxDP(0.1, 1e-6) * 3),
     (ApproxDP(1.0, 1e-6), PureDP(1.0)),
+    (ApproxDP(1.0, 1e-6), Composed.of([PureDP(1.0)])),
+    (ApproxDP(1.0, 1e-6), PureDP(0.4) + PureDP(0.6)),
+    (ApproxDP(1.0, 1e-6), PureDP(0.1) * 10),
     (ApproxDP(1.0, 1e-6), ZCDP(0.015)),
     (ApproxDP(1.0, 1e-6), GDP(0.1) + ApproxDP(0.4, 4e-7)),
     (ApproxDP(1.0, 1e-6), ZCDP(0.005) + PureDP(0.15)),
@@ -215,6 +249,9 @@ TOO_MUCH = [
     (ApproxDP(1.0, 1e-6), ApproxDP(0.5, 6e-7) * 2),
     (ApproxDP(1.0, 1e-6), ApproxDP(0.6, 1e-7) * 2),
     (ApproxDP(1.0, 1e-6), PureDP(1.001)),
+    (ApproxDP(1.0, 1e-6), PureDP(0.4) + PureDP(0.601)),
+    (ApproxDP(1.0, 1e-6), PureDP(1.0) + GDP(MU)),
+    (ApproxDP(1.0, 1e-6), PureDP(1.0) + ApproxDP(1e-3, 1e-9)),
     (ApproxDP(1.0, 1e-6), ZCDP(0.03)),
     (ApproxDP(1.0, 1e-6), GDP(MU) + ApproxDP(0.1, 1e-9)),
     (ApproxDP(1.0, 1e-6), GDP(MU) + ZCDP(1e-4)),

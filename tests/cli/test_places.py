@@ -237,3 +237,16 @@ def test_a_link_to_itself_is_refused_before_anything_is_charged(tmp_path: Path, 
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InvalidInput, match="leads nowhere"), taken(tmp_path / "loop", names, overwrite=True):
         pytest.fail("taken")
+
+
+@pytest.mark.parametrize("names", [(), NAMES])
+def test_a_pipe_is_not_replaced(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Nor is a device: with --overwrite too, only a regular file gives way."""
+    pipe = tmp_path / (names[0] if names else "result.json")
+    os.mkfifo(pipe)
+    with (
+        pytest.raises(InvalidInput, match=r"is not a regular file: choose another --out"),
+        taken(tmp_path if names else pipe, names, overwrite=True),
+    ):
+        raise AssertionError("the place was taken")
+    assert pipe.is_fifo()

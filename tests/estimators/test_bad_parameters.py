@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,17 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    LocalGLM,
     MarginalsRegression,
     MemoryLedger,
     Numeric,
     Schema,
     SQLiteLedger,
+    VerticalRegression,
+    estimators,
 )
-from dpregress.errors import DPRegressError, InvalidInput
+from dpregress.accounting import Relation
+from dpregress.errors import BudgetExceeded, DPRegressError, InvalidInput, LedgerError
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame({"a": RNG.uniform(-1, 1, 200), "b": RNG.uniform(-1, 1, 200), "y": RNG.poisson(1.0, 200) * 1.0})
@@ -63,6 +69,8 @@ def test_budgets_and_ledgers(make: Any) -> None:
         ({"privacy": 1.0}, r"privacy= takes a budget such as ApproxDP\(epsilon=1.0, delta=1e-6\), not a float"),
         ({"privacy": 1}, "not an int"),
         ({"schema": {}}, r"schema= takes a Schema such as Schema\(.*\), not a dict"),
+        ({"row_bound": -1}, "row_bound must be positive and between"),
+        ({"alpha": 10**400}, "alpha must be finite and not negative"),
         ({"row_bound": 1e150, "schema": None}, "row_bound must be positive and between"),
         ({"row_bound": 1e-150, "schema": None}, "row_bound must be positive and between"),
     ],
@@ -72,6 +80,134 @@ def test_parameters(model: Any, parameters: dict[str, Any], said: str) -> None:
     ledger = MemoryLedger(GDP(9.0))
     with pytest.raises(InvalidInput, match=said):
         model(**{"privacy": GDP(1.0), "schema": SCHEMA, "ledger": ledger, **parameters}).fit_table(TABLE, "y")
+    assert not ledger.charges
+
+
+NO_PARAMETER: tuple[Any, ...] = (
+    3, -1, True, 1e308, 10**400, float("nan"), 1 + 2j, "nonsense", "", b"x", [1, 2], [], ["a"], (1, 2, 3), ("a", "b"),
+    (1, 0), {"a": 1}, np.arange(3), pd.NA, pd.DataFrame({"q": [1, 2]}), object(), len, Path("/nope"),
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning", "ignore::dpregress.errors.NoScaleWarning")
+@pytest.mark.parametrize("kind", [getattr(estimators, name) for name in estimators.__all__])
+def test_no_parameter_fails_late(kind: type[Any]) -> None:
+    """Whatever a parameter is given, a fit works, or is refused in one line before any charge."""
+    x, y = RNG.uniform(-1, 1, (60, 2)), RNG.integers(0, 2, 60).astype(float)
+    schema = Schema({"x0": Numeric(-1, 1), "x1": Numeric(-1, 1), "y": Numeric(0, 1)})
+    for name in inspect.signature(kind).parameters:
+        for value in NO_PARAMETER:
+            relation = Relation.ADD_REMOVE if kind is MarginalsRegression else Relation.REPLACE_ONE
+            ledger = MemoryLedger(ApproxDP(99.0, 1e-3), relation=relation)
+            vertical = kind is VerticalRegression
+            given = {"privacy": ApproxDP(2.0, 1e-6), "schema": schema}
+            given["ledger"] = {"party0": ledger, "party1": ledger} if vertical else ledger
+            refusal = ""
+            try:
+                kind(**{**given, name: value}).fit([x[:, :1], x[:, 1:]] if vertical else x, y)
+            except DPRegressError as error:
+                refusal = str(error)
+            assert "\n" not in refusal
+            assert len(refusal) < 400
+            assert not (refusal and ledger.charges), f"{name}= was charged, and then refused: {refusal}"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"rows": True}, r"rows= takes a whole number from 1 to 2\^31, not True"),
+        ({"rows": "many"}, "rows= takes a whole number"),
+        ({"bounds": 3}, r"bounds= takes two numbers such as \(0, 1\), not 3"),
+        ({"bounds": (1, 0)}, "give lower < upper"),
+        ({"recipe": ["sparse"]}, "recipe must be one of"),
+        ({"schema": {}}, "schema= takes a Schema"),
+    ],
+)
+def test_parameters_of_parties(parameters: dict[str, Any], said: str) -> None:
+    ledgers = {"party0": MemoryLedger(GDP(9.0)), "party1": MemoryLedger(GDP(9.0))}
+    model = VerticalRegression(**{"privacy": GDP(1.0), "schema": SCHEMA, "ledger": ledgers, **parameters})
+    with pytest.raises(InvalidInput, match=said):
+        model.fit([TABLE[["a"]], TABLE[["b"]]], TABLE["y"])
+    assert not any(ledger.charges for ledger in ledgers.values())
+
+
+@pytest.mark.parametrize("second", [MemoryLedger(GDP(1e-3)), MemoryLedger(GDP(9.0), relation=Relation.ADD_REMOVE)])
+def test_no_party_is_charged_where_one_is_refused(second: MemoryLedger) -> None:
+    first = MemoryLedger(GDP(9.0))
+    model = VerticalRegression(GDP(1.0), schema=SCHEMA, ledger={"party0": first, "party1": second})
+    with pytest.raises((BudgetExceeded, LedgerError)):
+        model.fit([TABLE[["a"]], TABLE[["b"]]], TABLE["y"])
+    assert first.charges == second.charges == ()
+
+
+def test_a_ledger_of_two_parties_holds_both() -> None:
+    for budget, charged in ((1.0, 0), (1.5, 2)):
+        ledger = MemoryLedger(GDP(budget))
+        model = VerticalRegression(GDP(1.0), schema=SCHEMA, ledger={"party0": ledger, "party1": ledger})
+        with nullcontext() if charged else pytest.raises(BudgetExceeded):
+            model.fit([TABLE[["a"]], TABLE[["b"]]], TABLE["y"])
+        assert len(ledger.charges) == charged
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"target": None}, "by its name or its place, not by None"),
+        ({"target": ["y"]}, r"by its name or its place, not by \['y'\]"),
+        ({"target": "y", "features": "ab"}, "features takes a list"),
+        ({"target": "y", "features": 3}, "features takes a list"),
+        ({"target": "y", "features": [1.5]}, "by its name or its place, not by 1.5"),
+    ],
+)
+def test_columns_of_parties(columns: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        VerticalRegression(GDP(1.0), schema=SCHEMA).fit_table([TABLE[["a"]], TABLE[["b", "y"]]], **columns)
+
+
+@pytest.mark.parametrize("kind", [DPRidge, MarginalsRegression])
+def test_features_that_are_no_list(kind: type[Any]) -> None:
+    relation = Relation.ADD_REMOVE if kind is MarginalsRegression else Relation.REPLACE_ONE
+    ledger = MemoryLedger(GDP(9.0), relation=relation)
+    for features in ("a", 3):
+        with pytest.raises(InvalidInput, match="features takes a list"):
+            kind(GDP(1.0), schema=SCHEMA, ledger=ledger).fit_table(TABLE, "y", features)
+    assert not ledger.charges
+
+
+def test_a_path_where_rows_are_expected() -> None:
+    model = DPRidge(GDP(1.0), schema=SCHEMA).fit_table(TABLE, "y")
+    for path in ("rows.csv", Path("rows.csv")):
+        with pytest.raises(InvalidInput, match="not rows: give an array or a table; fit_table reads files"):
+            model.predict(path)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model: model.plan(3, 10),
+        lambda model: model.plan("abc", 10),
+        lambda model: model.plan(("a", "b"), -3),
+        lambda model: model.plan(("a", "b"), "many"),
+        lambda model: model.fit_release(3, 4),
+        lambda model: model.fit_release(3, model.plan(("a", "b"), 10)),
+    ],
+)
+def test_plans_and_releases_of_studies(call: Any) -> None:
+    ledger = MemoryLedger(GDP(9.0))
+    with pytest.raises(InvalidInput, match=r"^[^\n]+$"):
+        call(LocalGLM(ApproxDP(1.0, 1e-6), schema=SCHEMA, public=TABLE[["a", "b"]], ledger=ledger))
+    assert not ledger.charges
+
+
+def test_a_party_without_columns_or_with_a_response_of_text() -> None:
+    ledger = MemoryLedger(GDP(9.0))
+    model = VerticalRegression(GDP(1.0), ledger={"party0": ledger, "party1": ledger})
+    with pytest.raises(InvalidInput, match="a party holds no columns"):
+        model.fit_table([TABLE[["a"]], TABLE[[]]])
+    with pytest.raises(InvalidInput, match="column 'y' is text"):
+        model.fit_table([TABLE[["a"]], TABLE[["b"]].assign(y="no")], "y")
+    with pytest.raises(InvalidInput, match="column 'y' is text"):
+        model.fit([TABLE[["a"]], TABLE[["b"]]], TABLE["y"].astype(str))
     assert not ledger.charges
 
 

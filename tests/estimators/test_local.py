@@ -123,6 +123,19 @@ def test_a_ledger_of_what_a_user_spends(unit: str, seed: int) -> None:
     assert not model.ledger.charges
 
 
+@pytest.mark.parametrize("recipe", ["auto", *MESSAGES])
+def test_a_ledger_of_the_budget_of_a_study_covers_the_study(recipe: str, seed: int) -> None:
+    """Once: unit vectors count by their epsilon, so that nothing is left."""
+    rng = np.random.default_rng(seed)
+    ledger = MemoryLedger(BUDGET, unit="user")
+    model = model_of(rng, recipe=recipe, ledger=ledger).fit(*sample(rng, 200))
+    assert [charge.event for charge in ledger.charges] == [model.privacy_.promise]
+    assert ledger.spent.epsilon(BUDGET.delta0) <= BUDGET.epsilon0 * (1 + 1e-9)
+    with pytest.raises(BudgetExceeded):
+        model.fit(*sample(rng, 200))
+    assert len(ledger.charges) == 1
+
+
 def test_families_have_the_means_of_the_paper() -> None:
     z = np.linspace(-3, 3, 7)
     for family, loss in {"gaussian": "squared", "binomial": "logistic", "poisson": "exponential"}.items():

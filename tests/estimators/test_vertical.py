@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,18 @@ def test_tables_and_public_rows(seed: int) -> None:
     assert model.predict(pd.concat([first, second], axis=1)).shape == (4096,)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_are_read_as_tables(ending: str, tmp_path: Path, seed: int) -> None:
+    """To the last bit, for a shared seed."""
+    x, y = people(np.random.default_rng(seed), 500)
+    tables = [pd.DataFrame(x[:, :2], columns=["a", "b"]), pd.DataFrame({"c": x[:, 2], "y": y})]
+    paths: list[Path | str] = [tmp_path / f"0.{ending}", str(tmp_path / f"1.{ending}")]
+    for table, path in zip(tables, paths, strict=True):
+        table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    fits = [VerticalRegression(BUDGET, rows=64, random_state=1).fit_table(each, "y") for each in (tables, paths)]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
 def test_the_response_of_the_last_party(seed: int) -> None:
     """``fit(X, y)`` is ``fit_table`` of the parties with y as the last party's last column; arrays and frames."""
     rng = np.random.default_rng(seed)
@@ -274,7 +287,7 @@ def test_wild_cells(seed: int) -> None:
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": [ROWS, None]}, "mapping of party name"),
         (np.zeros((3, 2)), {}, {}, "a list of tables"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"public": {"lab": ROWS}}, "none of the parties party0, party1"),
-        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"rows": 0}, "1 <= k"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], {}, {"rows": 0}, "rows= takes a whole number from 1"),
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0]})], {}, {}, "rename"),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, Relation, decode
+from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, PureDP, Relation, decode
 from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered, SeededNoise, SeededNoiseWarning
 from dpregress.mechanisms import SecureSampler
 from dpregress.trust import Session
@@ -388,6 +388,24 @@ def check_event(event: Event) -> None:
         return
     assert event.covers(GDP(event.gaussian_mu))
     assert not event.covers(GDP(event.gaussian_mu * 1.001))
+
+
+def check_ledger_covers_its_budget(event: Event, epsilon: float, delta: float) -> None:
+    """A fresh ledger takes every event that keeps its promise: composing an event with nothing costs nothing."""
+    for budget in (event, ApproxDP(epsilon, delta)):
+        assert budget.covers(event)
+        ledger = MemoryLedger(budget)
+        ledger.reserve(event).draw(event)
+        assert [charge.event for charge in ledger.charges] == [event]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+def test_ledger_covers_its_budget(event: Event, delta: float) -> None:
+    """At the smallest epsilon that the event promises, with room for rounding; at a pure event's own epsilon."""
+    epsilon = event.epsilon0 if isinstance(event, PureDP) else event.epsilon(delta)
+    if math.isfinite(epsilon):
+        check_ledger_covers_its_budget(event, epsilon * (1 + CLOSE), delta)
 
 
 def test_composition(seed: int) -> None:

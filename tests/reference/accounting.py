@@ -99,3 +99,18 @@ def pure_mu(epsilon):
             return 0.0
         tail = 1 / (mp.exp(epsilon) + 1)
         return float(_root(lambda mu: tail - mp.ncdf(-mu / 2), 1, 1))
+
+
+def pure_delta(epsilons, epsilon):
+    """The exact delta at epsilon of one answer of randomised response for each of these epsilons, by all outcomes."""
+    with mp.workdps(DIGITS):
+        losses = [(mp.mpf(0), mp.mpf(1))]  # the privacy loss of what was answered so far, and its probability
+        for each in map(mp.mpf, epsilons):
+            true = 1 / (1 + mp.exp(-each))
+            losses = [
+                (loss + sign * each, chance * part)
+                for loss, chance in losses
+                for sign, part in ((1, true), (-1, 1 - true))
+            ]
+        excess = ((loss - mp.mpf(epsilon), chance) for loss, chance in losses)
+        return float(mp.fsum(chance * -mp.expm1(-above) for above, chance in excess if above > 0))

@@ -78,6 +78,14 @@ class Event(ABC):
         return {"kind": self.kind, **self.parameters()}
 
 
+def _total(values: Iterable[float]) -> float:
+    """The sum; infinite where it is beyond floats."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
+
+
 def _positive(name: str, value: float) -> float:
     if not convert.is_positive(value):
         raise InvalidInput(f"{name} must be positive and finite, not {value!r}")
@@ -287,8 +295,13 @@ class ApproxDP(Event):
 class Composed(Event):
     """Several events about the same people: the total of a fit, or of all charges of a ledger.
 
-    ``mu`` and ``rho`` compose over all parts. For (epsilon, delta) there are two bounds: the GDP curve or the zCDP
-    curve of the parts that have one, plus the summed epsilon and delta of the other parts. The smaller is used.
+    ``mu`` and ``rho`` compose over all parts. For (epsilon, delta) there are three bounds, of which the smallest is
+    used: the GDP curve or the zCDP curve of the parts that have one, plus the summed epsilon and delta of the other
+    parts; and, where all parts are pure, the sum of their epsilons with delta = 0 (basic composition).
+
+    References
+    ----------
+    Dwork, Roth (2014), The algorithmic foundations of differential privacy, Corollary 3.15, for the sum of epsilons.
     """
 
     parts: tuple[Event, ...]
@@ -308,7 +321,7 @@ class Composed(Event):
 
     @property
     def rho(self) -> float:
-        return math.fsum(part.rho for part in self.parts)
+        return _total(part.rho for part in self.parts)
 
     @property
     def gaussian_mu(self) -> float:
@@ -324,19 +337,21 @@ class Composed(Event):
                 curve = make(value) if value > 0 else None
                 yield (
                     curve,
-                    math.fsum(part.epsilon0 for part in rest if isinstance(part, ApproxDP)),
+                    _total(part.epsilon0 for part in rest if isinstance(part, ApproxDP)),
                     math.fsum(part.delta0 for part in rest if isinstance(part, ApproxDP)),
                 )
 
     def epsilon(self, delta: float) -> float:
         convert.check_delta(delta)
-        best = math.inf
+        best = pure_epsilon(self)
         for curve, more_epsilon, more_delta in self._curves():
             if delta > more_delta or (curve is None and delta >= more_delta):
                 best = min(best, more_epsilon + (curve.epsilon(delta - more_delta) if curve else 0.0))
         return best
 
     def delta(self, epsilon: float) -> float:
+        if epsilon >= pure_epsilon(self):
+            return 0.0
         best = 1.0
         for curve, more_epsilon, more_delta in self._curves():
             if epsilon >= more_epsilon:
@@ -358,7 +373,7 @@ class Composed(Event):
 def pure_epsilon(event: Event) -> float:
     """The sum of the epsilons; infinite if any part is not pure."""
     parts = event.parts if isinstance(event, Composed) else (event,)
-    return math.fsum(part.epsilon0 if isinstance(part, PureDP) else math.inf for part in parts)
+    return _total(part.epsilon0 if isinstance(part, PureDP) else math.inf for part in parts)
 
 
 def group(event: Event, rows: int) -> Event:

@@ -91,6 +91,18 @@ class Ledger(ABC):
         """The composition of every charge."""
         return Composed.of(charge.event for charge in self.charges)
 
+    def check(self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, unit: Unit | None = None) -> None:
+        """Refuse what :meth:`reserve` would refuse now; nothing is charged.
+
+        For a release that charges several ledgers: all are checked before the first is charged.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerError
+        """
+        self._check_account(relation, unit)
+        self._refuse_if_over(self.spent, event)
+
     def reserve(
         self,
         event: Event,
@@ -118,6 +130,12 @@ class Ledger(ABC):
         ChargedBefore
             With ``once``, when an earlier charge has the same note. Nothing is charged then.
         """
+        self._check_account(relation, unit)
+        check_note(note)
+        self._append(event, note, once=once, seeded=bool(seeded))
+        return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
+
+    def _check_account(self, relation: Relation, unit: Unit | None) -> None:
         if relation is not self.account.relation:
             raise LedgerError(
                 f"ledger for {self.account.dataset!r} counts {self.account.relation.value} neighbours, "
@@ -125,9 +143,6 @@ class Ledger(ABC):
             )
         if unit is not None:
             unit.check(self.account.unit)
-        check_note(note)
-        self._append(event, note, once=once, seeded=bool(seeded))
-        return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
     def _refuse_if_over(self, spent: Composed, event: Event) -> None:
         account = self.account

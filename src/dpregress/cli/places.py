@@ -177,6 +177,8 @@ def _check(place: Place, out: Path, *, overwrite: bool) -> None:
         path, called = (place.target, out) if place.single else (place.target / name, out / name)
         if path.is_dir():
             raise InvalidInput(f"{shown(called)} is a folder: choose another --out")
+        if path.exists() and not path.is_file():  # a device or a pipe, which would be gone
+            raise InvalidInput(f"{shown(called)} is not a regular file: choose another --out")
         if (path.exists() or path.is_symlink()) and not overwrite:
             raise InvalidInput(f"{shown(called)} already exists: choose another --out, or add --overwrite")
     if place.target.is_dir() and not os.access(place.target, os.W_OK | os.X_OK):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput, type_of
+from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.summary import summary_of
@@ -307,11 +307,11 @@ class PrivateLinearModel(BaseEstimator, ABC):
 
     def _checked_parameters(self) -> Event:
         """Refuse parameters of another type than documented; the budget."""
-        budget = checked_privacy(self, "schema", "formula", "ledger", "row_bound")
+        budget = checked_privacy(self)
         if self.formula is not None and not self.fit_intercept:
             raise InvalidInput("the formula determines the intercept: write 0 + in it, and leave fit_intercept=True")
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InvalidInput(f"fit_intercept= takes True or False, not {self.fit_intercept!r}")
+            raise InvalidInput(f"fit_intercept= takes True or False, not {one_line(self.fit_intercept)}")
         if self.public is not None and not is_public(self.public):
             raise InvalidInput(
                 f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(self.public)}"
@@ -400,10 +400,10 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
     """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
     try:
         usable = math.isfinite(alpha) and alpha >= 0
-    except TypeError:
+    except (TypeError, OverflowError):
         usable = False
     if not usable:
-        raise InvalidInput(f"alpha must be finite and not negative, not {alpha!r}")
+        raise InvalidInput(f"alpha must be finite and not negative, not {one_line(alpha)}")
     if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
         raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
     return float(alpha)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
@@ -41,6 +41,7 @@ class ClassModel(PrivateLinearModel):
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
         given["progress"] = progress
+        self._checked_parameters()
         if self.classes is None:
             target = self._target(str(getattr(y, "name", None) or "y"))
             in_table = y is None and is_table(X)
@@ -62,6 +63,7 @@ class ClassModel(PrivateLinearModel):
     ) -> Self:
         """Fit a column of any table on its others, as :meth:`DPGLMRegressor.fit_table` has it."""
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
+        self._checked_parameters()
         if self.classes is None:
             name = self._target("y" if target is None else target)
             check_apart(table, self.public)
@@ -86,7 +88,7 @@ class ClassModel(PrivateLinearModel):
         given = classes if isinstance(classes, list | tuple | range) or np.ndim(classes) == 1 else ()
         texts = tuple("" if value != value else text_of(value) or "" for value in given)  # NaN is no class
         if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
-            raise InvalidInput(f"classes must be at least two different numbers or texts, not {classes!r}")
+            raise InvalidInput(f"classes must be at least two different numbers or texts, not {one_line(classes)}")
         return texts
 
     def _target(self, name: str) -> str:

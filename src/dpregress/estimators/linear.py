@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, check_choice
 from dpregress.estimators.base import CentralModel, checked_penalty
 from dpregress.inference import privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_space
@@ -134,8 +134,7 @@ class DPRidge(RegressorMixin, CentralModel):
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts)
-        if not isinstance(self.recipe, str) or self.recipe not in LINEAR_RECIPES:
-            raise InvalidInput(f"recipe must be one of {', '.join(LINEAR_RECIPES)}, not {self.recipe!r}")
+        check_choice("recipe", self.recipe, LINEAR_RECIPES)
         return LINEAR_RECIPES[self.recipe](facts, budget, alpha)
 
     @property

@@ -16,16 +16,17 @@ from dpregress.accounting import ApproxDP, Composed, Event, Ledger, PrivacyState
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
-from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData
+from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData, one_line
 from dpregress.estimators.base import PrivateLinearModel, Training, original
+from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.inputs.public import columns_behind, moments_of
-from dpregress.inputs.tables import Inputs
+from dpregress.inputs.tables import Inputs, listed
 from dpregress.models import family_of
 from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import Coefficients, Release
+from dpregress.releases import Coefficients, Moments, Release, Score
 from dpregress.releases.model_files import ResponseModel
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
@@ -68,8 +69,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         What users send. "auto" takes what is predicted to lose least.
     ledger : Ledger, optional
         What one user who answers every study may spend, of unit "record" or "user"; each study is charged once.
-        A budget of PureDP covers unit vectors, one of GDP all messages. ApproxDP counts the epsilon of a unit vector
-        by its mu, so that the same epsilon does not cover it.
+        A budget of ApproxDP or GDP covers all messages, one of PureDP unit vectors. The epsilons of unit vectors add
+        up; beside Gaussian messages, a unit vector counts by its mu, which is dearer.
         :meth:`fit` charges before any row is read. :meth:`fit_release` comes after the users have answered, so it
         can only record what they spent. Without a ledger nothing is recorded.
     random_state : None, int or numpy Generator
@@ -142,7 +143,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             How many users are expected; the best radius depends on it, privacy does not.
         target : str
         """
-        budget, facts = self._checked_parameters(), self._planned(features, n, target)
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise InvalidInput(f"n is a whole number of users of at least 1, not {one_line(n)}")
+        budget, facts = self._checked_parameters(), self._planned(tuple(listed(features)), n, target)
         return plan_messages(facts, budget, self._bounds(facts), self.recipe)
 
     def fit_release(self, release: Release, message_plan: MessagePlan) -> Self:
@@ -168,6 +171,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             answered all the same.
         """
         self._checked_parameters()
+        if not (isinstance(release, Score | Moments) and isinstance(message_plan, MessagePlan)):
+            raise InvalidInput("fit_release takes what a study released, and the message plan that its users answered")
         response = message_plan.space.response
         if response is None or not release.space.same_as(message_plan.space):
             raise InvalidInput("this release belongs to another study")
@@ -301,8 +306,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def _bounds(self, facts: PublicFacts) -> tuple[float, float]:
         """Public bounds of the response."""
         if self.response_bounds is not None:
-            lower, upper = self.response_bounds
-            return float(lower), float(upper)
+            return checked_bounds("response_bounds", self.response_bounds)
         own = mean_of(self.family).bounds
         if own is not None:
             return own

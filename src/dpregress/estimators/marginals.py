@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals
 from dpregress.estimators.marginals_release import coded_source, release_marginals
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.summary import summary_of
-from dpregress.inputs.tables import array_table, joined_table
+from dpregress.inputs.tables import array_table, joined_table, listed
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
 from dpregress.rows import LevelRows
@@ -161,15 +161,16 @@ class MarginalsRegression(BaseEstimator):
         BudgetExceeded
             When the ledger does not hold enough; nothing is charged or read then.
         """
-        budget = checked_privacy(self, "schema", "ledger")
+        budget = checked_privacy(self)
         if self.schema is None:
             raise InvalidInput("schema= is not set: declare every column's levels or bounds, see Schema.from_levels")
-        if isinstance(features, str):
-            raise InvalidInput(f"features takes a list of column names: [{features!r}]")
         target = "y" if target is None else target
+        if not isinstance(target, str):
+            raise InvalidInput(f"target takes the name of a column, not {one_line(target)}")
         held = to_table(table).schema.names if is_table(table) else names_of(table)
         if features is None:
             features = [name for name in self.schema.columns if name in held and name != target]
+        features = listed(features)
         check_columns(target, features)
         domain = domain_of(self.schema, [*features, target], bins=self.bins)
         check_family(domain, target, tuple(features), self.family)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from dpregress.coordinates import Domain, Matrix, Vector
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, check_choice
 from dpregress.inference import original_coefficients
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.releases import Coefficients, Marginals, Moments
@@ -39,8 +39,7 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
     ------
     InvalidInput
     """
-    if family not in TABLE_FAMILIES:
-        raise InvalidInput(f"family must be one of {', '.join(TABLE_FAMILIES)}, not {family!r}")
+    check_choice("family", family, TABLE_FAMILIES)
     check_columns(target, features)
     attribute = domain.attributes[domain.index(target)]
     for name in features:

@@ -17,7 +17,7 @@ from dpregress.accounting import (
     zcdp_promise,
 )
 from dpregress.coordinates import Domain
-from dpregress.errors import InvalidInput
+from dpregress.errors import check_choice
 from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.releases import Marginals
@@ -107,6 +107,7 @@ def release_marginals(
 
 def _solver(recipe: str, domain: Domain, budget: Event, target: int | None) -> tuple[Event, TableSolver]:
     """What the recipe reserves of the budget, and the method."""
+    check_choice("recipe", recipe, TABLE_RECIPES)
     if recipe == "aim":
         rho: ZCDP = zcdp_promise(budget)
         return rho, AIM(domain, rho)
@@ -115,9 +116,7 @@ def _solver(recipe: str, domain: Domain, budget: Event, target: int | None) -> t
         return mu, OneShotTables(domain, mu, target)
     if recipe == "residuals":
         return mu, ResidualPlanner(domain, mu, target)
-    if recipe == "gaussian":
-        return mu, NoisyBlocks(domain, mu)
-    raise InvalidInput(f"recipe must be one of {', '.join(TABLE_RECIPES)}, not {recipe!r}")
+    return mu, NoisyBlocks(domain, mu)
 
 
 def _check_memory(recipe: str, domain: Domain) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dpregress.accounting import Event, Ledger
-from dpregress.errors import InvalidInput, type_of
+from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.public import Schema
+from dpregress.public.whitening import check_row_bound
 
 #: The type of each parameter, and what to give.
 _KINDS: dict[str, tuple[type[Any], str]] = {
@@ -34,14 +38,14 @@ def checked_budget(privacy: Any) -> Event:
     return budget
 
 
-def checked_privacy(model: Any, *others: str) -> Event:
-    """The budget of an estimator, once it and these parameters have the documented type, or are None.
+def checked_privacy(model: Any, *, by_party: Sequence[str] = ()) -> Event:
+    """The budget of an estimator, once its parameters have the documented type, or are None.
 
     Parameters
     ----------
     model : estimator
-    *others : str
-        Any of schema, formula, ledger and row_bound.
+    by_party : sequence of str
+        Parameters of this estimator that are mappings by the name of a party; they are checked with the parties.
 
     Raises
     ------
@@ -49,9 +53,26 @@ def checked_privacy(model: Any, *others: str) -> Event:
         For a parameter of another type, or without a budget.
     """
     budget = checked_budget(model.privacy)
-    for name in others:
-        _check(name, getattr(model, name))
+    for name in _KINDS:
+        if name not in by_party:
+            _check(name, getattr(model, name, None))
+    if getattr(model, "row_bound", None) is not None:
+        check_row_bound(model.row_bound)
     return budget
+
+
+def checked_bounds(name: str, given: Any) -> tuple[float, float]:
+    """The two numbers of a parameter.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    try:
+        lower, upper = map(float, given if isinstance(given, tuple | list | np.ndarray) else ())
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name}= takes two numbers such as (0, 1), not {one_line(given)}") from None
+    return lower, upper
 
 
 def _check(name: str, value: Any) -> None:

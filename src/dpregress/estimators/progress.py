@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, one_line
 from dpregress.rows.engines import Progress
 
 _PATIENCE = 2.0  # seconds before a progress bar appears
@@ -17,7 +17,7 @@ _PATIENCE = 2.0  # seconds before a progress bar appears
 def check_progress(progress: Any) -> None:
     """Refuse anything other than a boolean or a callable, before anything is charged."""
     if not isinstance(progress, bool) and not callable(progress):
-        raise InvalidInput(f"progress= takes True, False or a callable, not {progress!r}")
+        raise InvalidInput(f"progress= takes True, False or a callable, not {one_line(progress)}")
 
 
 @contextmanager

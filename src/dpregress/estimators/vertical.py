@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -14,19 +15,28 @@ from sklearn.base import BaseEstimator
 
 from dpregress.accounting import RECORD, ApproxDP, Event, Ledger, compose_statements, gaussian_promise
 from dpregress.coordinates import Vector, WhitenedSpace
-from dpregress.errors import InvalidInput
-from dpregress.estimators.parameters import checked_privacy
+from dpregress.errors import InvalidInput, check_choice, one_line
+from dpregress.estimators.parameters import checked_bounds, checked_privacy
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
-from dpregress.inputs.parties import LabelledArray, Parties, by_party, named_parties, with_response
-from dpregress.inputs.tables import design, matrix
+from dpregress.inputs.parties import (
+    LabelledArray,
+    Parties,
+    by_party,
+    check_party_columns,
+    check_party_response,
+    named_parties,
+    party_columns,
+    with_response,
+)
+from dpregress.inputs.tables import column_names, design, encoded, matrix, opened_table
 from dpregress.mechanisms import noise_sampler
 from dpregress.mechanisms.randomness import shared_seed
 from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Moments
-from dpregress.rows import ArraySource, Encoder, PrivateRows, Source, TableSource
+from dpregress.rows import ArraySource, Encoder, PrivateRows, Source
 from dpregress.rows.memory import check_mixture_fits
 from dpregress.rows.readers.files import is_table, to_table
 from dpregress.solvers.base import Solution
@@ -146,6 +156,7 @@ class VerticalRegression(BaseEstimator):
         """
         if y is None:
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
+        self._checked_parameters()
         parties = named_parties(X)
         if parties:
             holder, target = list(parties)[-1], str(getattr(y, "name", None) or "y")
@@ -160,7 +171,7 @@ class VerticalRegression(BaseEstimator):
 
         Parameters
         ----------
-        table : mapping or sequence of array-like or table of shape (n, d_j)
+        table : mapping or sequence of array-like, table or path, of shape (n, d_j)
             At least two parties, with rows of the same people in the same order. Private. A mapping names the
             parties; those of a sequence are called party0, party1, .. Columns of an array are called x0, x1, .. over
             the joint table. A missing cell counts as the middle of its bounds.
@@ -174,20 +185,23 @@ class VerticalRegression(BaseEstimator):
         InvalidInput
             For public facts that do not fit together; nothing is charged then.
         BudgetExceeded
-            When a ledger does not hold enough; parties before it stay charged, nothing is read.
+            When a ledger does not hold enough; no ledger is charged then, and nothing is read.
         """
-        budget = checked_privacy(self, "schema")
+        budget = self._checked_parameters()
         promise = gaussian_promise(budget)
         parties = named_parties(table)
         sides = self._sides(parties)
         names = tuple(name for side in sides for name in side.space.features)
-        response, chosen = _columns(names, target, features)
+        response, chosen = party_columns(names, target, features)
         n = sides[0].source.n
         columns = [len(side.space.features) for side in sides]
         rows = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
         check_mixture_fits(rows, columns)
         mixing = sketch_matrix(self.recipe, n, rows, shared_seed(self.random_state))
-        _check(names, response, chosen, self.family)
+        check_party_columns(names, response, chosen)
+        check_choice("family", self.family, PARTY_FAMILIES)
+        for side in sides:
+            check_party_response(side.source, response, self.schema)
         noise = noise_sampler(self.random_state)
         sessions = [
             Session.reserve(
@@ -200,7 +214,7 @@ class VerticalRegression(BaseEstimator):
                 note=f"vertical release of {len(side.space.features)} columns",
                 sampler=noise,
             )
-            for side, ledger in zip(sides, self._ledgers(list(parties)), strict=True)
+            for side, ledger in zip(sides, self._ledgers(list(parties), promise), strict=True)
         ]
         joint = join_parties(
             [release_party(session, side.space, promise, mixing) for side, session in zip(sides, sessions, strict=True)]
@@ -275,10 +289,18 @@ class VerticalRegression(BaseEstimator):
             )
         )
 
+    def _checked_parameters(self) -> Event:
+        """Refuse parameters of another type than documented; the budget."""
+        Numeric(*checked_bounds("bounds", self.bounds))
+        whole = isinstance(self.rows, int | np.integer) and not isinstance(self.rows, bool)
+        if self.rows is not None and not (whole and 1 <= self.rows <= 2**31):
+            raise InvalidInput(f"rows= takes a whole number from 1 to 2^31, not {one_line(self.rows)}")
+        return checked_privacy(self, by_party=("ledger",))
+
     def _chosen(self, target: int | str, features: Sequence[int | str] | None) -> tuple[str, list[str]]:
         if not hasattr(self, "joint_"):
             raise InvalidInput("nothing is released yet: call fit first")
-        return _columns(self.joint_.moments.space.features, target, features)
+        return party_columns(self.joint_.moments.space.features, target, features)
 
     def _sides(self, parties: Mapping[str, Any]) -> list[_Side]:
         if len(parties) < 2:
@@ -297,11 +319,12 @@ class VerticalRegression(BaseEstimator):
 
     def _side(self, party: Any, public: PublicMoments | None, taken: int) -> _Side:
         source: Source
-        if is_table(party):
-            table = to_table(party)
-            encoder = Encoder.of(table.schema.names, None, self.schema)
-            encoder.check_types(table.schema)
-            source, names = TableSource(table, encoder), encoder.features
+        if is_table(party) or isinstance(party, str | PathLike):
+            rows = to_table(party) if is_table(party) else opened_table(party)
+            encoder = Encoder.of(column_names(rows), None, self.schema)
+            if not encoder.features:
+                raise InvalidInput("a party holds no columns: leave it out")
+            source, names = encoded(rows, encoder, None), encoder.features
         else:
             last = (party.target,) if isinstance(party, LabelledArray) else ()
             x = party.columns if isinstance(party, LabelledArray) else matrix(party)
@@ -320,15 +343,16 @@ class VerticalRegression(BaseEstimator):
     def _bounds_of(self, name: str) -> tuple[float, float]:
         return self._bounded([name]).bounds_of(name)
 
-    def _ledgers(self, parties: Sequence[str]) -> Sequence[Ledger | None]:
-        """One a party; a ledger of another unit is refused before any is charged."""
+    def _ledgers(self, parties: Sequence[str], promise: Event) -> Sequence[Ledger | None]:
+        """One a party; a ledger that cannot be charged is refused before any is."""
         if self.ledger is None:
             return [None] * len(parties)
         found = by_party("ledger", self.ledger, parties, Ledger)
         if len(found) != len(parties):
             raise InvalidInput(f"ledger= names {len(found)} of {len(parties)} parties: give one each")
         for ledger in found.values():
-            RECORD.check(ledger.account.unit)
+            # a ledger that several parties share is charged for each of them
+            ledger.check(promise * sum(other is ledger for other in found.values()), unit=RECORD)
         return [found[name] for name in parties]
 
 
@@ -386,33 +410,3 @@ def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: flo
         privacy_error=factor * linear.privacy_error,
         standard_error=factor * linear.standard_error,
     )
-
-
-def _columns(names: Sequence[str], target: int | str, features: Sequence[int | str] | None) -> tuple[str, list[str]]:
-    """Names of the response and of the features, by default all others."""
-    response = _named(names, target)
-    if features is None:
-        return response, [name for name in names if name != response]
-    return response, [_named(names, feature) for feature in features]
-
-
-def _named(names: Sequence[str], column: int | str) -> str:
-    """The name of a column given by place or name."""
-    if isinstance(column, str):
-        if column not in names:
-            raise InvalidInput(f"no column {column!r}: the parties hold {', '.join(names)}")
-        return column
-    if not -len(names) <= column < len(names):
-        raise InvalidInput(f"no column {column}: the parties hold {len(names)}")
-    return names[column]
-
-
-def _check(names: Sequence[str], target: str, features: Sequence[str], family: str) -> None:
-    """Refuse, before anything is charged, columns that cannot be regressed and a family that is none."""
-    if len(set(names)) != len(names):
-        repeated = next(name for name in names if list(names).count(name) > 1)
-        raise InvalidInput(f"two parties hold a column {repeated!r}: rename one")
-    if not features or target in features or len(set(features)) != len(features):
-        raise InvalidInput("features are different columns, at least one, and not the target")
-    if family not in PARTY_FAMILIES:
-        raise InvalidInput(f'family must be "gaussian" or "binomial", not {family!r}')

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix
-from dpregress.errors import InvalidInput, type_of
-from dpregress.inputs.response import check_number, type_of_array
-from dpregress.inputs.tables import joined_table, matrix, numbers
+from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.inputs.response import check_number, check_response, type_of_array
+from dpregress.inputs.tables import joined_table, listed, matrix, numbers
+from dpregress.public import Schema
+from dpregress.rows import Source, StreamSource, TableSource
 from dpregress.rows.readers.files import is_table
 
 #: The parties' tables: by name, or in order.
@@ -77,3 +79,57 @@ def with_response(party: Any, y: ArrayLike, target: str) -> Any:
     if len(x) != len(response):
         raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
     return LabelledArray(np.column_stack([x, response]), target)
+
+
+def party_columns(
+    names: Sequence[str], target: int | str, features: Sequence[int | str] | None
+) -> tuple[str, list[str]]:
+    """Names of the response and of the features, by default all others.
+
+    Raises
+    ------
+    InvalidInput
+        For columns that are not there.
+    """
+    response = _column_named(names, target)
+    if features is None:
+        return response, [name for name in names if name != response]
+    return response, [_column_named(names, feature) for feature in listed(features)]
+
+
+def _column_named(names: Sequence[str], column: int | str) -> str:
+    """The name of a column given by place or name."""
+    if isinstance(column, str):
+        if column not in names:
+            raise InvalidInput(f"no column {column!r}: the parties hold {', '.join(names)}")
+        return column
+    if isinstance(column, bool) or not isinstance(column, int | np.integer):
+        raise InvalidInput(f"a column is given by its name or its place, not by {one_line(column)}")
+    if not -len(names) <= column < len(names):
+        raise InvalidInput(f"no column {column}: the parties hold {len(names)}")
+    return names[column]
+
+
+def check_party_columns(names: Sequence[str], target: str, features: Sequence[str]) -> None:
+    """Refuse columns that cannot be regressed.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if len(set(names)) != len(names):
+        repeated = next(name for name in names if list(names).count(name) > 1)
+        raise InvalidInput(f"two parties hold a column {repeated!r}: rename one")
+    if not features or target in features or len(set(features)) != len(features):
+        raise InvalidInput("features are different columns, at least one, and not the target")
+
+
+def check_party_response(source: Source, target: str, schema: Schema | None) -> None:
+    """Refuse a response of text, where a party holds it in a table: all its cells would count as missing.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if isinstance(source, TableSource | StreamSource) and target in source.schema.names:
+        check_response(source.schema, target, (), schema)

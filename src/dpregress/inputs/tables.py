@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput, SelectedRowsWarning
+from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
@@ -211,17 +212,36 @@ def feature_columns(
     InvalidInput
         For a column that the table does not have, or one that has two roles.
     """
-    if isinstance(features, str):
-        raise InvalidInput(f"features takes a list of column names: [{features!r}]")
+    features = None if features is None else listed(features)
     where = table.name if isinstance(table, Reader) else "the table"
-    names = (to_table(table) if in_memory(table) else table).schema.names
+    names = column_names(table)
     others = [name for name in (target, unit, exposure) if name is not None]
-    chosen = [name for name in names if name not in others] if features is None else list(features)
+    chosen = [name for name in names if name not in others] if features is None else features
     check_unit(unit, chosen, (target,))
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     check_exposure(exposure, chosen, (target,), unit)
     return present([*chosen, *others], names, where)[: len(chosen)]
+
+
+def column_names(table: Any) -> list[str]:
+    """The columns of an opened table."""
+    return list((to_table(table) if in_memory(table) else table).schema.names)
+
+
+def listed(features: Any) -> list[Any]:
+    """The columns of a list.
+
+    Raises
+    ------
+    InvalidInput
+        For one name, or anything that is no list.
+    """
+    if isinstance(features, str) or not isinstance(features, Iterable):
+        raise InvalidInput(
+            f"features takes a list of column names, such as ['age', 'income'], not {one_line(features)}"
+        )
+    return list(features)
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -331,6 +351,8 @@ def matrix(X: Any) -> Matrix:
     InvalidInput
         For another shape than (n, d) with n, d >= 1, complex or sparse data.
     """
+    if isinstance(X, str | PathLike):
+        raise InvalidInput(f"{one_line(X)} is a text, not rows: give an array or a table; fit_table reads files")
     values = _numeric(X)
     if values.ndim != 2:
         raise InvalidInput(

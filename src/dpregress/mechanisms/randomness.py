@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput, SeededNoiseWarning, UnsafeNoise
+from dpregress.errors import InvalidInput, SeededNoiseWarning, UnsafeNoise, one_line
 
 #: The sampler's grid lies this many bits below sigma / sqrt(length).
 GRID_BITS = 40
@@ -244,7 +244,7 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"random_state= takes None, a whole number from 0 or a NumPy Generator, not {random_state!r}"
+            f"random_state= takes None, a whole number from 0 or a NumPy Generator, not {one_line(random_state)}"
         ) from None
 
 

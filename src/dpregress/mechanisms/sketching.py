@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from dpregress.coordinates import Matrix
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, check_choice
 from dpregress.queries import SketchMatrix
 
 #: Bytes of a shared seed.
@@ -212,8 +212,7 @@ def sketch_matrix(name: str, n: int, k: int, seed: bytes) -> SketchMatrix:
     InvalidInput
         For an unknown name, a seed of another length, or an impossible k.
     """
-    if name not in MIXINGS:
-        raise InvalidInput(f"recipe must be one of {', '.join(map(repr, MIXINGS))}, not {name!r}")
+    check_choice("recipe", name, MIXINGS)
     return MIXINGS[name](n, k, seed)
 
 
@@ -229,9 +228,9 @@ def _distinct(bits: SharedBits, k: int, order: int) -> NDArray[np.uint64]:
     while len(found) < k:
         more = bits.words(blocks, k).view("<u8") % np.uint64(order)
         blocks += k
-        compose_statements = np.concatenate([found, more])
-        _, first = np.unique(compose_statements, return_index=True)
-        found = compose_statements[np.sort(first)]
+        joined = np.concatenate([found, more])
+        _, first = np.unique(joined, return_index=True)
+        found = joined[np.sort(first)]
     return found[:k]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput
+from dpregress.errors import check_choice
 from dpregress.models.links import IdentityLink, InverseLink, Link, LogitLink, LogLink, PositiveIdentityLink, ProbitLink
 
 _SMALLEST = 1e-10
@@ -214,11 +214,9 @@ def family_of(name: str, link: str | None = None) -> Family:
     InvalidInput
         For a name or a combination that is not offered.
     """
-    if not isinstance(name, str) or name not in FAMILIES:
-        raise InvalidInput(f"family must be one of {', '.join(FAMILIES)}, not {name!r}")
+    check_choice("family", name, FAMILIES)
     links = {family.link.name: family for family in FAMILIES[name]}
     if link is None:
         return FAMILIES[name][0]
-    if not isinstance(link, str) or link not in links:
-        raise InvalidInput(f"link of {name} must be one of {', '.join(links)}, not {link!r}")
+    check_choice(f"link of {name}", link, links)
     return links[link]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, one_line
 
 #: Predictors are clipped to this magnitude where a function would overflow.
 _REACH = 30.0
@@ -103,7 +103,8 @@ def mean_of(family: str | MeanResponse) -> MeanResponse:
     if isinstance(family, MeanResponse):
         return family
     if not isinstance(family, str) or family not in MEAN_RESPONSES:
-        raise InvalidInput(f"family must be one of {', '.join(MEAN_RESPONSES)} or a MeanResponse, not {family!r}")
+        names = ", ".join(MEAN_RESPONSES)
+        raise InvalidInput(f"family must be one of {names} or a MeanResponse, not {one_line(family)}")
     return MEAN_RESPONSES[family]
 
 
@@ -116,6 +117,7 @@ def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]
     """
     if isinstance(given, MeanResponse):
         return given
-    if given not in offered:
-        raise InvalidInput(f"{given!r} is none of {', '.join(offered)}: choose one, or give a MeanResponse of your own")
+    if not isinstance(given, str) or given not in offered:
+        names = ", ".join(offered)
+        raise InvalidInput(f"{one_line(given)} is none of {names}: choose one, or give a MeanResponse of your own")
     return offered[given]

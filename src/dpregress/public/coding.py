@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 
 from dpregress.coordinates import Attribute, Domain
-from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.errors import InvalidInput, UnboundedData, one_line
 from dpregress.public.columns import Categorical, Numeric
 from dpregress.public.schema import Schema
 
@@ -38,7 +38,7 @@ def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int =
         For a column that is not declared, more than 1,024 levels, or more cells than fit in memory.
     """
     if type(bins) is bool or not (isinstance(bins, int | np.integer) and 2 <= bins <= LARGEST):
-        raise InvalidInput(f"bins must be a whole number from 2 to {LARGEST}, not {bins!r}")
+        raise InvalidInput(f"bins must be a whole number from 2 to {LARGEST}, not {one_line(bins)}")
     names = list(schema.columns) if names is None else list(names)
     if len(names) < 2:
         raise InvalidInput("marginals need at least two columns")

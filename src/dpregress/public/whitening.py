@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.errors import InvalidInput, UnboundedData, one_line
 from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import RowNorms, public_radius
 from dpregress.public.schema import Schema
@@ -116,8 +116,7 @@ def _start(
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:
-        if not 1 / _LARGEST_BOUND <= row_bound <= _LARGEST_BOUND:
-            raise InvalidInput(f"row_bound must be positive and between 1e-90 and 1e90, not {row_bound}")
+        check_row_bound(row_bound)
         return Start(_balled(names, row_bound, intercept), refinements=_FROM_BOUNDS, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
 
@@ -128,6 +127,17 @@ def _misleading(public: PublicMoments, space: WhitenedSpace) -> bool:
         return False
     squares = RowNorms.leave_one_out(public, space).sample ** 2
     return bool(np.mean(squares) > _SKEWED * np.median(squares))
+
+
+def check_row_bound(row_bound: float) -> None:
+    """Refuse a bound on the norm of a row that none can have.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not 1 / _LARGEST_BOUND <= row_bound <= _LARGEST_BOUND:
+        raise InvalidInput(f"row_bound must be positive and between 1e-90 and 1e90, not {one_line(row_bound)}")
 
 
 def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | None = None) -> WhitenedSpace:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from dpregress.accounting import ApproxDP, Event, PureDP, integer_gaussian_promise
 from dpregress.accounting.caps import LARGEST_EPSILON, LARGEST_ORDER, best_cap
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, check_choice
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import ClippedScore, RowQuery, SecondMoment
@@ -82,6 +82,7 @@ def plan_messages(
     InvalidInput
         If the bounds are not valid, or these facts do not allow the recipe.
     """
+    check_choice("recipe", recipe, get_args(MessageRecipe))
     lower, upper = bounds
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
@@ -163,8 +164,6 @@ def _name(message_plan: MessagePlan) -> str:
 
 
 def _refusal(facts: PublicFacts, budget: ApproxDP, recipe: str) -> str:
-    if recipe not in ("auto", "unit-vector", "gaussian", "joint"):
-        return f'recipe must be "auto", "unit-vector", "gaussian" or "joint", not {recipe!r}'
     if facts.public is None and recipe in ("unit-vector", "gaussian"):
         return f'recipe="{recipe}" takes the Gram matrix from public rows: give public=, or recipe="joint"'
     if recipe != "unit-vector":
