@@ -234,11 +234,13 @@ class SurrogateModel(ScoreModel):
         return self.family in (GaussianFamily, BinomialFamily, PoissonFamily)
 
     def question(self, coef: Vector, spend: GDP) -> ClippedScore:
-        if self.levels is None:
-            expected = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
-            return ClippedScore(self.space, self.family, coef, expected.nearly_all(_CUT))
         per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
-        return ClippedScore(self.space, self.family, coef, self.levels.best_clip(lambda clip: per_unit * clip))
+        levels, least = self.levels, 0.0
+        if levels is None:
+            levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
+            least = levels.nearly_all(_CUT)
+        clip = levels.best_clip(lambda clip: per_unit * clip)
+        return ClippedScore(self.space, self.family, coef, max(clip, least))
 
     def information(self, coef: Vector) -> Matrix:
         smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
