@@ -21,7 +21,7 @@ from dpregress.solvers.shared.whitening import REFINE, refined, refinements
 _GRAM = 0.15
 
 
-class Design(NamedTuple):
+class ReleasedDesign(NamedTuple):
     """A space, the Gram matrix of the usable rows in it, and how many there are."""
 
     space: WhitenedSpace
@@ -34,7 +34,7 @@ def design_shares(facts: PublicFacts) -> dict[str, float]:
     return {**dict.fromkeys(refinements(facts), REFINE), "gram": _GRAM}
 
 
-def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scores: Sequence[GDP]) -> Design:
+def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scores: Sequence[GDP]) -> ReleasedDesign:
     """Release the design.
 
     Parameters
@@ -57,4 +57,4 @@ def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scor
     space = space.rewhitened(np.eye(space.order), plan.radius)
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
     known = None if facts.public is None or rounds else facts.public.rows
-    return Design(space, mixed_gram(second, None if known is None else space.whiten(known)), second.n)
+    return ReleasedDesign(space, mixed_gram(second, None if known is None else space.whiten(known)), second.n)

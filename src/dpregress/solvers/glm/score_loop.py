@@ -19,7 +19,7 @@ from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, Query
 from dpregress.releases import Score
 from dpregress.solvers.base import Uncertainty
-from dpregress.solvers.shared.explained import FixedPrior, Prior, Released, explain, inverse
+from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain, inverse
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
 
@@ -76,7 +76,7 @@ class ScoreModel(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class ModelledScore(Released):
+class ModelledScore(Evidence):
     """A released score and the model's account of it: expected scores, and beside them what is linear.
 
     That is floors, penalties and directions that no surrogate row takes.
@@ -148,7 +148,7 @@ def take_steps(
     spends: Sequence[GDP],
     penalty: Matrix,
     n: int,
-    told: Sequence[Released] = (),
+    told: Sequence[Evidence] = (),
 ) -> tuple[Vector, Matrix, Uncertainty]:
     """Released scores, each at the coefficients that explain those before it.
 
@@ -163,7 +163,7 @@ def take_steps(
         The penalty per row.
     n : int
         Private rows.
-    told : sequence of Released
+    told : sequence of Evidence
         What was released before.
 
     Returns

@@ -45,7 +45,7 @@ from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
 from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, take_steps
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
-from dpregress.solvers.shared.explained import Released, SlopesPrior
+from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.repair import floor_information
@@ -281,7 +281,7 @@ class SurrogateModel(ScoreModel):
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedMean(Released):
+class ReleasedMean(Evidence):
     """The mean response, released before any score, as the mean prediction of the optimum."""
 
     model: SurrogateModel

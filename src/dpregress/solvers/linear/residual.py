@@ -37,7 +37,7 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.residual_plan import Prior, Sizes, plan_labelled, ridge_prior, shrunk_precision
+from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, shrunk_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -222,7 +222,7 @@ class Residual(FactSolver):
             posterior = wider.update(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
         return self._finished(ask, space, system, mixed, posterior, levels, clip, dispersion)
 
-    def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> Prior:
+    def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> RidgePrior:
         constant = space.constant if space.intercept else None
         return ridge_prior(space.whiten(rows), labels, constant, self._penalty(space))
 

@@ -43,7 +43,7 @@ _ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class RidgePrior:
     """A public ridge fit in whitened coordinates.
 
     Attributes
@@ -66,7 +66,7 @@ class Prior:
     unseen: bool = False
 
 
-def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) -> Prior:
+def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) -> RidgePrior:
     r"""Ridge regression of public labels, with the empirical Bayes penalty ``lambda = d s^2 / signal``.
 
     In directions without variation, a slope may be large enough to explain the whole variance of the response.
@@ -105,11 +105,11 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     covariance = m / max(m - p, 1) * dispersion * inverse + (signal + variance) * unseen @ unseen.T
     small = np.abs(residuals) < math.sqrt(least)
     residuals = np.where(small, math.sqrt(least), residuals)
-    return Prior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
+    return RidgePrior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
 
 
 def plan_labelled(
-    x: Matrix, prior: Prior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
+    x: Matrix, prior: RidgePrior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
 ) -> TruncationPlan:
     """The radius and clip with the smallest expected error on labelled public rows.
 
@@ -117,7 +117,7 @@ def plan_labelled(
     ----------
     x : ndarray of shape (m, p)
         Whitened public rows.
-    prior : Prior
+    prior : RidgePrior
     expected_norms : RowNorms
         Norms of new rows. Public rows are shorter in the space that they whitened themselves. A radius is planned on
         their norms and then multiplied by the ratio of the medians.

@@ -29,8 +29,8 @@ _DIGITS = 1e-13
 _GRID, _DECADES, _SMALLEST_GAIN = 60, 5.0, 1e-12
 
 
-class Released(ABC):
-    """Released numbers, k of them, with the surrogate model's account of them. Coefficients have shape (q,)."""
+class Evidence(ABC):
+    """Evidence numbers, k of them, with the surrogate model's account of them. Coefficients have shape (q,)."""
 
     value: Vector
     variance: float
@@ -115,12 +115,12 @@ class Explained:
     privacy: Matrix
 
 
-def explain(scores: Sequence[Released], prior: Prior, start: Vector) -> Explained:
+def explain(scores: Sequence[Evidence], prior: Prior, start: Vector) -> Explained:
     """The coefficients that explain the scores best, with what is known beside them.
 
     Parameters
     ----------
-    scores : sequence of Released
+    scores : sequence of Evidence
         At least one.
     prior : Prior
     start : ndarray of shape (q,)
@@ -139,7 +139,7 @@ def explain(scores: Sequence[Released], prior: Prior, start: Vector) -> Explaine
     return Explained(coef, covariance, np.asarray(privacy))
 
 
-def _weights(scores: Sequence[Released], coef: Vector) -> list[float]:
+def _weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:
     return [1 / max(score.variance + score.error(coef), 1e-300) for score in scores]
 
 
@@ -148,7 +148,7 @@ def inverse(matrix: Matrix) -> Matrix:
     return symmetric_power(matrix, -1.0, smallest=max(_DIGITS * float(np.trace(matrix)), 1e-300))
 
 
-def _likelihood(scores: Sequence[Released], weights: Sequence[float], coef: Vector) -> tuple[Vector, Matrix]:
+def _likelihood(scores: Sequence[Evidence], weights: Sequence[float], coef: Vector) -> tuple[Vector, Matrix]:
     """Mean and precision of the coefficients by the scores alone, linearised at ``coef``."""
     pull, told = np.zeros(len(coef)), np.zeros((len(coef), len(coef)))
     for score, weight in zip(scores, weights, strict=True):
@@ -159,7 +159,7 @@ def _likelihood(scores: Sequence[Released], weights: Sequence[float], coef: Vect
 
 
 def _descended(
-    scores: Sequence[Released], weights: Sequence[float], mean: Vector, known: Matrix, coef: Vector
+    scores: Sequence[Evidence], weights: Sequence[float], mean: Vector, known: Matrix, coef: Vector
 ) -> Vector:
     """Gauss-Newton steps down the objective, halved where they climb."""
 
