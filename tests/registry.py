@@ -656,11 +656,12 @@ def _published_ridge(_: PublicMoments, space: WhitenedSpace, n: int, budget: GDP
 
 
 def _score_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
-    """With a public prior of no slopes, which counts for nothing beside steps without noise."""
+    """With a public prior of no slopes, worth nothing beside steps without noise; rows as long as the radius."""
     assert public.rows is not None
     public = PublicMoments.from_rows(np.repeat(public.rows, 2, axis=0), np.tile([-1e6, 1e6], public.n))
     facts = PublicFacts(n, "y", Start(space, refinements=0), public, None)
-    return ScoreSteps(facts, GaussianFamily, budget, alpha, steps=(1.0,) * 8)
+    norms = replace(RowNorms.of(public, space, refined=False), median=space.radius)
+    return ScoreSteps(facts, GaussianFamily, budget, alpha, steps=(1.0,) * 8, norms=norms)
 
 
 def _multinomial_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:

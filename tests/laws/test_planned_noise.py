@@ -25,6 +25,7 @@ from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.queries import Blocks, ClippedScore, MeanResidual, MultinomialScore, Norm, Query, RowSketch
 from dpregress.releases import DiscreteLaplaceNoise, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
+from dpregress.solvers.glm.score_loop import ModelledScore
 from dpregress.solvers.linear.residual_plan import Sizes
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step
@@ -137,7 +138,14 @@ def watched() -> Iterator[Watched]:
         seen.variances.append(step.variance)
         return update(self, step, **more)
 
+    explained = ModelledScore.of.__func__  # type: ignore[attr-defined]
+
+    def taken(cls: type[ModelledScore], model: Any, asked: Vector, value: Vector, variance: float, system: Any) -> Any:
+        seen.variances.append(variance)
+        return explained(cls, model, asked, value, variance, system)
+
     with ExitStack() as patches:
+        patches.enter_context(patch.object(ModelledScore, "of", classmethod(taken)))
         for cls, name, spy in (
             (TrustModel, "release", released),
             (Magnitudes, "best_clip", clipped),

@@ -34,7 +34,9 @@ def design_shares(facts: PublicFacts) -> dict[str, float]:
     return {**dict.fromkeys(refinements(facts), REFINE), "gram": _GRAM}
 
 
-def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scores: Sequence[GDP]) -> ReleasedDesign:
+def released_design(
+    ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scores: Sequence[GDP], norms: RowNorms | None = None
+) -> ReleasedDesign:
     """Release the design.
 
     Parameters
@@ -45,10 +47,12 @@ def released_design(ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scor
         With the keys of :func:`design_shares`.
     scores : sequence of GDP
         What the scores will cost: the radius is weighed against their noise.
+    norms : RowNorms, optional
+        Of new rows in the first space. Default: by the public rows.
     """
     space = facts.start.space
     rounds = refinements(facts)
-    norms = RowNorms.of(facts.public, space, refined=bool(rounds))
+    norms = RowNorms.of(facts.public, space, refined=bool(rounds)) if norms is None else norms
     for turn in rounds:
         better = refined(ask, space, spend[turn])
         space, norms = better.space, better.norms

@@ -78,10 +78,11 @@ class MeanStep:
             change = MeanResidual.largest_change(-np.minimum(clip / factor, lowest), clip / factor)
             return factor * noise_in_mean(change, spend, self.n)
 
-        upper = levels.best_clip(noise, cut_weight=_TAIL) / factor
+        free = 0.0
         if not self.family.distribution.possible(-np.ones(1))[0]:  # amounts, whose tails are long
             per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.n)
-            upper = max(upper, _FREE * float(np.mean(mean)) / per_unit - lowest)
+            free = factor * (_FREE * float(np.mean(mean)) / per_unit - lowest)
+        upper = levels.best_clip(noise, cut_weight=_TAIL, least=free) / factor
         return -min(upper, lowest), upper
 
     def _moved(self, coef: Vector, eta: Vector, change: float) -> Vector:

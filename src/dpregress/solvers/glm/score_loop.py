@@ -181,9 +181,8 @@ def take_steps(
         value = np.asarray(score.mean - penalty @ coef)
         scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
         sampling = beginning.dispersion / n * sandwich(system, system)
-        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef)
-        moved = coef + model.limited(found.coef - coef)
-        if not (np.abs(moved) <= _LARGEST).all():  # diverged, in public sight: the last usable coefficients stand
+        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, model.limited)
+        if not (np.abs(found.coef) <= _LARGEST).all():  # diverged, in public sight: the last usable coefficients stand
             break
-        coef = moved
+        coef = found.coef
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

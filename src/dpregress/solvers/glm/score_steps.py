@@ -28,6 +28,7 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
 from dpregress.public.facts import PublicFacts
+from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
     ClippedScore,
@@ -92,14 +93,23 @@ class ScoreSteps(FactSolver):
         Ridge penalty ``alpha / 2 ||b||^2`` on the slopes in original units, subtracted from the log-likelihood.
     steps : tuple of float, optional
         Relative budgets of the private steps.
+    norms : RowNorms, optional
+        Of new rows in the first space: what the radius is planned on. Default: by the public rows.
     """
 
     def __init__(
-        self, facts: PublicFacts, family: Family, budget: GDP, alpha: float, steps: tuple[float, ...] | None = None
+        self,
+        facts: PublicFacts,
+        family: Family,
+        budget: GDP,
+        alpha: float,
+        steps: tuple[float, ...] | None = None,
+        norms: RowNorms | None = None,
     ) -> None:
         self.facts = facts = planned_start(facts, budget)
         self.family = family
         self.alpha = alpha
+        self.norms = norms
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
@@ -123,7 +133,7 @@ class ScoreSteps(FactSolver):
         return len(self._spend) + len(self._steps)
 
     def solve(self, ask: Ask) -> Solution:
-        space, gram, n = released_design(ask, self.facts, self._spend, self._steps)
+        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms)
         return self.among(n)._scored(among(ask, n), space, gram)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
@@ -148,7 +158,7 @@ class ScoreSteps(FactSolver):
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
-            clip = model.question(coef, self._steps[-1]).clip
+            clip = math.inf if levels is None else model.question(coef, self._steps[-1]).clip
             step = MeanStep(self.family, space, rows, levels, self.facts.n)
             coef = step.adjusted(ask, self._spend["mean"], coef, uncertainty.total, clip)
         return Solution(coef, system, space, None, uncertainty)
@@ -239,8 +249,8 @@ class SurrogateModel(ScoreModel):
         if levels is None:
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
-        clip = levels.best_clip(lambda clip: per_unit * clip)
-        return ClippedScore(self.space, self.family, coef, max(clip, least))
+        clip = levels.best_clip(lambda clip: per_unit * clip, least=least)
+        return ClippedScore(self.space, self.family, coef, clip)
 
     def information(self, coef: Vector) -> Matrix:
         smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION

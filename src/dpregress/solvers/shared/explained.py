@@ -13,16 +13,20 @@ less. Everything here is post-processing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
 
-#: Gauss-Newton steps, how often each is halved, and the share of the objective below which they end.
-_STEPS, _HALVINGS, _TOLERANCE = 25, 10, 1e-9
+#: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
+#: objective is too flat to tell whether they climb.
+_STEPS, _HALVINGS, _TOLERANCE, _SHORT = 50, 10, 1e-13, 1e-5
+#: A move that keeps this share of its length was not shortened.
+_WHOLE = 1 - 1e-9
 #: Share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
 #: Grid of the variance of a slope: so many points over so many decades below the most; and the least gain.
@@ -106,6 +110,13 @@ class SlopesPrior(Prior):
         return np.asarray((axes * ((1 - gain) / np.maximum(gain, _SMALLEST_GAIN) / noise)) @ axes.T) + self.intercept
 
 
+class Known(NamedTuple):
+    """A mean and a precision."""
+
+    mean: Vector
+    precision: Matrix
+
+
 @dataclass(frozen=True, eq=False)
 class Explained:
     """The coefficients, their covariance as an estimate of the private rows' optimum, and that of the noise in them."""
@@ -115,7 +126,7 @@ class Explained:
     privacy: Matrix
 
 
-def explain(scores: Sequence[Evidence], prior: Prior, start: Vector) -> Explained:
+def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Callable[[Vector], Vector]) -> Explained:
     """The coefficients that explain the scores best, with what is known beside them.
 
     Parameters
@@ -125,10 +136,12 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector) -> Explaine
     prior : Prior
     start : ndarray of shape (q,)
         Where to begin; old scores count less the further from here they were released.
+    limited : callable
+        A move from there, shortened where it goes further than one step may.
     """
     weights = _weights(scores, start)
     known = prior.precision(*_likelihood(scores, weights, start))
-    coef = _descended(scores, weights, prior.coef, known, start)
+    coef = _descended(scores, weights, Known(prior.coef, known), start, limited)
     weights = _weights(scores, coef)
     slopes = [score.slope(coef) for score in scores]
     told, alone = _likelihood(scores, weights, coef)
@@ -159,32 +172,47 @@ def _likelihood(scores: Sequence[Evidence], weights: Sequence[float], coef: Vect
 
 
 def _descended(
-    scores: Sequence[Evidence], weights: Sequence[float], mean: Vector, known: Matrix, coef: Vector
+    scores: Sequence[Evidence],
+    weights: Sequence[float],
+    known: Known,
+    start: Vector,
+    limited: Callable[[Vector], Vector],
 ) -> Vector:
-    """Gauss-Newton steps down the objective, halved where they climb."""
+    """Gauss-Newton steps down the objective, halved where they climb; the last ones are too short for it to tell.
+
+    They end where one step may not go: beyond, a score may have no root, and the way leads nowhere.
+    """
 
     def objective(at: Vector) -> float:
-        away = at - mean
+        away = at - known.mean
         misfit = sum(
             weight * float(np.sum((score.value - score.change(at)) ** 2))
             for score, weight in zip(scores, weights, strict=True)
         )
-        return float(misfit + away @ known @ away)
+        return float(misfit + away @ known.precision @ away)
 
-    best = objective(coef)
+    coef, best, last = start, objective(start), np.inf
     for _ in range(_STEPS):
-        pull, told = -known @ (coef - mean), known.copy()
-        for score, weight in zip(scores, weights, strict=True):
-            slope = score.slope(coef)
-            pull += weight * slope.T @ (score.value - score.change(coef))
-            told += weight * slope.T @ slope
-        way = inverse(told) @ pull
-        tried = ((coef + share * way, share) for share in 0.5 ** np.arange(_HALVINGS))
-        found = next(((at, value) for at, _ in tried if (value := objective(at)) < best), None)
-        if found is None:
+        way = _gauss_newton(scores, weights, known, coef)
+        length, size = float(np.linalg.norm(way)), float(np.linalg.norm(coef))
+        if length <= _TOLERANCE * size or last <= length < _SHORT * size:
             break
-        coef, gained = found[0], best - found[1]
-        best = found[1]
-        if gained <= _TOLERANCE * abs(best):
+        tried = (coef + share * way for share in 0.5 ** np.arange(_HALVINGS))
+        found = next((at for at in tried if objective(at) < best), None)
+        if found is None and length >= _SHORT * size:
             break
+        moved = (coef + way if found is None else found) - start
+        coef = start + limited(moved)
+        if float(np.linalg.norm(coef - start)) < _WHOLE * float(np.linalg.norm(moved)):
+            break
+        best, last = min(best, objective(coef)), length
     return coef
+
+
+def _gauss_newton(scores: Sequence[Evidence], weights: Sequence[float], known: Known, coef: Vector) -> Vector:
+    pull, told = known.precision @ (known.mean - coef), known.precision.copy()
+    for score, weight in zip(scores, weights, strict=True):
+        slope = score.slope(coef)
+        pull += weight * slope.T @ (score.value - score.change(coef))
+        told += weight * slope.T @ slope
+    return inverse(told) @ pull
