@@ -33,8 +33,14 @@ MessageRecipe = Literal["auto", "unit-vector", "gaussian", "joint"]
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 #: Factors of slopes' coordinates beside the constant: the smaller, the better the mean is told, and the worse slopes.
 _TILTS = (1.0, 0.5, 0.25, 2.0**-20)
-#: The assumed variance of the mean response, in squares of h.
-_SIGNAL = 0.1
+#: The assumed variances of the mean response and of the response, in squares of h: bounds of numbers are wide.
+_SIGNAL, _VARIANCE = 0.02, 0.05
+#: The same for responses between 0 and 1.
+_UNIT_SIGNAL, _UNIT_VARIANCE = 0.1, 0.5
+#: The largest error of the mean that slopes are worth, as a share of the variance of the response.
+_MEAN_SHARE = 0.01
+#: The assumed squared distance of the mean from the middle of the bounds, in squares of h.
+_OFFSET = 0.1
 #: The assumed second moment of columns whose bounds are mapped to -1 and 1.
 _SPREAD = 0.1
 #: The largest predicted squared error of the mean, in squares of h; beyond it a study is refused.
@@ -69,6 +75,12 @@ class MessagePlan:
     mean_error: float = math.nan
 
     @property
+    def half(self) -> float:
+        """Half of the range of the response."""
+        assert self.space.response is not None
+        return self.space.response.scale
+
+    @property
     def space(self) -> WhitenedSpace:
         """The coordinates of the messages."""
         return self.query.space
@@ -97,11 +109,16 @@ def plan_messages(
     lower, upper = bounds
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
-    response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
-    offered = [each for each in _offered(facts, budget, response, recipe) if recipe in ("auto", _name(each))]
+    offered = [
+        each
+        for response in _responses(facts, lower, upper)
+        for each in _offered(facts, budget, response, recipe)
+        if recipe in ("auto", _name(each))
+    ]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, recipe))
-    best = min(offered, key=lambda each: each.predicted)
+    sure = [each for each in offered if each.mean_error <= _MEAN_SHARE * _assumed(each.query)[1]]
+    best = min(sure or offered, key=lambda each: each.predicted * each.half**2)
     if best.mean_error > _TOLD:
         raise InvalidInput(
             f"{facts.n} users at this budget do not tell even the mean of {facts.target!r}: ask about "
@@ -151,6 +168,15 @@ def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
     return weight if space.weighting is Weighting.FEATURES else np.asarray(weight**2)
 
 
+def _responses(facts: PublicFacts, lower: float, upper: float) -> Iterator[ResponseScale]:
+    """The response about the middle of its bounds, and about its public mean, where less is lost by public rows."""
+    centres = [(lower + upper) / 2]
+    if labels_known(facts) and facts.trusted_labels is not None:
+        centres.append(float(np.clip(facts.trusted_labels.mean(), lower, upper)))
+    for centre in centres:
+        yield ResponseScale(facts.target, centre, max(upper - centre, centre - lower), bound=1.0)
+
+
 def _offered(
     facts: PublicFacts, budget: ApproxDP, response: ResponseScale, recipe: MessageRecipe
 ) -> Iterator[MessagePlan]:
@@ -198,25 +224,38 @@ def _rated(facts: PublicFacts, query: RowQuery[Any], spend: Event, rows: Matrix,
     plain, squared = (float(np.mean(power * np.einsum("ij,ij->i", slopes, slopes))) for power in (1.0, weights**2))
     lost = 1 - float(values.sum()) ** 2 / (plain * squared)
 
-    unknown, doubt = _signal(facts, query)
+    unknown, doubt, fitted = _signal(facts, query)
     mean_error = mean_error * doubt / (mean_error + doubt)
     if asks_for_the_mean(facts, query):
         return MessagePlan(query, spend, mean_error + unknown, mean_error)
     each = unknown / len(values)
     scale = float(values.mean())
-    error = noise / facts.n / np.maximum(values, _UNSEEN * scale) + _SIGNAL * gram_error(facts, query, spend, scale)
+    error = noise / facts.n / np.maximum(values, _UNSEEN * scale) + fitted * gram_error(facts, query, spend, scale)
     left = float(np.sum(each * error / (each + error)))
     return MessagePlan(query, spend, mean_error + left + _BIAS * (lost * (1 - left / unknown)) ** 2, mean_error)
 
 
-def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float]:
-    """What slopes may explain beyond public facts, and the variance of the mean given them; in squares of h."""
+def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float, float]:
+    """What slopes may explain beyond public facts, the variance of the mean given them, and the square of a response.
+
+    All in squares of h.
+    """
     if not labels_known(facts):
-        return _SIGNAL, 1.0
+        signal = _assumed(query)[0]
+        return signal, 1.0, signal + _OFFSET
     labels, response = facts.trusted_labels, query.space.response
     assert labels is not None and response is not None
-    error = float(np.var(labels)) / response.scale**2 / len(labels)
-    return max(error, _UNSEEN) * (query.space.order - query.space.intercept), max(error, _UNSEEN)
+    scaled = (labels - response.centre) / response.scale
+    error = max(float(np.var(scaled)) / len(labels), _UNSEEN)
+    return error * (query.space.order - query.space.intercept), error, float(np.mean(scaled**2))
+
+
+def _assumed(query: RowQuery[Any]) -> tuple[float, float]:
+    """Variances of the mean response and of the response that are assumed without labels, in squares of h."""
+    response = query.space.response
+    assert response is not None
+    unit = (response.centre, response.scale) == (0.5, 0.5)
+    return (_UNIT_SIGNAL, _UNIT_VARIANCE) if unit else (_SIGNAL, _VARIANCE)
 
 
 def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: float) -> float:

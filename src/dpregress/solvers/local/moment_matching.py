@@ -108,17 +108,20 @@ _Solved = tuple[Vector, Scale, Matrix, Uncertainty]
 
 
 def _merged(population: _Population, response: MeanResponse, centre: float, prior: _Prior) -> _Solved:
-    """The fit to public labels and the released moments, merged by inverse variances."""
+    """The fit to public labels and one step from it to the released moments, merged by inverse variances.
+
+    Further steps follow the curve into directions that few rows show, where neither side is known.
+    """
     rows, weights = population.rows, population.weights
     equations = _Equations(rows, weights, centre, population.moments.cross, response)
     fitted = response.mean(rows @ prior.mean) - centre
     known = population.error * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
     covariance = _positive(population.moments.noise + known)
-    coef = _solve(equations, covariance, prior, prior.mean)
-    slope = equations.slope(coef)
+    slope = equations.slope(prior.mean)
     weighted = np.linalg.solve(covariance, slope)
     total = np.linalg.inv(prior.precision + slope.T @ weighted)
     gain = total @ weighted.T
+    coef = prior.mean + gain @ equations.curvature_slack(prior.mean)
     privacy = gain @ population.privacy @ gain.T
     return coef, _scale(response, rows @ coef), slope, Uncertainty(np.asarray(privacy), np.asarray(total))
 
@@ -177,6 +180,8 @@ def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts)
     if isinstance(release, Moments):
         share = 0.0 if facts.public is None else facts.public.n * error
         gram, moment = share * gram + (1 - share) * release.gram, release.cross
+        if facts.public is None and along:
+            gram[0, 0] = 1.0  # the bounds hold every row, so that none is weighted
         rows, weights = _recoloured(facts, space, rows, weights, gram, gram_floor(release))
     outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
     privacy, sampling = (half**2 * each for each in _variances(release, outer))
@@ -192,7 +197,6 @@ def _recoloured(
     """Rows with this Gram matrix, as far as noise lets it be one."""
     repaired = floored(gram, floor)
     if facts.public is None or facts.public.rows is None:
-        # the bounds hold every row, and the constant's own second moment is 1
         return normal_rows(space, repaired), np.ones(len(rows))
     plain = symmetric_power(_gram(rows, weights), -0.5, smallest=1e-6)
     return rows @ plain @ symmetric_power(repaired, 0.5), weights
