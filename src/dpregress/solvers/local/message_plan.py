@@ -34,17 +34,21 @@ _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 #: Factors of slopes' coordinates beside the constant: the smaller, the better the mean is told, and the worse slopes.
 _TILTS = (1.0, 0.5, 0.25, 2.0**-20)
 #: The assumed variances of the mean response and of the response, in squares of h: bounds of numbers are wide.
-_SIGNAL, _VARIANCE = 0.02, 0.05
+_SIGNAL, _VARIANCE = 0.02, 0.01
 #: The same for responses between 0 and 1.
 _UNIT_SIGNAL, _UNIT_VARIANCE = 0.1, 0.5
 #: The largest error of the mean that slopes are worth, as a share of the variance of the response.
 _MEAN_SHARE = 0.01
+#: Slopes of which this share is predicted to be told are worth so many times as much.
+_WELL, _WORTH = 0.8, 5.0
+#: By how much an error of the mean, which is certain, counts more than slopes, which are assumed.
+_CERTAIN = 5.0
 #: The assumed squared distance of the mean from the middle of the bounds, in squares of h.
 _OFFSET = 0.1
 #: The assumed second moment of columns whose bounds are mapped to -1 and 1.
 _SPREAD = 0.1
 #: The largest predicted squared error of the mean, in squares of h; beyond it a study is refused.
-_TOLD = 0.04
+_TOLD = 0.25
 #: Shares below which an eigenvalue or a variance counts as this share.
 _UNSEEN = 1e-6
 #: Squared bias for weights that halve the effective second moment, in squares of h (measured on real tables).
@@ -67,18 +71,15 @@ class MessagePlan:
         In squares of the response's half-range.
     mean_error : float
         The part of it that is due to the intercept.
+    told : float
+        The share of the assumed squares of slopes that is predicted to be told.
     """
 
     query: RowQuery[Any]
     spend: Event
     predicted: float
     mean_error: float = math.nan
-
-    @property
-    def half(self) -> float:
-        """Half of the range of the response."""
-        assert self.space.response is not None
-        return self.space.response.scale
+    told: float = math.nan
 
     @property
     def space(self) -> WhitenedSpace:
@@ -109,16 +110,12 @@ def plan_messages(
     lower, upper = bounds
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
-    offered = [
-        each
-        for response in _responses(facts, lower, upper)
-        for each in _offered(facts, budget, response, recipe)
-        if recipe in ("auto", _name(each))
-    ]
+    response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
+    offered = [each for each in _offered(facts, budget, response, recipe) if recipe in ("auto", _name(each))]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, recipe))
-    sure = [each for each in offered if each.mean_error <= _MEAN_SHARE * _assumed(each.query)[1]]
-    best = min(sure or offered, key=lambda each: each.predicted * each.half**2)
+    sure = [each for each in offered if each.mean_error <= _mean_limit(each)]
+    best = min(sure or offered, key=lambda each: each.predicted + (_CERTAIN - 1) * each.mean_error)
     if best.mean_error > _TOLD:
         raise InvalidInput(
             f"{facts.n} users at this budget do not tell even the mean of {facts.target!r}: ask about "
@@ -166,15 +163,6 @@ def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
     """What a row counts in the released equations: s where y is left as it is, s^2 where it is weighted too."""
     weight = space.weights(rows)
     return weight if space.weighting is Weighting.FEATURES else np.asarray(weight**2)
-
-
-def _responses(facts: PublicFacts, lower: float, upper: float) -> Iterator[ResponseScale]:
-    """The response about the middle of its bounds, and about its public mean, where less is lost by public rows."""
-    centres = [(lower + upper) / 2]
-    if labels_known(facts) and facts.trusted_labels is not None:
-        centres.append(float(np.clip(facts.trusted_labels.mean(), lower, upper)))
-    for centre in centres:
-        yield ResponseScale(facts.target, centre, max(upper - centre, centre - lower), bound=1.0)
 
 
 def _offered(
@@ -227,12 +215,13 @@ def _rated(facts: PublicFacts, query: RowQuery[Any], spend: Event, rows: Matrix,
     unknown, doubt, fitted = _signal(facts, query)
     mean_error = mean_error * doubt / (mean_error + doubt)
     if asks_for_the_mean(facts, query):
-        return MessagePlan(query, spend, mean_error + unknown, mean_error)
+        return MessagePlan(query, spend, mean_error + unknown, mean_error, 0.0)
     each = unknown / len(values)
     scale = float(values.mean())
     error = noise / facts.n / np.maximum(values, _UNSEEN * scale) + fitted * gram_error(facts, query, spend, scale)
     left = float(np.sum(each * error / (each + error)))
-    return MessagePlan(query, spend, mean_error + left + _BIAS * (lost * (1 - left / unknown)) ** 2, mean_error)
+    told = 1 - left / unknown
+    return MessagePlan(query, spend, mean_error + left + _BIAS * (lost * told) ** 2, mean_error, told)
 
 
 def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float, float]:
@@ -256,6 +245,12 @@ def _assumed(query: RowQuery[Any]) -> tuple[float, float]:
     assert response is not None
     unit = (response.centre, response.scale) == (0.5, 0.5)
     return (_UNIT_SIGNAL, _UNIT_VARIANCE) if unit else (_SIGNAL, _VARIANCE)
+
+
+def _mean_limit(message_plan: MessagePlan) -> float:
+    """The largest squared error of the mean that the slopes of a plan are worth, in squares of h."""
+    limit = _MEAN_SHARE * _assumed(message_plan.query)[1]
+    return limit * _WORTH if message_plan.told > _WELL else limit
 
 
 def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: float) -> float:

@@ -23,7 +23,7 @@ from dpregress.coordinates import Matrix, Vector
 #: Ridge parameters that are tried, as multiples of the mean eigenvalue, and the number of them.
 _SMALLEST, _LARGEST, _TRIED = 1e-6, 1e3, 60
 #: By how many of its standard deviations the estimated gain is lowered before slopes are told.
-_DOUBT = 1.0
+_DOUBT = 2.0
 #: Eigenvalues below this share of the mean one are directions without rows, and count as the mean one.
 _UNSEEN = 1e-6
 #: Signal that noise hides: this many standard deviations of a chi-square.
