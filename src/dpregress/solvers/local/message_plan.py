@@ -39,8 +39,8 @@ _SIGNAL, _VARIANCE = 0.02, 0.01
 _UNIT_SIGNAL, _UNIT_VARIANCE = 0.1, 0.5
 #: The largest error of the mean that slopes are worth, as a share of the variance of the response.
 _MEAN_SHARE = 0.01
-#: Slopes of which this share is predicted to be told are worth so many times as much.
-_WELL, _WORTH = 0.8, 5.0
+#: Without public facts on x, slopes of which this share is predicted to be told are worth so many times as much.
+_WELL, _WORTH = 0.5, 5.0
 #: By how much an error of the mean, which is certain, counts more than slopes, which are assumed.
 _CERTAIN = 5.0
 #: The assumed squared distance of the mean from the middle of the bounds, in squares of h.
@@ -114,7 +114,9 @@ def plan_messages(
     offered = [each for each in _offered(facts, budget, response, recipe) if recipe in ("auto", _name(each))]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, recipe))
-    sure = [each for each in offered if each.mean_error <= _mean_limit(each)]
+    if labels_known(facts):
+        return min(offered, key=lambda each: each.predicted)
+    sure = [each for each in offered if each.mean_error <= _mean_limit(facts, each)]
     best = min(sure or offered, key=lambda each: each.predicted + (_CERTAIN - 1) * each.mean_error)
     if best.mean_error > _TOLD:
         raise InvalidInput(
@@ -169,7 +171,8 @@ def _offered(
     facts: PublicFacts, budget: ApproxDP, response: ResponseScale, recipe: MessageRecipe
 ) -> Iterator[MessagePlan]:
     start = replace(facts.start.space, response=response)
-    for tilt in _TILTS if start.intercept else (1.0,):
+    tilts = _TILTS if start.intercept and not labels_known(facts) else (1.0,)
+    for tilt in tilts:
         turn = np.diag([1.0] * start.intercept + [tilt] * len(start.features))
         plain = start.rewhitened(turn, 1.0)
         rows = public_rows(facts, plain)
@@ -179,7 +182,7 @@ def _offered(
             radii = [math.sqrt(1 + tilt**2 * (start.radius**2 - 1)) if start.intercept else start.radius]
         for radius in radii:
             space = plain.rewhitened(np.eye(plain.order), radius)
-            if facts.public is not None or (recipe == "auto" and start.intercept and tilt == min(_TILTS)):
+            if facts.public is not None or (recipe == "auto" and start.intercept and tilt == min(tilts)):
                 yield from _cross_moments(facts, budget, space, rows)
             joint = SecondMoment(space.with_response(replace(response, cross=radius)))
             gaussian = integer_gaussian_promise(budget, joint.size)
@@ -188,9 +191,7 @@ def _offered(
                 yield _rated(facts, joint, gaussian, rows, joint.noise(gaussian, 1) ** 2 / (2 * radius**2))
 
 
-def _cross_moments(
-    facts: PublicFacts, budget: ApproxDP, space: WhitenedSpace, rows: Matrix
-) -> Iterator[MessagePlan]:
+def _cross_moments(facts: PublicFacts, budget: ApproxDP, space: WhitenedSpace, rows: Matrix) -> Iterator[MessagePlan]:
     features = replace(space, weighting=Weighting.FEATURES)
     cross = ClippedScore(features, GaussianFamily, np.zeros(space.order), 1.0)
     if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and space.order <= LARGEST_ORDER:
@@ -233,7 +234,8 @@ def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float, flo
         signal = _assumed(query)[0]
         return signal, 1.0, signal + _OFFSET
     labels, response = facts.trusted_labels, query.space.response
-    assert labels is not None and response is not None
+    assert labels is not None
+    assert response is not None
     scaled = (labels - response.centre) / response.scale
     error = max(float(np.var(scaled)) / len(labels), _UNSEEN)
     return error * (query.space.order - query.space.intercept), error, float(np.mean(scaled**2))
@@ -247,10 +249,10 @@ def _assumed(query: RowQuery[Any]) -> tuple[float, float]:
     return (_UNIT_SIGNAL, _UNIT_VARIANCE) if unit else (_SIGNAL, _VARIANCE)
 
 
-def _mean_limit(message_plan: MessagePlan) -> float:
+def _mean_limit(facts: PublicFacts, message_plan: MessagePlan) -> float:
     """The largest squared error of the mean that the slopes of a plan are worth, in squares of h."""
     limit = _MEAN_SHARE * _assumed(message_plan.query)[1]
-    return limit * _WORTH if message_plan.told > _WELL else limit
+    return limit * _WORTH if facts.public is None and message_plan.told > _WELL else limit
 
 
 def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: float) -> float:

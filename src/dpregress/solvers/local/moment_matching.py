@@ -1,13 +1,14 @@
 r"""Coefficients from a released cross moment: the score equations, with public rows in place of the private ones.
 
 A study releases ``T = E[k x~ (y - c)]`` with known noise, k the row weights. For a mean response m the
-coefficients solve ``F(b) = T - mean k x~ (m(x~'b) - c) = 0`` over public rows, whatever the weights, and for normal
-rows this is Stein's constant times least squares, which is where the search starts. What is solved is
+coefficients solve ``F(b) = T - mean k x~ (m(x~'b) - c) = 0`` over public rows, whatever the weights.
 
-    minimise  F(b)' V^{-1} F(b) + (b - b0)' Q (b - b0),
+* Without public labels, T is first replaced by what a shrunk linear fit implies (:mod:`.shrinkage`), so that noise
+  never makes the answer worse than the mean. For normal rows the solution is Stein's constant times that fit, where
+  the search starts.
+* With public labels, one step from the public fit b0 towards the root of F is taken, weighted by the covariance of F
+  from privacy noise, sampling and the number of public rows, and that of b0.
 
-V the covariance of F from privacy noise, sampling and the number of public rows. The prior (b0, Q) is a fit to
-labelled public rows, else no slopes at all with the variance that the released moment shows (empirical Bayes).
 Everything is post-processing: other mean responses cost nothing.
 """
 
@@ -277,7 +278,7 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
     slope = equations.slope(coef)
     back = np.linalg.solve(_positive(slope), gram)
     known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
-    return _Prior(coef, np.linalg.inv(_positive((known + known.T) / 2)))
+    return _Prior(coef, np.asarray(np.linalg.inv(_positive((known + known.T) / 2)), dtype=np.float64))
 
 
 def _solve(equations: _Equations, covariance: Matrix, prior: _Prior, start: Vector) -> Vector:

@@ -7,8 +7,8 @@ slopes explain beyond the mean,
 
     2 b'g - b'Gb - 2 tr(M Sigma) - sigma^2 (|b|^2 tr M + b'Mb),
 
-where Sigma is the covariance of g and ``sigma^2`` the variance of a diagonal entry of the noise in G. If its lower limit is
-positive for no a, the slopes are 0 and everybody is predicted the mean. All of this is post-processing.
+where Sigma is the covariance of g and ``sigma^2`` the variance of a diagonal entry of the noise in G. If the largest is
+not above its own error, the slopes are 0 and everybody is predicted the mean. All of this is post-processing.
 """
 
 from __future__ import annotations
@@ -75,40 +75,41 @@ class ShrunkFit:
 
 
 def shrunk_fit(moments: LinearMoments) -> ShrunkFit:
-    """The fit with the largest lower limit of its estimated gain over the mean.
+    """The fit with the largest estimated gain over the mean, or the mean where that is in doubt.
 
     Parameters
     ----------
     moments : LinearMoments
     """
-    along, told_at_all = int(moments.intercept), math.isfinite(moments.spread)
+    along, tellable = int(moments.intercept), math.isfinite(moments.spread)
     ratio = moments.gram[along:, 0] / moments.gram[0, 0] if along else np.zeros(len(moments.gram))
     mean = moments.cross[0] / moments.gram[0, 0] if along else 0.0
     centred = moments.gram[along:, along:] - (np.outer(ratio, moments.gram[0, 1:]) if along else 0.0)
-    score = moments.cross[along:] - (ratio * moments.cross[0] if along else 0.0)
-    through = np.column_stack([-ratio, np.eye(len(score))]) if along else np.eye(len(score))
-    noise = through @ moments.noise @ through.T + (moments.beside * mean**2 if told_at_all else 0.0) * np.eye(len(score))
+    identity = np.eye(len(centred))
+    through = np.column_stack([-ratio, identity]) if along else identity
+    slopes = np.vstack([-ratio, identity]) if along else identity
+    beside = moments.beside * mean**2 if tellable else 0.0
+    noise = through @ moments.noise @ through.T + beside * identity
 
     values, vectors = np.linalg.eigh((centred + centred.T) / 2)
     usual = max(float(values.mean()), 1e-300)
     values = np.where(np.abs(values) < _UNSEEN * usual, usual, values)
-    turned, turned_noise = vectors.T @ score, vectors.T @ noise @ vectors
-    shaken = math.sqrt(2 * len(score) * moments.spread) if told_at_all else 0.0
+    turned, turned_noise = vectors.T @ through @ moments.cross, vectors.T @ noise @ vectors
+    shaken = math.sqrt(2 * len(values) * moments.spread) if tellable else 0.0
     lowest = max(shaken - values[0], _SMALLEST * usual)
-    ridges = np.geomspace(lowest, _LARGEST * max(usual, lowest), _TRIED)
-    gains = [_gain(values, turned, turned_noise, moments.spread, float(ridge)) for ridge in ridges if told_at_all]
-    best, doubt, chosen = max(((*each, float(ridge)) for each, ridge in zip(gains, ridges, strict=False)), default=(0.0, 0.0, math.inf))
+    best, doubt, chosen = 0.0, 0.0, math.inf
+    for ridge in np.geomspace(lowest, _LARGEST * max(usual, lowest), _TRIED if tellable else 0):
+        gain, error = _gain(values, turned, turned_noise, moments.spread, float(ridge))
+        if gain > best:
+            best, doubt, chosen = gain, error, float(ridge)
     told = best > _DOUBT * doubt
-    chosen = chosen if told else math.inf
     inverse = (vectors / (values + chosen)) @ vectors.T if told else np.zeros_like(centred)
-    shortfall = (vectors * (chosen / (values + chosen))) @ vectors.T if told else np.eye(len(score))
-
-    slopes = np.vstack([-ratio, np.eye(len(score))]) if along else np.eye(len(score))
+    shortfall = (vectors * (chosen / (values + chosen))) @ vectors.T if told else identity
     linear = slopes @ inverse @ through
     if along:
         linear[0, 0] += 1 / moments.gram[0, 0]
     floor = np.maximum(values, max(shaken, _UNSEEN * usual))
-    hidden = min(max(best, 0.0) + _HIDDEN * float(_spread_of_noise(turned_noise, floor)), moments.limit) / len(score)
+    hidden = min(best + _HIDDEN * _spread_of_noise(turned_noise, floor), moments.limit) / len(values)
     prior = (vectors * (hidden / floor)) @ vectors.T
     bias = slopes @ shortfall @ prior @ shortfall.T @ slopes.T
     return ShrunkFit(linear @ moments.cross, linear, np.asarray(bias), told)
