@@ -7,8 +7,8 @@ slopes explain beyond the mean,
 
     2 b'g - b'Gb - 2 tr(M Sigma) - sigma^2 (|b|^2 tr M + b'Mb),
 
-where Sigma is the covariance of g and ``sigma^2`` the variance of a diagonal entry of the noise in G. If the largest is
-not above its own error, the slopes are 0 and everybody is predicted the mean. All of this is post-processing.
+where Sigma is the covariance of g and ``sigma^2`` the variance of a diagonal entry of the noise in G. Only an a counts
+whose gain is two errors above 0; if there is none, the slopes are 0 and everybody is predicted the mean. All of this is post-processing.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def shrunk_fit(moments: LinearMoments) -> ShrunkFit:
     turned, turned_noise = vectors.T @ through @ moments.cross, vectors.T @ noise @ vectors
     shaken = math.sqrt(2 * len(values) * moments.spread) if tellable else 0.0
     lowest = max(shaken - values[0], _SMALLEST * usual)
-    best, doubt, chosen = 0.0, 0.0, math.inf
+    best, chosen = 0.0, math.inf
     for ridge in np.geomspace(lowest, _LARGEST * max(usual, lowest), _TRIED if tellable else 0):
         gain, error = _gain(values, turned, turned_noise, moments.spread, float(ridge))
-        if gain > best:
-            best, doubt, chosen = gain, error, float(ridge)
-    told = best > _DOUBT * doubt
+        if gain > max(best, _DOUBT * error):
+            best, chosen = gain, float(ridge)
+    told = math.isfinite(chosen)
     inverse = (vectors / (values + chosen)) @ vectors.T if told else np.zeros_like(centred)
     shortfall = (vectors * (chosen / (values + chosen))) @ vectors.T if told else identity
     linear = slopes @ inverse @ through
