@@ -243,7 +243,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """Coefficients, their standard errors and the guarantees: of a message, and of shuffled ones."""
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
         shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
-        hidden = "" if self.coef_.any() else "\nno slope stands out from the noise: everybody is predicted the same mean"
+        hidden = "" if self.coef_.any() else "\nno slope is told: everybody is predicted the same mean"
         return f"{super().summary()}{hidden}\n{shuffled}"
 
     def __sklearn_tags__(self) -> Any:

@@ -8,7 +8,8 @@ slopes explain beyond the mean,
     2 b'g - b'Gb - 2 tr(M Sigma) - sigma^2 (|b|^2 tr M + b'Mb),
 
 where Sigma is the covariance of g and ``sigma^2`` the variance of a diagonal entry of the noise in G. Only an a counts
-whose gain is two errors above 0; if there is none, the slopes are 0 and everybody is predicted the mean. All of this is post-processing.
+whose gain is two errors above 0; if there is none, the slopes are 0 and everybody is predicted the mean. All of this
+is post-processing.
 """
 
 from __future__ import annotations
