@@ -54,7 +54,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         ("boosting", "sigmoid", "cubic", "log1pexp"), or a mean response of your own: m and its slope.
     public : PublicMoments, table or file, optional
         Moments of public rows with the same columns, or the rows themselves (a table or a file); labelled ones
-        are a prior. Without them the Gram matrix is collected too, which takes far more users.
+        are a prior. Without them the Gram matrix is collected too, which takes far more users; with too few, users are
+        asked for the mean alone, or the study is refused.
     schema : Schema, optional
         Bounds and levels; bounds of y under the name of y (a Series' name, else "y").
     row_bound : float, optional
@@ -242,7 +243,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """Coefficients, their standard errors and the guarantees: of a message, and of shuffled ones."""
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
         shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
-        return f"{super().summary()}\n{shuffled}"
+        hidden = "" if self.coef_.any() else "\nno slope is told: everybody is predicted the same mean"
+        return f"{super().summary()}{hidden}\n{shuffled}"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -31,8 +31,26 @@ from dpregress.solvers.shared.surrogate import surrogate_rows
 MessageRecipe = Literal["auto", "unit-vector", "gaussian", "joint"]
 #: Quantiles of the public rows' norms that are candidates for the radius.
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-#: The assumed variance of the mean response, in squares of h.
-_SIGNAL = 0.25
+#: Factors of slopes' coordinates beside the constant: the smaller, the better the mean is told, and the worse slopes.
+_TILTS = (1.0, 0.5, 0.25, 2.0**-20)
+#: The assumed variances of the mean response and of the response, in squares of h: bounds of numbers are wide.
+_SIGNAL, _VARIANCE = 0.02, 0.01
+#: The same for responses between 0 and 1.
+_UNIT_SIGNAL, _UNIT_VARIANCE = 0.1, 0.5
+#: The largest error of the mean that slopes are worth, as a share of the variance of the response.
+_MEAN_SHARE = 0.01
+#: Without public facts on x, slopes of which this share is predicted to be told are worth so many times as much.
+_WELL, _WORTH = 0.5, 5.0
+#: By how much an error of the mean, which is certain, counts more than slopes, which are assumed.
+_CERTAIN = 5.0
+#: The assumed squared distance of the mean from the middle of the bounds, in squares of h.
+_OFFSET = 0.1
+#: The assumed second moment of columns whose bounds are mapped to -1 and 1.
+_SPREAD = 0.1
+#: The largest predicted squared error of the mean, in squares of h; beyond it a study is refused.
+_TOLD = 0.25
+#: Shares below which an eigenvalue or a variance counts as this share.
+_UNSEEN = 1e-6
 #: Squared bias for weights that halve the effective second moment, in squares of h (measured on real tables).
 _BIAS = 0.15
 #: Below this epsilon a unit vector's rounding slack would count.
@@ -51,11 +69,17 @@ class MessagePlan:
         The cost of an answer to its user.
     predicted : float
         In squares of the response's half-range.
+    mean_error : float
+        The part of it that is due to the intercept.
+    told : float
+        The share of the assumed squares of slopes that is predicted to be told.
     """
 
     query: RowQuery[Any]
     spend: Event
     predicted: float
+    mean_error: float = math.nan
+    told: float = math.nan
 
     @property
     def space(self) -> WhitenedSpace:
@@ -87,18 +111,54 @@ def plan_messages(
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
     response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
-    offered = [each for each in _offered(facts, budget, response) if recipe in ("auto", _name(each))]
+    offered = [each for each in _offered(facts, budget, response, recipe) if recipe in ("auto", _name(each))]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, recipe))
-    return min(offered, key=lambda each: each.predicted)
+    if labels_known(facts):
+        return min(offered, key=lambda each: each.predicted)
+    sure = [each for each in offered if each.mean_error <= _mean_limit(facts, each)]
+    best = min(sure or offered, key=lambda each: each.predicted + (_CERTAIN - 1) * each.mean_error)
+    if best.mean_error > _TOLD:
+        raise InvalidInput(
+            f"{facts.n} users at this budget do not tell even the mean of {facts.target!r}: ask about "
+            f"{math.ceil(facts.n * best.mean_error / _TOLD)} users, or spend a larger epsilon"
+        )
+    return best
 
 
 def public_rows(facts: PublicFacts, space: WhitenedSpace) -> Matrix:
-    """Whitened public rows, or normal rows with the public moment where only that is known; unweighted."""
+    """Whitened public rows, or normal rows with the second moment that is known or assumed; unweighted."""
     if facts.public is not None and facts.public.rows is not None:
         return space.whiten(facts.public.rows)
-    rows = surrogate_rows(replace(space, response=None), None, np.eye(space.order))
+    return normal_rows(space, assumed_gram(facts, space))
+
+
+def normal_rows(space: WhitenedSpace, gram: Matrix) -> Matrix:
+    """Normal rows with this second moment, unweighted."""
+    rows = surrogate_rows(replace(space, response=None), None, gram)
     return np.asarray(rows.x / rows.weight[:, None])
+
+
+def assumed_gram(facts: PublicFacts, space: WhitenedSpace) -> Matrix:
+    """The second moment of rows before anything is released: that of public facts, else of columns within bounds."""
+    start = facts.start.space
+    moment = np.eye(start.order) if facts.public is not None else np.eye(start.order) * _SPREAD
+    if start.intercept:
+        moment[0, 0] = 1.0
+    turn = space.whitening @ np.linalg.inv(start.whitening)
+    return np.asarray(turn @ moment @ turn.T)
+
+
+def asks_for_the_mean(facts: PublicFacts, query: RowQuery[Any]) -> bool:
+    """Whether a message plan leaves nothing from which slopes could be computed: no Gram matrix is known or asked."""
+    return facts.public is None and not isinstance(query, SecondMoment)
+
+
+def labels_known(facts: PublicFacts) -> bool:
+    """Whether public labels suffice for a fit that is merged with the released moments."""
+    labels, order = facts.trusted_labels, facts.start.space.order
+    rows = None if facts.public is None else facts.public.rows
+    return labels is not None and rows is not None and len(labels) >= 2 * order
 
 
 def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
@@ -107,39 +167,92 @@ def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
     return weight if space.weighting is Weighting.FEATURES else np.asarray(weight**2)
 
 
-def _offered(facts: PublicFacts, budget: ApproxDP, response: ResponseScale) -> Iterator[MessagePlan]:
-    plain = replace(facts.start.space, response=response)
-    rows = public_rows(facts, plain)
-    norms = np.linalg.norm(rows, axis=1)
-    radii = [plain.radius] if facts.public is None else sorted({float(np.quantile(norms, level)) for level in _LEVELS})
-    for radius in radii:
-        space = plain.rewhitened(np.eye(plain.order), radius)
-        if facts.public is not None:
-            features = replace(space, weighting=Weighting.FEATURES)
-            cross = ClippedScore(features, GaussianFamily, np.zeros(space.order), 1.0)
-            if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and space.order <= LARGEST_ORDER:
-                unit = radius / best_cap(budget.epsilon0, space.order).gain
-                yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / space.order)
-            gaussian = integer_gaussian_promise(budget, cross.size)
+def _offered(
+    facts: PublicFacts, budget: ApproxDP, response: ResponseScale, recipe: MessageRecipe
+) -> Iterator[MessagePlan]:
+    start = replace(facts.start.space, response=response)
+    tilts = _TILTS if start.intercept and not labels_known(facts) else (1.0,)
+    for tilt in tilts:
+        turn = np.diag([1.0] * start.intercept + [tilt] * len(start.features))
+        plain = start.rewhitened(turn, 1.0)
+        rows = public_rows(facts, plain)
+        norms = np.linalg.norm(rows, axis=1)
+        radii = sorted({float(np.quantile(norms, level)) for level in _LEVELS})
+        if facts.public is None:
+            radii = [math.sqrt(1 + tilt**2 * (start.radius**2 - 1)) if start.intercept else start.radius]
+        for radius in radii:
+            space = plain.rewhitened(np.eye(plain.order), radius)
+            if facts.public is not None or (recipe == "auto" and start.intercept and tilt == min(tilts)):
+                yield from _cross_moments(facts, budget, space, rows)
+            joint = SecondMoment(space.with_response(replace(response, cross=radius)))
+            gaussian = integer_gaussian_promise(budget, joint.size)
             if gaussian is not None:
-                yield _rated(facts, cross, gaussian, rows, cross.noise(gaussian, 1) ** 2)
-        joint = SecondMoment(space.with_response(replace(response, cross=radius)))
-        gaussian = integer_gaussian_promise(budget, joint.size)
-        if gaussian is not None:
-            # its entries beside the diagonal have half of the variance, and hold the cross moment u = R times
-            yield _rated(facts, joint, gaussian, rows, joint.noise(gaussian, 1) ** 2 / (2 * radius**2))
+                # its entries beside the diagonal have half of the variance, and hold the cross moment u = R times
+                yield _rated(facts, joint, gaussian, rows, joint.noise(gaussian, 1) ** 2 / (2 * radius**2))
+
+
+def _cross_moments(facts: PublicFacts, budget: ApproxDP, space: WhitenedSpace, rows: Matrix) -> Iterator[MessagePlan]:
+    features = replace(space, weighting=Weighting.FEATURES)
+    cross = ClippedScore(features, GaussianFamily, np.zeros(space.order), 1.0)
+    if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and space.order <= LARGEST_ORDER:
+        unit = space.radius / best_cap(budget.epsilon0, space.order).gain
+        yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / space.order)
+    gaussian = integer_gaussian_promise(budget, cross.size)
+    if gaussian is not None:
+        yield _rated(facts, cross, gaussian, rows, cross.noise(gaussian, 1) ** 2)
 
 
 def _rated(facts: PublicFacts, query: RowQuery[Any], spend: Event, rows: Matrix, noise: float) -> MessagePlan:
     """``noise`` is the variance of one user's cross moment on each coordinate."""
+    along = int(query.space.intercept)
     weights = equation_weights(query.space, rows)
     gram = (rows * weights[:, None]).T @ rows / len(rows)
-    inverse = np.linalg.inv(gram)
-    plain, squared = (float(np.mean(power * np.einsum("ij,ij->i", rows, rows))) for power in (1.0, weights**2))
-    lost = 1 - float(np.trace(gram)) ** 2 / (plain * squared)
-    known = 1 / gram_error(facts, query, spend, float(np.trace(gram)) / len(gram))
-    variance = noise / facts.n * float(np.sum(inverse**2)) + _SIGNAL * len(gram) / known
-    return MessagePlan(query, spend, variance + _BIAS * lost**2)
+    values = np.linalg.eigvalsh(gram[along:, along:])
+    mean_error = noise / facts.n / float(gram[0, 0]) ** 2 if along else 0.0
+    slopes = rows[:, along:]
+    plain, squared = (float(np.mean(power * np.einsum("ij,ij->i", slopes, slopes))) for power in (1.0, weights**2))
+    lost = 1 - float(values.sum()) ** 2 / (plain * squared)
+
+    unknown, doubt, fitted = _signal(facts, query)
+    mean_error = mean_error * doubt / (mean_error + doubt)
+    if asks_for_the_mean(facts, query):
+        return MessagePlan(query, spend, mean_error + unknown, mean_error, 0.0)
+    each = unknown / len(values)
+    scale = float(values.mean())
+    error = noise / facts.n / np.maximum(values, _UNSEEN * scale) + fitted * gram_error(facts, query, spend, scale)
+    left = float(np.sum(each * error / (each + error)))
+    told = 1 - left / unknown
+    return MessagePlan(query, spend, mean_error + left + _BIAS * (lost * told) ** 2, mean_error, told)
+
+
+def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float, float]:
+    """What slopes may explain beyond public facts, the variance of the mean given them, and the square of a response.
+
+    All in squares of h.
+    """
+    if not labels_known(facts):
+        signal = _assumed(query)[0]
+        return signal, 1.0, signal + _OFFSET
+    labels, response = facts.trusted_labels, query.space.response
+    assert labels is not None
+    assert response is not None
+    scaled = (labels - response.centre) / response.scale
+    error = max(float(np.var(scaled)) / len(labels), _UNSEEN)
+    return error * (query.space.order - query.space.intercept), error, float(np.mean(scaled**2))
+
+
+def _assumed(query: RowQuery[Any]) -> tuple[float, float]:
+    """Variances of the mean response and of the response that are assumed without labels, in squares of h."""
+    response = query.space.response
+    assert response is not None
+    unit = (response.centre, response.scale) == (0.5, 0.5)
+    return (_UNIT_SIGNAL, _UNIT_VARIANCE) if unit else (_SIGNAL, _VARIANCE)
+
+
+def _mean_limit(facts: PublicFacts, message_plan: MessagePlan) -> float:
+    """The largest squared error of the mean that the slopes of a plan are worth, in squares of h."""
+    limit = _MEAN_SHARE * _assumed(message_plan.query)[1]
+    return limit * _WORTH if facts.public is None and message_plan.told > _WELL else limit
 
 
 def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: float) -> float:

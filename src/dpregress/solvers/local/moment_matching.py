@@ -1,42 +1,53 @@
 r"""Coefficients from a released cross moment: the score equations, with public rows in place of the private ones.
 
 A study releases ``T = E[k x~ (y - c)]`` with known noise, k the row weights. For a mean response m the
-coefficients solve ``F(b) = T - mean k x~ (m(x~'b) - c) = 0`` over public rows, whatever the weights, and for normal
-rows this is Stein's constant times least squares, which is where the search starts. What is solved is
+coefficients solve ``F(b) = T - mean k x~ (m(x~'b) - c) = 0`` over public rows, whatever the weights.
 
-    minimise  F(b)' V^{-1} F(b) + (b - b0)' Q (b - b0),
+* Without public labels, T is first replaced by what a shrunk linear fit implies (:mod:`.shrinkage`), so that noise
+  never makes the answer worse than the mean. For normal rows the solution is Stein's constant times that fit, where
+  the search starts.
+* With public labels, one step from the public fit b0 towards the root of F is taken, weighted by the covariance of F
+  from privacy noise, sampling and the number of public rows, and that of b0.
 
-V the covariance of F from privacy noise, sampling and the number of public rows. The prior (b0, Q) is a fit to
-labelled public rows, else no slopes at all with the variance that the released moment shows (empirical Bayes).
 Everything is post-processing: other mean responses cost nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
 
-from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import sandwich, symmetric_power
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import symmetric_power
 from dpregress.errors import InvalidInput
 from dpregress.models.mean_responses import MeanResponse
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import SecondMoment
 from dpregress.releases import Isotropic, Moments, Release, UnitMessages
 from dpregress.solvers.base import Solution, Uncertainty
-from dpregress.solvers.local.message_plan import MessagePlan, equation_weights, gram_error, public_rows
+from dpregress.solvers.local.message_plan import (
+    MessagePlan,
+    asks_for_the_mean,
+    equation_weights,
+    gram_error,
+    labels_known,
+    normal_rows,
+    public_rows,
+)
+from dpregress.solvers.local.shrinkage import LinearMoments, shrunk_fit
 from dpregress.solvers.shared.repair import floored, gram_floor
 from dpregress.solvers.shared.stein import Scale, stein_scale
 
 _STEPS = 100
 #: The largest change of a predictor in one step.
 _LONGEST = 3.0
-#: The smallest variance of the signal, as a share of the squared released slopes.
-_LEAST_SIGNAL = 0.05
 _FLAT = 1e-9
+#: Predictors at which a mean response with one slope counts as linear.
+_STRAIGHT = np.array([-3.0, -1.0, 0.0, 0.5, 2.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,53 +97,110 @@ def solve_message_plan(
         Its space has no response: coefficients are those of the linear predictor.
     scale : Scale
     """
-    space = message_plan.space
-    assert space.response is not None
-    half, centre = space.response.scale, space.response.centre
-    rows, weights, moment, shrunk = _rows_and_moment(message_plan, release, facts)
-    equations = _Equations(rows, weights, centre, half * moment, response)
+    population, prior = _population(message_plan, release, facts), _labelled_prior(facts, message_plan, response)
+    assert message_plan.space.response is not None
+    centre = message_plan.space.response.centre
+    solved = _alone if prior is None else partial(_merged, prior=prior)
+    coef, scale, slope, uncertainty = solved(population, response, centre)
+    return Solution(coef, slope, replace(message_plan.space, response=None), None, uncertainty), scale
 
-    outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
-    noise, sampling = _variances(release, outer)
-    noise, sampling = half**2 * noise, half**2 * sampling
-    start, scale, spread = _stein_start(equations, noise + sampling, space.intercept)
-    fitted = response.mean(rows @ start) - centre
-    known = shrunk * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
-    covariance = noise + sampling + known + _FLAT * np.trace(noise + sampling + known) * np.eye(len(noise))
 
-    prior = _labelled_prior(facts, message_plan, response)
-    if prior is None:
-        flat = np.full(space.order, 1 / max(spread, 1e-12))
-        if space.intercept:
-            flat[0] = _FLAT
-        prior = _Prior(np.zeros(space.order), np.diag(flat))
-    elif not scale.root:
-        start = prior.mean
-    coef = _solve(equations, covariance, prior, start)
-    slope = equations.slope(coef)
+_Solved = tuple[Vector, Scale, Matrix, Uncertainty]
+
+
+def _merged(population: _Population, response: MeanResponse, centre: float, prior: _Prior) -> _Solved:
+    """The fit to public labels and one step from it to the released moments, merged by inverse variances.
+
+    Further steps follow the curve into directions that few rows show, where neither side is known.
+    """
+    rows, weights = population.rows, population.weights
+    equations = _Equations(rows, weights, centre, population.moments.cross, response)
+    fitted = response.mean(rows @ prior.mean) - centre
+    known = population.error * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
+    covariance = _positive(population.moments.noise + known)
+    slope = equations.slope(prior.mean)
     weighted = np.linalg.solve(covariance, slope)
     total = np.linalg.inv(prior.precision + slope.T @ weighted)
     gain = total @ weighted.T
-    uncertainty = Uncertainty(np.asarray(gain @ noise @ gain.T), np.asarray(total))
-    return Solution(coef, slope, replace(space, response=None), None, uncertainty), scale
+    coef = prior.mean + gain @ equations.curvature_slack(prior.mean)
+    privacy = gain @ population.privacy @ gain.T
+    return coef, _scale(response, rows @ coef), slope, Uncertainty(np.asarray(privacy), np.asarray(total))
 
 
-def _rows_and_moment(
-    message_plan: MessagePlan, release: Release, facts: PublicFacts
-) -> tuple[Matrix, Vector, Vector, float]:
-    """Public rows, recoloured where users sent a Gram matrix, their weights, ``E k x y~`` and the rows' variance."""
-    space = message_plan.space
+def _alone(population: _Population, response: MeanResponse, centre: float) -> _Solved:
+    """The released moments by themselves: slopes are shrunk, and 0 where the noise hides them."""
+    moments, gram = population.moments, _gram(population.rows, population.weights)
+    fit = shrunk_fit(moments)
+    equations = _Equations(population.rows, population.weights, centre, gram @ fit.coef, response)
+    start, scale, spread = _stein_start(equations, fit.coef, moments.intercept)
+    coef = start
+    if fit.told:
+        flat = np.full(len(start), 1 / max(spread, 1e-300))
+        if moments.intercept:
+            flat[0] = _FLAT
+        coef = _solve(equations, _positive(moments.noise), _Prior(start, np.diag(flat)), start)
+    slope = equations.slope(coef)
+    back = np.linalg.solve(_positive(slope), gram)
+    known = moments.spread / 2 * float(fit.coef @ fit.coef) * np.eye(len(coef)) if fit.told else 0.0
+    privacy = back @ fit.linear @ population.privacy @ fit.linear.T @ back.T
+    total = back @ (fit.linear @ (moments.noise + known) @ fit.linear.T + fit.bias) @ back.T
+    return coef, scale, slope, Uncertainty(np.asarray(privacy), np.asarray(total))
+
+
+def _gram(rows: Matrix, weights: Vector) -> Matrix:
+    return np.asarray((rows * weights[:, None]).T @ rows / len(rows))
+
+
+def _positive(matrix: Matrix) -> Matrix:
+    """The matrix, moved off singular ones."""
+    return np.asarray(matrix + _FLAT * float(np.trace(matrix)) * np.eye(len(matrix)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Population:
+    """Rows that stand for the private ones with their weights, and the moments in units of y."""
+
+    rows: Matrix
+    weights: Vector
+    error: float
+    moments: LinearMoments
+    privacy: Matrix
+
+
+def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts) -> _Population:
+    """Public rows, recoloured where users sent a Gram matrix, and the linear problem that the release states."""
+    space, query = message_plan.space, message_plan.query
+    assert space.response is not None
+    half, along = space.response.scale, int(space.intercept)
     rows = public_rows(facts, space)
     weights = equation_weights(space, rows)
-    gram = (rows * weights[:, None]).T @ rows / len(rows)
-    error = gram_error(facts, message_plan.query, message_plan.spend, float(np.trace(gram)) / len(gram))
-    if not isinstance(release, Moments):
-        return rows, weights, release.mean, error
-    assert isinstance(message_plan.query, SecondMoment)
-    share = 0.0 if facts.public is None else facts.public.n * error
-    mixed = floored(share * gram + (1 - share) * release.gram, gram_floor(release))
-    rows = rows @ symmetric_power(gram, -0.5, smallest=1e-6) @ symmetric_power(mixed, 0.5)
-    return rows, weights, release.cross, error
+    gram = _gram(rows, weights)
+    scale = float(np.trace(gram[along:, along:])) / (len(gram) - along)
+    error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, query, message_plan.spend, scale)
+    moment = release.mean
+    if isinstance(release, Moments):
+        share = 0.0 if facts.public is None else facts.public.n * error
+        gram, moment = share * gram + (1 - share) * release.gram, release.cross
+        if facts.public is None and along:
+            gram[0, 0] = 1.0  # the bounds hold every row, so that none is weighted
+        rows, weights = _recoloured(facts, space, rows, weights, gram, gram_floor(release))
+    outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
+    privacy, sampling = (half**2 * each for each in _variances(release, outer))
+    spread = 2 * error * scale**2
+    beside = spread / 2 if isinstance(release, Moments) else error * scale
+    moments = LinearMoments(gram, half * moment, privacy + sampling, spread, beside, half**2, space.intercept)
+    return _Population(rows, weights, error, moments, privacy)
+
+
+def _recoloured(
+    facts: PublicFacts, space: WhitenedSpace, rows: Matrix, weights: Vector, gram: Matrix, floor: float
+) -> tuple[Matrix, Vector]:
+    """Rows with this Gram matrix, as far as noise lets it be one."""
+    repaired = floored(gram, floor)
+    if facts.public is None or facts.public.rows is None:
+        return normal_rows(space, repaired), np.ones(len(rows))
+    plain = symmetric_power(_gram(rows, weights), -0.5, smallest=1e-6)
+    return rows @ plain @ symmetric_power(repaired, 0.5), weights
 
 
 def _variances(release: Release, outer: Matrix) -> tuple[Matrix, Matrix]:
@@ -151,26 +219,28 @@ def _variances(release: Release, outer: Matrix) -> tuple[Matrix, Matrix]:
     return sigma**2 * identity, second / n * outer
 
 
-def _stein_start(equations: _Equations, covariance: Matrix, intercept: bool) -> tuple[Vector, Scale, float]:
-    """Stein's constant times least squares, shortened by the noise; and the variance of a slope that remains."""
-    gram = (equations.rows * equations.weights[:, None]).T @ equations.rows / len(equations.rows)
-    ordinary = np.linalg.solve(gram, equations.target)
+def _stein_start(equations: _Equations, linear: Vector, intercept: bool) -> tuple[Vector, Scale, float]:
+    """Stein's constant times the slopes of a linear fit, and the mean square of a slope."""
     slopes = slice(1, None) if intercept else slice(None)
-    size = float(ordinary[slopes] @ ordinary[slopes])
-    noise = float(np.trace(sandwich(gram, covariance)[slopes, slopes]))
-    signal = max(size - noise, _LEAST_SIGNAL * size)
-    direction = ordinary[slopes] * math.sqrt(signal / max(size, 1e-300))
-    along = equations.rows[:, slopes] @ direction
+    along = equations.rows[:, slopes] @ linear[slopes]
 
     def level(predictor: Vector) -> float:
         return _intercept(equations, predictor) if intercept else 0.0
 
-    scale = stein_scale(lambda z: equations.response.slope(z + level(z)), along)
-    coef = np.zeros(len(ordinary))
-    coef[slopes] = scale.value * math.sqrt(signal / max(size, 1e-300)) * direction
+    scale = _scale(equations.response, along, level)
+    coef = np.zeros(len(linear))
+    coef[slopes] = scale.value * linear[slopes]
     if intercept:
         coef[0] = level(equations.rows[:, slopes] @ coef[slopes])
-    return coef, scale, scale.value**2 * signal / max(len(direction), 1)
+    return coef, scale, float(np.mean(coef[slopes] ** 2))
+
+
+def _scale(response: MeanResponse, predictor: Vector, level: Callable[[Vector], float] = lambda _: 0.0) -> Scale:
+    """Stein's constant; of a linear model without a search, whose reach is in the units of a curved one."""
+    slopes = response.slope(_STRAIGHT)
+    if float(np.ptp(slopes)) == 0 and slopes[0] != 0:
+        return Scale(1 / float(slopes[0]), True)
+    return stein_scale(lambda z: response.slope(z + level(z)), predictor)
 
 
 def _intercept(equations: _Equations, predictor: Vector) -> float:
@@ -189,25 +259,26 @@ def _intercept(equations: _Equations, predictor: Vector) -> float:
 
 
 def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: MeanResponse) -> _Prior | None:
-    """A fit to labelled public rows, where there are 30 and twice the columns: its solution and covariance."""
+    """A shrunk fit to labelled public rows, where there are 30 and twice the columns, and its precision."""
     labels, space = facts.trusted_labels, message_plan.space
-    if labels is None or facts.public is None or facts.public.rows is None or len(labels) < 2 * space.order:
+    if not labels_known(facts) or labels is None or facts.public is None or facts.public.rows is None:
         return None
     rows = space.whiten(facts.public.rows)
-    m, centre = len(labels), float(np.mean(labels))
-    target = (labels - centre) @ rows / m
-    equations = _Equations(rows, np.ones(m), centre, np.asarray(target), response)
-    moved = (rows * ((labels - centre) ** 2)[:, None]).T @ rows / m**2
-    start, _, _ = _stein_start(equations, moved, space.intercept)
-    identity = np.eye(space.order)
-    covariance = moved + _FLAT * np.trace(moved) * identity
-    coef = _solve(equations, covariance, _Prior(np.zeros(space.order), identity / 100), start)
-    residual = labels - response.mean(rows @ coef)
-    freedom = max(m - space.order, 1)
+    m, centre, ones = len(labels), float(np.mean(labels)), np.ones(len(labels))
+    gram, cross = _gram(rows, ones), np.asarray((labels - centre) @ rows / m)
+    left = labels - centre - rows @ np.linalg.solve(_positive(gram), cross)
+    noise = (rows * (left**2)[:, None]).T @ rows / (m * max(m - space.order, 1))
+    fit = shrunk_fit(LinearMoments(gram, cross, noise, 0.0, 0.0, float(np.var(labels)), space.intercept))
+    equations = _Equations(rows, ones, centre, gram @ fit.coef, response)
+    start, _, spread = _stein_start(equations, fit.coef, space.intercept)
+    flat = np.full(space.order, 1 / max(spread, 1e-12))
+    if space.intercept:
+        flat[0] = _FLAT
+    coef = _solve(equations, _positive(noise), _Prior(start, np.diag(flat)), start) if fit.told else start
     slope = equations.slope(coef)
-    left = (rows * (residual**2)[:, None]).T @ rows / (m * freedom)
-    weighted = np.linalg.solve(left + _FLAT * np.trace(left) * identity, slope)
-    return _Prior(coef, np.asarray(slope.T @ weighted + identity / 100))
+    back = np.linalg.solve(_positive(slope), gram)
+    known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
+    return _Prior(coef, np.asarray(np.linalg.inv(_positive((known + known.T) / 2)), dtype=np.float64))
 
 
 def _solve(equations: _Equations, covariance: Matrix, prior: _Prior, start: Vector) -> Vector:
@@ -220,12 +291,13 @@ def _solve(equations: _Equations, covariance: Matrix, prior: _Prior, start: Vect
         return found if math.isfinite(found) else math.inf
 
     coef, best = start, loss(start)
+    longest = _LONGEST * max(1.0, float(np.abs(equations.rows @ start).max()))
     for _ in range(_STEPS):
         slope = equations.slope(coef)
         system = prior.precision + slope.T @ inverse @ slope
         downhill = slope.T @ inverse @ equations.curvature_slack(coef) - prior.precision @ (coef - prior.mean)
         step = np.linalg.solve(system, downhill)
-        step *= min(1.0, _LONGEST / max(float(np.abs(equations.rows @ step).max()), 1e-300))
+        step *= min(1.0, longest / max(float(np.abs(equations.rows @ step).max()), 1e-300))
         for _ in range(30):
             now = loss(coef + step)
             if now < best:
