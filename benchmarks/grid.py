@@ -143,9 +143,10 @@ class Parts:
 
 @lru_cache(maxsize=1)
 def _loaded(name: str, most: int | None) -> pd.DataFrame:
-    """Splits of a table come one after another in a worker."""
+    """Its rows without constant columns; splits of a table come one after another in a worker."""
     frame = ENTRIES[name].load()
-    return frame if most is None else frame.sample(most, random_state=0)
+    frame = frame if most is None else frame.sample(most, random_state=0)
+    return frame.loc[:, frame.nunique() > 1]
 
 
 def run(job: Job) -> list[Row]:

@@ -46,11 +46,15 @@ def figures(rows: pd.DataFrame) -> pd.DataFrame:
             "auc_gap": (cell.plain_auc - cell.auc).median(), "mean_ratio": cell.mean_ratio.median(),
             "failed": int(np.isinf(cell.ratio).sum()),
             "error": next((text for text in cell.error if isinstance(text, str) and text), ""),
-            "others": {f"library, {known}" if name == "library" else name: value for (name, known), value in others.items()},
-            "best": "" if best is None else (f"library, {best[1]}" if best[0] == "library" else best[0]),
+            "others": {_named(*method): value for method, value in others.items()},
+            "best": "" if best is None else _named(*best),
             "best_median": math.inf if best is None else others[best],
         })  # fmt: skip
     return pd.DataFrame(out)
+
+
+def _named(method: str, knows: str) -> str:
+    return f"library, {knows}" if method == "library" else method
 
 
 def lines(cells: pd.DataFrame) -> Iterator[str]:
@@ -90,9 +94,10 @@ def rising(rows: pd.DataFrame) -> list[tuple[str, str, float, float, float]]:
 def summary(rows: pd.DataFrame) -> Iterator[str]:
     """What holds, and by name every cell where something does not."""
     cells = figures(rows)
-    pairs = rows[rows.method == "library"].groupby(["table", "knows"]).epsilon.nunique()
-    splits = sorted(set(cells.splits))
-    yield f"{len(cells)} cells of {cells.table.nunique()} tables, {'-'.join(map(str, {splits[0], splits[-1]}))} splits"
+    budgets = rows[rows.method == "library"].groupby(["table", "knows"]).epsilon.nunique()
+    fewest, most = cells.splits.min(), cells.splits.max()
+    splits = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    yield f"{len(cells)} cells of {cells.table.nunique()} tables, {splits} splits"
     typical, worst = cells[~(cells.over_median <= MEDIAN)], cells[~(cells.over_worst <= WORST)]
     yield f"at most {MEDIAN} x the better of public-only and trivial, median: {_of(cells, typical)}"
     yield from (f"    {_cell(cell)}: {_shown(cell.over_median)}" for cell in typical.itertuples())
@@ -106,7 +111,7 @@ def summary(rows: pd.DataFrame) -> Iterator[str]:
         for cell in behind.itertuples()
     )
     up = rising(rows)
-    several = int((pairs > 1).sum())
+    several = int((budgets > 1).sum())
     broken = len({(table, knows) for table, knows, *_ in up})
     yield f"monotone in epsilon beyond {ERRORS:g} standard errors: {several - broken} of {several}"
     yield from (f"    {table}, {knows}: {low:g} to {high:g} x {_shown(by)}" for table, knows, low, high, by in up)

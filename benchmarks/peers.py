@@ -1,14 +1,19 @@
 """Strong simple peers of :mod:`benchmarks.grid`, at the library's privacy: (epsilon, delta) for replacing one row.
 
 Gradient descent, objective perturbation and AdaSSP work in coordinates whitened by the public rows: columns
-standardised, then multiplied by the inverse root of the rows' Fisher information, shrunk as Ledoit and Wolf do. Gaussian
-mechanisms spend the exact mu of (epsilon, delta). Peers that see public responses are tuned by them, by one rule: every
-candidate is run on one half of the public rows, prepared from the other, with the noise that it would have on the n
-private rows (that is, at ``mu n / m`` for m rows); the candidate of smallest mean deviance on that half, over both
-halves and some draws of the noise, is run on the private rows. No candidate is chosen by private or held-out rows.
+standardised, then multiplied by the inverse root of the rows' Fisher information (at the start or the public fit,
+row by row the larger), shrunk as Ledoit and Wolf do.
+Gaussian mechanisms spend the exact mu of (epsilon, delta).
 
-DP-SGD with Poisson subsampling is left out: it needs an accountant for replaced rows, and dp-accounting's is for rows
-that are added or removed.
+Peers with several candidates are tuned by the labelled public rows, by one rule. A quarter of these rows prepares a
+candidate (its start, coordinates and clips). It is run on two other quarters with the noise that it would have on the n
+private rows, that is, at ``mu n / m`` for m rows. Its deviance is taken on those two quarters, where a fit to so few
+rows looks too good, and on the last quarter, where it looks too bad by about as much; the mean of both predicts the
+deviance of a fit to many rows. The candidate of smallest mean, over four rotations of the quarters and three draws of
+the noise, is run on the private rows. No candidate is chosen by private or held-out rows.
+
+DP-SGD with Poisson subsampling is left out: it needs an accountant for replaced rows, and dp-accounting has one only
+for rows that are added or removed.
 """
 
 from __future__ import annotations
@@ -16,12 +21,13 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.covariance import ledoit_wolf
 from sklearn.exceptions import ConvergenceWarning
@@ -36,8 +42,8 @@ from dpregress.baselines.adassp import bounded
 from dpregress.coordinates import Matrix, Vector
 from dpregress.models import Family
 
-#: Draws of noise by which a candidate is judged on a half of the public rows.
-_DRAWS = 4
+#: Draws of noise by which a candidate is judged on public rows.
+_DRAWS = 3
 #: A class with fewer public rows than this many is not cross-validated.
 _FEWEST = 10
 _FOLDS = 5
@@ -161,6 +167,8 @@ class Known:
         scale = np.where(spread > 1e-9 * self.widths, spread, self.widths)
         standard = np.column_stack([np.ones(len(self.x)), (self.x - centre) / scale])
         information = self.family.information(self.start(start).predict(self.x))
+        if self.y is not None:  # the larger on the way: steps of length 1 do not overshoot
+            information = np.maximum(information, self.family.information(self.fit.predict(self.x)))
         values, vectors = np.linalg.eigh(ledoit_wolf(standard * np.sqrt(information)[:, None], assume_centered=True)[0])
         return PeerSpace(centre, scale, np.asarray((vectors / np.sqrt(np.maximum(values, 1e-12))) @ vectors.T))
 
@@ -168,11 +176,16 @@ class Known:
         """Where a peer starts."""
         return self.fit if start == "public" else self.constant
 
+    def deviance(self, fit: LinearFit) -> float:
+        """Mean unit deviance of a fit on these rows."""
+        assert self.y is not None
+        return deviance(self.family, fit, self.x, self.y)
+
     def unlabelled(self) -> Known:
         """The same without responses."""
         return Known(self.x, None, self.family, self.widths, self.bounds)
 
-    def part(self, places: Sequence[int]) -> Known:
+    def part(self, places: NDArray[np.int64]) -> Known:
         """Some of the public rows."""
         return Known(self.x[places], None if self.y is None else self.y[places], self.family, self.widths, self.bounds)
 
@@ -261,8 +274,9 @@ def adaptive(
 
 
 def deepest(
-    known: Known, x: Matrix, y: Vector, candidate: Candidate, spend: Spend, rng: np.random.Generator
-) -> LinearFit | None:
+    known: Known,  # noqa: ARG001 - it needs nothing public
+    x: Matrix, y: Vector, candidate: Candidate, spend: Spend, rng: np.random.Generator,
+) -> LinearFit | None:  # fmt: skip
     """TukeyEM on many small fits; None where its test gives no answer."""
     least, most = candidate
     raw = np.column_stack([np.ones(len(x)), x])
@@ -298,6 +312,7 @@ PEERS = (
     Peer("GD", "labelled", _ALL, descent, tuple(itertools.product(("zero", "public"), (3, 10, 30), (0.5, 0.9)))),
     Peer("objective", "labelled", ("binomial",), perturbed, tuple(itertools.product((0.1, 0.25, 0.5), (0.5, 0.9)))),
     Peer("AdaSSP", "labelled", ("gaussian",), sufficient, tuple(itertools.product((0.9, 1.0), (0.9, 1.0)))),
+    Peer("GD, ten steps", "labelled", _ALL, descent, (("zero", 10, 0.9),)),
     Peer("GD, no labels", "unlabelled", ("binomial",), descent, (("zero", 10, 0.9),)),
     Peer("objective, no labels", "unlabelled", ("binomial",), perturbed, ((0.25, 0.9),)),
     Peer("AdaSSP, no labels", "unlabelled", ("gaussian",), sufficient, ((1.0, 1.0),)),
@@ -312,7 +327,7 @@ def peers_of(family: Family) -> Iterator[Peer]:
 
 
 class Tuner:
-    """Runs peers on the private rows of one split; the public rows' halves are prepared once.
+    """Runs peers on the private rows of one split; parts of the public rows are prepared once.
 
     Parameters
     ----------
@@ -325,9 +340,12 @@ class Tuner:
 
     def __init__(self, known: Known, n: int, delta: float) -> None:
         order = np.random.default_rng(17).permutation(len(known.x))
-        parts = [known.part(part) for part in np.array_split(order, 2)]
+        quarters = np.array_split(order, 4)
         self._known, self._unlabelled = known, known.unlabelled()
-        self._halves = (tuple(parts), tuple(reversed(parts)))
+        self._rotations = [
+            (known.part(first), known.part(np.concatenate([second, third])), known.part(last))
+            for first, second, third, last in (quarters[turn:] + quarters[:turn] for turn in range(4))
+        ]
         self._n, self._delta = n, delta
 
     def chosen(self, peer: Peer, epsilon: float) -> Candidate:
@@ -343,10 +361,10 @@ class Tuner:
 
     def _predicted(self, peer: Peer, candidate: Candidate, epsilon: float) -> float:
         found = []
-        for known, other in self._halves:
-            assert other.y is not None
-            spend = Spend(epsilon, self._delta, self._n / len(other.x))
+        for known, fitted, fresh in self._rotations:
+            assert fitted.y is not None
+            spend = Spend(epsilon, self._delta, self._n / len(fitted.x))
             for draw in range(_DRAWS):
-                fit = peer.run(known, other.x, other.y, candidate, spend, np.random.default_rng([19, draw]))
-                found.append(math.inf if fit is None else deviance(known.family, fit, other.x, other.y))
+                fit = peer.run(known, fitted.x, fitted.y, candidate, spend, np.random.default_rng([19, draw]))
+                found += [math.inf if fit is None else part.deviance(fit) for part in (fitted, fresh)]
         return float(np.nan_to_num(np.mean(found), nan=math.inf))

@@ -57,10 +57,8 @@ class GridTable:
         return not isinstance(self.source, str) or bool(os.environ.get(FOLDER))
 
     def load(self) -> pd.DataFrame:
-        """All rows, without constant columns."""
-        rows = folder_table(self.source).to_pandas() if isinstance(self.source, str) else self.source()
-        made = self.make(rows)
-        return made.loc[:, made.nunique() > 1]
+        """All rows."""
+        return self.make(folder_table(self.source).to_pandas() if isinstance(self.source, str) else self.source())
 
     def schema(self, frame: pd.DataFrame) -> Schema:
         """Bounds of numbers and levels of text; a class of two levels is declared to the estimator instead."""
