@@ -207,8 +207,9 @@ def _judged(parts: Parts, truth: Vector, best: float, predict: Predict) -> Row:
     if not np.isfinite(predicted).all():
         return {**nothing, "seconds": spent, "error": "predictions that are not finite"}
     loss = float(np.mean(parts.family.distribution.unit_deviance(truth, predicted)))
+    far = abs(np.mean(truth)) > np.std(truth) / 10  # the mean of a response around 0 is no scale
     return {
-        "ratio": loss / best, "mean_ratio": float(np.mean(predicted) / np.mean(truth)),
+        "ratio": loss / best, "mean_ratio": float(np.mean(predicted) / np.mean(truth)) if far else np.nan,
         "auc": _auc(parts, truth, predicted), "seconds": spent, "error": "",
     }  # fmt: skip
 

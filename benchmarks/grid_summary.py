@@ -61,12 +61,13 @@ def lines(cells: pd.DataFrame) -> Iterator[str]:
     """One printed line a cell."""
     for cell in cells.itertuples():
         beside = ", ".join(f"{name} {_shown(value)}" for name, value in cell.others.items() if "library" not in name)
-        extra = "" if math.isnan(cell.auc_gap) else f" | AUC gap {cell.auc_gap:.4f}"
+        extra = "" if math.isnan(cell.mean_ratio) else f" | mean {cell.mean_ratio:.3f}"
+        extra += "" if math.isnan(cell.auc_gap) else f" | AUC gap {cell.auc_gap:.4f}"
         failed = f" | {cell.failed} of {cell.splits} failed: {cell.error[:90]}" if cell.failed else ""
         yield (
             f"{cell.table:10} n {cell.n:>7,} {cell.knows:10} epsilon {cell.epsilon:<4g} median {_shown(cell.median)} "
             f"worst {_shown(cell.worst)} | public only {_shown(cell.public_only)} trivial {_shown(cell.trivial)}"
-            f"{' | ' + beside if beside else ''} | mean {cell.mean_ratio:.3f}{extra}{failed}"
+            f"{' | ' + beside if beside else ''}{extra}{failed}"
         )
 
 

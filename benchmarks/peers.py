@@ -50,9 +50,14 @@ _FOLDS = 5
 #: Regressions with a penalty, by family: model, name of its penalty, penalties, score.
 _PENALISED: dict[str, tuple[Any, str, Vector, str]] = {
     "gaussian": (Ridge(), "alpha", np.logspace(-2, 4, 13), "neg_mean_squared_error"),
-    "binomial": (LogisticRegression(max_iter=500), "C", np.logspace(-4, 2, 9), "neg_log_loss"),
-    "poisson": (PoissonRegressor(max_iter=500), "alpha", np.logspace(-4, 1, 8), "neg_mean_poisson_deviance"),
-    "gamma": (GammaRegressor(max_iter=500), "alpha", np.logspace(-4, 1, 8), "neg_mean_gamma_deviance"),
+    "binomial": (LogisticRegression(solver="newton-cholesky"), "C", np.logspace(-4, 2, 9), "neg_log_loss"),
+    "poisson": (
+        PoissonRegressor(solver="newton-cholesky"),
+        "alpha",
+        np.logspace(-4, 1, 8),
+        "neg_mean_poisson_deviance",
+    ),
+    "gamma": (GammaRegressor(solver="newton-cholesky"), "alpha", np.logspace(-4, 1, 8), "neg_mean_gamma_deviance"),
 }
 
 
