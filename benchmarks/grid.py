@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.grid_summary import CELL, figures, lines, summary
+from benchmarks.grid_summary import figures, lines, summary
 from benchmarks.peers import Known, Tuner, deviance, peers_of
 from benchmarks.tables import ENTRIES, SETS, GridTable, chosen
 from dpregress import (
@@ -221,16 +222,14 @@ def _advancing(total: int) -> Iterator[Callable[[], None]]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=Console(stderr=True), transient=True,
     )  # fmt: skip
-    task, started = bar.add_task("splits", total=total), time.monotonic()
-
-    def advance() -> None:
-        bar.advance(task)
-        if not bar.live.is_started and time.monotonic() - started > _PATIENCE:
-            bar.start()
-
+    task = bar.add_task("splits", total=total)
+    timer = threading.Timer(_PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
     try:
-        yield advance
+        yield lambda: bar.advance(task)
     finally:
+        timer.cancel()
         bar.stop()
 
 
@@ -306,13 +305,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def finished(frame: pd.DataFrame) -> None:
         for line in lines(figures(frame)):
             CONSOLE.print(line, markup=False, highlight=False)
+        if options.out is not None:  # table after table: what was run is kept
+            first = frame.table.iloc[0] == jobs[0].table
+            frame.to_csv(options.out, index=False, header=first, mode="w" if first else "a")
 
     CONSOLE.print(
         f"Held-out deviance over the non-private fit's, {options.splits} splits, delta {DELTA:g}", highlight=False
     )
     rows = run_all(jobs, options.jobs, finished)
     if options.out is not None:
-        rows.sort_values([*CELL, "method", "split"], kind="stable").to_csv(options.out, index=False)
         print(f"{len(rows):,} rows written to {options.out}", file=sys.stderr)
 
 

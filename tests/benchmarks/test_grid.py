@@ -138,15 +138,17 @@ def test_the_command_writes_rows_that_the_summary_reads(
 ) -> None:
     monkeypatch.setattr(grid, "Job", lambda *given: Job(*given, most=MOST))
     out = tmp_path / "rows.csv"
-    options = {"--tables": "rare", "--splits": "2", "--epsilons": "1,3", "--public": "labelled,schema"}
+    options = {"--tables": "rare,far", "--splits": "2", "--epsilons": "1,3", "--public": "labelled,schema"}
     main([*(word for option in options.items() for word in option), "--no-peers", "--out", str(out)])
     printed = capsys.readouterr().out
-    assert printed.count("rare ") == 4
+    assert printed.count("rare ") == printed.count("far ") == 4
     assert "public only" in printed
     assert "trivial" in printed
-    assert len(pd.read_csv(out)) == 8
+    rows = pd.read_csv(out)  # the second table is appended to the first
+    assert len(rows) == 16
+    assert list(rows.table.unique()) == ["rare", "far"]
     main(["--summary", str(out)])
-    assert "4 cells of 1 tables, 2 splits" in capsys.readouterr().out
+    assert "8 cells of 2 tables, 2 splits" in capsys.readouterr().out
 
 
 def test_without_a_folder_the_command_says_what_it_leaves_out(
