@@ -41,6 +41,7 @@ bench: install
 	$(BIN)/python -m benchmarks.one_shot
 	$(BIN)/python -m benchmarks.utility
 	$(BIN)/python -m benchmarks.glm
+	$(BIN)/python -m benchmarks.grid --jobs $(WORKERS)
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.local
 	$(BIN)/python -m benchmarks.vertical

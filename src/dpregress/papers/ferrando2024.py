@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import expit
 
 from dpregress.accounting import ApproxDP, Relation, gaussian_promise, split, zcdp_promise
 from dpregress.baselines.adassp import AdaSSPNoise, ridge_of_noisy_moments
+from dpregress.baselines.objective import tilted_logistic
 from dpregress.coordinates import Domain, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SeededSampler
@@ -42,7 +42,6 @@ __all__ = [
 EstimatorName = Literal["mixture", "private-pgm"]
 #: The paper's radius of the approximation.
 _RADIUS = 6.0
-_NEWTON_STEPS, _CONVERGED = 100, 1e-13
 
 
 def ddssp_linear(
@@ -175,26 +174,7 @@ def objective_perturbation(
     signs = np.where(response > 0, 1.0, -1.0)
     scale = x_bound * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
     tilt = SeededSampler(rng).add_gaussian(np.zeros(x.shape[1]), scale)
-    penalty = x_bound**2 / (2 * epsilon)
-    coef = np.zeros(x.shape[1])
-    signed = x * signs[:, None]
-
-    def objective(at: Vector) -> float:
-        loss = float(np.logaddexp(0, -(signed @ at)).sum())
-        return loss + penalty / 2 * float(at @ at) + float(tilt @ at)
-
-    for _ in range(_NEWTON_STEPS):
-        chance = expit(-(signed @ coef))
-        slope = -signed.T @ chance + penalty * coef + tilt
-        if float(np.linalg.norm(slope)) <= _CONVERGED * (len(x) * x_bound + float(np.linalg.norm(tilt))):
-            break
-        curvature = (x * (chance * (1 - chance))[:, None]).T @ x + penalty * np.eye(len(coef))
-        step = np.linalg.solve(curvature, slope)
-        length, before, descent = 1.0, objective(coef), float(slope @ step)
-        while length > 1e-9 and objective(coef - length * step) > before - 1e-4 * length * descent:
-            length /= 2
-        coef = coef - length * step
-    return coef
+    return tilted_logistic(x, signs, tilt=tilt, penalty=x_bound**2 / (2 * epsilon), radius=x_bound)
 
 
 def _aim(
