@@ -15,6 +15,8 @@ from dpregress.solvers.glm.scoring import fisher_scoring
 _SMALLEST_DISPERSION = 1e-4
 #: Penalty on whitened slopes, in rows: public rows are few.
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: Penalty on what standardised columns do not vary in, beside that on their slopes.
+_NEARLY_FREE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +53,14 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
         level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
         level -= float(np.log(np.mean(np.exp(offset))))
         start = level * space.constant
-    ridge = min(RIDGES, key=lambda r: _left_out(x, y, family, start, r, offset))
-    coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
+    candidates = [ridge * shape for shape in _shapes(public.rows, space) for ridge in RIDGES]
+    penalty = min(candidates, key=lambda each: _left_out(x, y, family, start, each, offset))
+    coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
     eta = x @ coef + offset
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - space.order, 1)
     pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
-    information = (x * family.information(eta)[:, None]).T @ x + ridge * np.eye(space.order)
+    information = (x * family.information(eta)[:, None]).T @ x + penalty
     unexplained = family.mean(x @ start + offset)
     alike = (y - unexplained) ** 2 / family.distribution.variance(unexplained)
     pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
@@ -66,12 +69,21 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
     return PublicFit(coef, covariance, dispersion, residuals, space.weights(x))
 
 
-def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, ridge: float, offset: Vector) -> float:
+def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
+    """Penalties on whitened slopes, and on slopes of standardised columns: of collinear ones few rows tell little."""
+    standard = space.slopes * rows.std(axis=0)
+    shape = standard @ standard.T + _NEARLY_FREE * np.eye(space.order)
+    if space.intercept:
+        shape += np.outer(space.constant, space.constant) / float(space.constant @ space.constant)
+    return np.eye(space.order), np.asarray(shape)
+
+
+def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, penalty: Matrix, offset: Vector) -> float:
     """The leave-one-out mean deviance of public rows, by one scoring step for each."""
-    coef = fisher_scoring(x, y, family, start, ridge=ridge, offset=offset)
+    coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
     eta = x @ coef + offset
     weight = family.information(eta)
-    information = (x * weight[:, None]).T @ x + ridge * np.eye(len(coef))
+    information = (x * weight[:, None]).T @ x + penalty
     leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ np.linalg.inv(information), x), 0.99)
     residual = (y - family.mean(eta)) * family.factor(eta)
     without = eta - leverage / (1 - leverage) * residual / np.maximum(weight, 1e-12)
