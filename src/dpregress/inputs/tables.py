@@ -352,7 +352,7 @@ def matrix(X: Any) -> Matrix:
         For another shape than (n, d) with n, d >= 1, complex or sparse data.
     """
     if isinstance(X, str | PathLike):
-        raise InvalidInput(f"{one_line(X)} is a text, not rows: give an array or a table; fit_table reads files")
+        raise InvalidInput("a text is not rows: give an array or a table; fit_table reads files")
     values = _numeric(X)
     if values.ndim != 2:
         raise InvalidInput(
