@@ -28,13 +28,15 @@ _IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
 _ROWS_PER_COLUMN = 5
 #: The same where rows' norms are skewed: their mean square exceeds the median one by this factor.
-_ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.4
+_ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
 #: Private second moments where bounds are all that is known: each sees only so far below them.
 _FROM_BOUNDS = 3
 #: Parts of the public rows that are left out in turn, and times by which normal rows' eigenvalues may be off.
 _FOLDS, _USUAL = 5, 1.2
+#: Overlap of an axis with those of the folds, of which there is one each, that is worth a word.
+_LEAST_SEEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -158,16 +160,16 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     """
     if intercept:
         mean = public.augmented(True)[0, 1:]
-        root = _inverse_root(public.second - np.outer(mean, mean), null_scale, _centred(public, mean))
+        root = _inverse_root(public.second - np.outer(mean, mean), null_scale, _centred(public, mean), centred=True)
         whitening = np.block([[np.ones((1, 1)), np.zeros((1, len(root)))], [-(root @ mean)[:, None], root]])
     else:
         mean = np.zeros(len(public.names)) if public.mean is None else public.mean
-        whitening = _inverse_root(public.second, null_scale, public.rows)
+        whitening = _inverse_root(public.second, null_scale, public.rows, centred=False)
     space = WhitenedSpace(public.names, whitening, 1.0, mean, intercept)
     return space.rewhitened(np.eye(space.order), public_radius(public, space))
 
 
-def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None) -> Matrix:
+def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None, centred: bool) -> Matrix:
     """A root W with ``W S W' = I``; in directions v of zero variance ``||W v|| = ||v / null_scale||`` instead.
 
     The columns are scaled before the decomposition, so that units far apart cost no digits. The scale of
@@ -178,7 +180,7 @@ def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None
     values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
     null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
     if rows is not None:
-        values = _believed(values, rows / unit)
+        values = _believed(values, vectors, rows / unit, centred)
     root = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
     if null.any():
         scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
@@ -199,31 +201,40 @@ def _centred(public: PublicMoments, mean: Vector) -> Matrix | None:
     return None if public.rows is None else public.rows - mean
 
 
-def _believed(values: Vector, rows: Matrix) -> Vector:
+def _believed(values: Vector, axes: Matrix, rows: Matrix, centred: bool) -> Vector:
     """Eigenvalues of a public second moment, raised where rows that were left out vary more along their directions.
 
     Of skewed columns, and of many columns, the smallest eigenvalues say next to nothing: other rows vary by orders
-    more in these directions. What rows that are left out in turn vary by there is told by cross-validation, as in the
-    NERCOME estimate of a covariance; up to what is expected of normal rows the eigenvalues stay as they are.
+    more in these directions. What they vary by there is told by cross-validation, as in the NERCOME estimate of a
+    covariance: rows that are left out in turn, along the eigenvectors of the others, shared out among these axes by
+    squared overlap. Up to what is expected of normal rows the eigenvalues stay as they are.
 
     Parameters
     ----------
     values : ndarray of shape (d,)
-        Ascending.
+    axes : ndarray of shape (d, d)
+        Their eigenvectors.
     rows : ndarray of shape (m, d)
         Scaled, and centred where the moment is.
+    centred : bool
     """
     m, d = rows.shape
     if m < 2 * _FOLDS:
         return values
     fold = np.arange(m) % _FOLDS
-    outside = np.zeros(d)
+    outside, seen = np.zeros(d), np.zeros(d)
     for turn in range(_FOLDS):
         inner, outer = rows[fold != turn], rows[fold == turn]
-        vectors = np.linalg.eigh(inner.T @ inner)[1]
-        outside += np.mean((outer @ vectors) ** 2, axis=0) / _FOLDS
+        mean = inner.mean(axis=0) if centred else np.zeros(d)
+        found, vectors = np.linalg.eigh((inner - mean).T @ (inner - mean))
+        vectors = vectors[:, found > _RANK_TOLERANCE * found[-1]]  # a level of the rows left out says nothing of others
+        share = (axes.T @ vectors) ** 2
+        outside += share @ np.mean(((outer - mean) @ vectors) ** 2, axis=0)
+        seen += share.sum(axis=1)
     usual = _USUAL * (m / max(m - d - 1, 1)) ** 2
-    return np.asarray(np.maximum(values, outside / usual))
+    return np.asarray(
+        np.maximum(values, np.where(seen > _LEAST_SEEN, outside / np.maximum(seen, _LEAST_SEEN), 0) / usual)
+    )
 
 
 def _known_scale(names: tuple[str, ...], schema: Schema | None) -> Vector | None:

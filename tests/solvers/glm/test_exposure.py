@@ -15,7 +15,7 @@ from dpregress.mechanisms import Sampler
 from dpregress.models import Family, family_of
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public
-from dpregress.queries import ExposureHistogram, ExposureScore, SecondMoment
+from dpregress.queries import ExposureHistogram, ExposureScore, ResponseHistogram, SecondMoment
 from dpregress.rows import ArraySource, ExposedSource, PrivateRows
 from dpregress.solvers import ScoreSteps
 from dpregress.solvers.glm.public_fit import fit_public
@@ -66,7 +66,7 @@ def solve(solver: ScoreSteps, rows: ArraySource, exposure: Vector | None, sample
 def test_without_noise_it_is_statsmodels(family: Family, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """The slopes to 1e-6, for counts the intercept too; for others it makes the mean prediction right."""
     x, y, exposure = data(family, np.random.default_rng(seed))
-    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, **__: 1e9)
+    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, least=0.0, **__: max(1e9, least))
     solver = ScoreSteps(facts(x, Exposure("e")), family, GDP(1e30), 0.0, steps=(1.0,) * 60)
     found = solve(solver, ArraySource(x, y), exposure, Silent())
     expected, scale = statsmodels_fit(family, x, y, exposure), np.concatenate([[1.0], x.std(axis=0)])
@@ -85,7 +85,7 @@ def test_a_constant_exposure_moves_the_intercept(
 ) -> None:
     """By minus its logarithm, and nothing else."""
     x, y, _ = data(family, np.random.default_rng(seed))
-    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, **__: 1e9)
+    monkeypatch.setattr(Magnitudes, "best_clip", lambda *_, least=0.0, **__: max(1e9, least))
     fits = []
     for exposure, values in ((None, None), (Exposure("e"), np.full(ROWS, constant))):
         solver = ScoreSteps(facts(x, exposure), family, GDP(1e30), 0.0, steps=(1.0,) * 60)
@@ -97,6 +97,7 @@ def test_a_constant_exposure_moves_the_intercept(
 
 
 def test_exposures_cost_a_tenth(seed: int) -> None:
+    """Of what the start leaves, which takes 5% or more."""
     family = family_of("poisson")
     x, y, exposure = data(family, np.random.default_rng(seed))
     asked: list[tuple[type, float]] = []
@@ -109,8 +110,10 @@ def test_exposures_cost_a_tenth(seed: int) -> None:
         return door(query, spend)
 
     solver.solve(ask)
-    assert [kind for kind, _ in asked[:3]] == [SecondMoment, ExposureHistogram, ExposureScore]
-    assert [share for _, share in asked[1:3]] == pytest.approx([0.05, 0.05])
+    assert [kind for kind, _ in asked[:4]] == [SecondMoment, ExposureHistogram, ExposureScore, ResponseHistogram]
+    begun = asked[3][1]
+    assert 0.05 <= begun <= 0.12  # columns are three
+    assert [share for _, share in asked[1:3]] == pytest.approx([0.05 * (1 - begun) / 0.95] * 2)
     assert len(asked) == solver.rounds
     assert Composed.of(reservation.drawn.parts).mu == pytest.approx(2.0)
 

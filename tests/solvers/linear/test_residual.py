@@ -21,15 +21,9 @@ from dpregress.queries import ClippedScore, MeanResidual, Query, ResidualHistogr
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
-from dpregress.solvers.linear.residual_plan import (
-    Sizes,
-    far_apart,
-    mixed_gram,
-    plan_labelled,
-    plan_unlabelled,
-    ridge_prior,
-    shrunk_precision,
-)
+from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, ridge_prior, shrunk_precision
+from dpregress.solvers.shared.gram import far_apart, mixed_gram
+from dpregress.solvers.shared.radius_plan import plan_unlabelled
 from dpregress.trust import Central, Session
 from tests.support import kinds
 

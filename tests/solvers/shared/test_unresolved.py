@@ -1,0 +1,62 @@
+"""Directions that a Gram matrix does not resolve: at the floor all of the bound is left, elsewhere next to nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpregress import Numeric, Schema
+from dpregress.coordinates import WhitenedSpace
+from dpregress.solvers.shared.gram import MixedGram
+from dpregress.solvers.shared.unresolved import unresolved_covariance
+
+FLOOR, REACH, RADIUS = 0.05, 6.0, 4.0
+
+
+def turned(seed: int, order: int) -> np.ndarray:
+    return np.asarray(np.linalg.qr(np.random.default_rng(seed).normal(size=(order, order)))[0])
+
+
+def test_a_direction_at_the_floor_gets_the_bound_and_a_resolved_one_nothing(seed: int) -> None:
+    """Over the radius the response changes by its reach, which counts as three standard deviations."""
+    axes = turned(seed, 3)
+    space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
+    mixed = MixedGram.of((axes * [1e-4, 0.5, 1.0]) @ axes.T, FLOOR, 0.0)
+    found = unresolved_covariance(space, mixed, 3, REACH, None)
+    bound = (REACH / RADIUS / 3) ** 2
+    np.testing.assert_allclose(found, bound * np.outer(axes[:, 0], axes[:, 0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_each_step_leaves_a_share_along_a_resolved_direction(steps: int, seed: int) -> None:
+    """``e/l`` of its way, e the norm of the noise, and never more than all of it."""
+    axes, variance = turned(seed, 3), 1e-4
+    values = np.array([0.02, 0.2, 1.0])
+    space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
+    mixed = MixedGram.of((axes * values) @ axes.T, 0.01, variance)
+    found = unresolved_covariance(space, mixed, steps, REACH, None)
+    share = np.minimum(2 * np.sqrt(3 * variance) / values, 1.0) ** steps
+    np.testing.assert_allclose(axes.T @ found @ axes, np.diag((share * REACH / RADIUS / 3) ** 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_bounds_of_columns_tell_how_far_rows_reach(intercept: bool) -> None:
+    """A column of a wide range says more about its slope: the response changes by its reach over that range."""
+    bounds = {"a": (-2.0, 4.0), "b": (0.0, 10.0)}
+    schema = Schema({name: Numeric(*pair) for name, pair in bounds.items()})
+    order = 2 + intercept
+    space = WhitenedSpace(tuple(bounds), np.eye(order), RADIUS, np.zeros(2), intercept)
+    gram = np.diag([*[1.0] * intercept, 1e-4, 1e-4])
+    found = unresolved_covariance(space, MixedGram.of(gram, FLOOR, 0.0), 3, REACH, schema)
+    expected = np.array([(REACH / furthest / 3) ** 2 for furthest in (4.0, 10.0)])
+    np.testing.assert_allclose(np.diag(found)[intercept:], expected)
+    np.testing.assert_allclose(found - np.diag(np.diag(found)), 0, atol=1e-12)
+    assert not intercept or found[0, 0] == 0
+
+
+def test_a_column_without_bounds_leaves_the_radius() -> None:
+    space = WhitenedSpace(("a", "b"), np.eye(2), RADIUS, np.zeros(2))
+    mixed = MixedGram.of(1e-4 * np.eye(2), FLOOR, 0.0)
+    for schema in (None, Schema({"a": Numeric(-2, 4), "b": Numeric()})):
+        found = unresolved_covariance(space, mixed, 3, REACH, schema)
+        np.testing.assert_allclose(found, (REACH / RADIUS / 3) ** 2 * np.eye(2))
