@@ -112,7 +112,8 @@ class MultinomialSteps(FactSolver):
             precision = np.outer(unit, unit) / LONGEST**2
         coef = np.zeros(space.order * len(each))
         intercept = np.asarray(np.kron(precision, each), dtype=np.float64)
-        return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), LONGEST**2), 1.0)
+        variance = len(each) * LONGEST**2  # of every contrast's predictor
+        return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0)
 
     def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
         """Correct the intercepts so that the mean probabilities of surrogate rows change by the released mean residual.
