@@ -215,4 +215,6 @@ def _gauss_newton(scores: Sequence[Evidence], weights: Sequence[float], known: K
         slope = score.slope(coef)
         pull += weight * slope.T @ (score.value - score.change(coef))
         told += weight * slope.T @ slope
-    return inverse(told) @ pull
+    with np.errstate(over="ignore", invalid="ignore"):  # released numbers beyond any scale lead nowhere
+        way = inverse(told) @ pull
+    return way if np.isfinite(way).all() else np.zeros_like(coef)
