@@ -158,6 +158,14 @@ class WhitenedSpace(Coordinates):
         """The whitened coefficients of a model with an intercept that predicts 1 for everybody."""
         return np.asarray(np.linalg.solve(self.whitening.T, np.eye(self.order)[0]))
 
+    @property
+    def along_constant(self) -> Matrix:
+        """The projection on :attr:`constant`, of shape (p, p); 0 without an intercept. What it leaves are slopes."""
+        if not self.intercept:
+            return np.zeros((self.order, self.order))
+        unit = self.constant / np.linalg.norm(self.constant)
+        return np.outer(unit, unit)
+
     def whiten(self, x: Matrix) -> Matrix:
         """``W (1, x)`` of public rows, of shape (m, p). Private rows are whitened and bounded only by the row map.
 

@@ -173,6 +173,12 @@ class Family:
         eta = self.within(eta)
         return np.asarray(self.link.slope(eta) / self.distribution.variance(self.link.mean(eta)))
 
+    @property
+    def canonical(self) -> bool:
+        """Whether the factor is 1 for every predictor, so that the score is ``x (y - m)``."""
+        eta = self.within(np.linspace(-3.0, 3.0, 7))
+        return bool(np.allclose(self.factor(eta), 1.0, rtol=1e-12, atol=0.0))
+
     def information(self, eta: Vector) -> Vector:
         """``m'^2 / V(m)``: the weight of a row in the Fisher information; ``b''`` for canonical links."""
         eta = self.within(eta)

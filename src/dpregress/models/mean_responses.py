@@ -93,23 +93,18 @@ MEAN_RESPONSES: Mapping[str, MeanResponse] = MappingProxyType(
 )
 
 
-def mean_of(family: str | MeanResponse) -> MeanResponse:
-    """The mean response of a family, or one's own.
+def mean_response(
+    given: str | MeanResponse, offered: Mapping[str, MeanResponse] = MEAN_RESPONSES, what: str = "family"
+) -> MeanResponse:
+    """The mean response of this name, or one's own as it is.
 
-    Raises
-    ------
-    InvalidInput
-    """
-    if isinstance(family, MeanResponse):
-        return family
-    if not isinstance(family, str) or family not in MEAN_RESPONSES:
-        names = ", ".join(MEAN_RESPONSES)
-        raise InvalidInput(f"family must be one of {names} or a MeanResponse, not {one_line(family)}")
-    return MEAN_RESPONSES[family]
-
-
-def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:
-    """The mean response with a given name, or a :class:`MeanResponse` as it is.
+    Parameters
+    ----------
+    given : str or MeanResponse
+    offered : mapping of str to MeanResponse
+        Default: those of the families.
+    what : str
+        What the names are called, for messages.
 
     Raises
     ------
@@ -119,5 +114,5 @@ def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]
         return given
     if not isinstance(given, str) or given not in offered:
         names = ", ".join(offered)
-        raise InvalidInput(f"{one_line(given)} is none of {names}: choose one, or give a MeanResponse of your own")
+        raise InvalidInput(f"{what} must be one of {names} or a MeanResponse, not {one_line(given)}")
     return offered[given]

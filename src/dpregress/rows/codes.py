@@ -91,9 +91,8 @@ class CodedSource(Source):
         return int(self.table.num_rows)
 
     def pieces(self, rows: int) -> Iterator[Piece]:
-        for first in range(
-            0, max(self.n, 1), rows
-        ):  # one empty chunk if there are no rows, because their number is private
+        # one empty chunk if there are no rows, because their number is private
+        for first in range(0, max(self.n, 1), rows):
             yield partial(_coded, Coder(self.domain), self.table.slice(first, rows), first)
 
 

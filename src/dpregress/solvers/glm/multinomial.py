@@ -105,13 +105,9 @@ class MultinomialSteps(FactSolver):
             prior = fit_public_classes(self.facts.public, space, self.classes)
             return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion)
         each = np.eye(self.classes - 1)
-        slopes, precision = np.eye(space.order), np.zeros((space.order, space.order))
-        if space.intercept:
-            unit = space.constant / np.linalg.norm(space.constant)
-            slopes -= np.outer(unit, unit)
-            precision = np.outer(unit, unit) / LONGEST**2
+        slopes = np.eye(space.order) - space.along_constant
         coef = np.zeros(space.order * len(each))
-        intercept = np.asarray(np.kron(precision, each), dtype=np.float64)
+        intercept = np.asarray(np.kron(space.along_constant / LONGEST**2, each), dtype=np.float64)
         variance = len(each) * LONGEST**2  # of every contrast's predictor
         return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0)
 

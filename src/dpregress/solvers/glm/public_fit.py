@@ -56,10 +56,12 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
         level -= float(np.log(np.mean(np.exp(offset))))
         start = level * space.constant
     candidates = [ridge * shape for shape in _shapes(public.rows, space) for ridge in RIDGES]
-    ranked = sorted(candidates, key=lambda each: _left_out(x, y, family, start, each, offset))
-    short = [*ranked[:_SHORT_LIST], *candidates[len(RIDGES) - 1 :: len(RIDGES)]]
-    penalty = min(short, key=lambda each: _cross_validated(x, y, family, start, each, offset))
-    coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
+    fits = [fisher_scoring(x, y, family, start, penalty=each, offset=offset) for each in candidates]
+    loss = [_left_out(x, y, family, coef, each, offset) for coef, each in zip(fits, candidates, strict=True)]
+    largest = range(len(RIDGES) - 1, len(candidates), len(RIDGES))
+    short = dict.fromkeys([*np.argsort(loss, kind="stable")[:_SHORT_LIST], *largest])
+    best = min(short, key=lambda at: _cross_validated(x, y, family, start, candidates[at], offset))
+    coef, penalty = fits[best], candidates[best]
     eta = x @ coef + offset
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - space.order, 1)
@@ -82,9 +84,8 @@ def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
     return np.eye(space.order), np.asarray(shape)
 
 
-def _left_out(x: Matrix, y: Vector, family: Family, start: Vector, penalty: Matrix, offset: Vector) -> float:
-    """The leave-one-out mean deviance of public rows, by one scoring step for each."""
-    coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
+def _left_out(x: Matrix, y: Vector, family: Family, coef: Vector, penalty: Matrix, offset: Vector) -> float:
+    """The leave-one-out mean deviance of public rows at a fit to all of them, by one scoring step for each."""
     eta = x @ coef + offset
     weight = family.information(eta)
     information = (x * weight[:, None]).T @ x + penalty

@@ -19,7 +19,7 @@ from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, Query
 from dpregress.releases import Score
 from dpregress.solvers.base import Uncertainty
-from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain, inverse
+from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
 
@@ -129,7 +129,7 @@ class Beginning:
     @classmethod
     def public(cls, coef: Vector, covariance: Matrix, dispersion: float) -> Beginning:
         """From a fit to public rows."""
-        return cls(FixedPrior(coef, inverse(covariance)), dispersion, covariance)
+        return cls(FixedPrior.of(coef, covariance), dispersion, covariance)
 
     def after(self, first: ModelledScore, sampling: Matrix) -> Prior:
         """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
@@ -138,7 +138,7 @@ class Beginning:
         system = first.slope(first.asked)
         step = Step(np.asarray(np.linalg.solve(system, first.value)), system, first.variance)
         known = self.covariance + sampling
-        return FixedPrior(self.prior.coef, inverse(known * widening(known, step)))
+        return FixedPrior.of(self.prior.coef, known * widening(known, step))
 
 
 def take_steps(

@@ -2,8 +2,7 @@ r"""Score steps: generalised linear models from one private Gram matrix and a fe
 
 Every choice is a function of public facts or of earlier releases (docs/methods/score-steps.md):
 
-1. coordinates from the public moment, refined for 10% of mu^2 where public rows are few, three times where there are
-   none;
+1. coordinates from the public moment, or from bounds, which three private second moments refine (10% of mu^2 each);
 2. a start: with labelled public rows their own penalised fit, with its covariance as a prior; otherwise
    coefficients of 0, the intercept from a private mean or histogram of the response (5%);
    with an exposure, before that its distribution from a histogram (5%) and its slopes on the features (5%);
@@ -26,7 +25,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
+from dpregress.models import BinomialFamily, Family
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import (
@@ -151,7 +150,7 @@ class ScoreSteps(FactSolver):
         levels = self._levels(ask, space, coef, prior)
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = self.alpha / self.facts.n * space.slopes @ space.slopes.T
-        told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
+        told = [ReleasedMean.of(model, coef, doubt)] if doubt else []
         coef, system, uncertainty = take_steps(
             ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told
         )
@@ -214,7 +213,7 @@ class ScoreSteps(FactSolver):
 
 
 def _start_share(facts: PublicFacts, budget: GDP) -> float:
-    """For the mean response: little where noise is small, all but nothing less where slopes would drown in it.
+    """The share of the mean response: small where noise is small, nearly all where slopes would drown in it.
 
     The expected deviance of a response in {0, 1} is weighed, with the variance of a rare one.
     """
@@ -241,7 +240,7 @@ class SurrogateModel(ScoreModel):
 
     @property
     def canonical(self) -> bool:  # type: ignore[override]  # of the family
-        return self.family in (GaussianFamily, BinomialFamily, PoissonFamily)
+        return self.family.canonical
 
     def question(self, coef: Vector, spend: GDP) -> ClippedScore:
         per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
@@ -274,12 +273,9 @@ class SurrogateModel(ScoreModel):
         """Nothing is known but the mean, with this variance, and how far predictors go."""
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
-        slopes, precision = np.eye(self.space.order), np.zeros((self.space.order, self.space.order))
-        if self.space.intercept:
-            unit = self.space.constant / np.linalg.norm(self.space.constant)
-            slopes -= np.outer(unit, unit)
-            precision = np.outer(unit, unit) / (_INTERCEPT * reach) ** 2
-        return Beginning(SlopesPrior(coef, precision, slopes, reach**2), self.dispersion(coef))
+        along = self.space.along_constant
+        slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * reach) ** 2
+        return Beginning(SlopesPrior(coef, intercept, slopes, reach**2), self.dispersion(coef))
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""
@@ -298,10 +294,16 @@ class ReleasedMean(Evidence):
     asked: Vector
     value: Vector
     variance: float
+    start: Vector
+
+    @classmethod
+    def of(cls, model: SurrogateModel, asked: Vector, variance: float) -> ReleasedMean:
+        """The mean that the coefficients ``asked`` predict, known with this variance."""
+        return cls(model, asked, np.zeros(1), variance, model.family.mean(model.rows.predictor(asked)))
 
     def change(self, coef: Vector) -> Vector:
-        family, rows = self.model.family, self.model.rows
-        return np.array([np.mean(family.mean(rows.predictor(coef)) - family.mean(rows.predictor(self.asked)))])
+        mean = self.model.family.mean(self.model.rows.predictor(coef))
+        return np.array([np.mean(mean - self.start)])
 
     def slope(self, coef: Vector) -> Matrix:
         rows = self.model.rows

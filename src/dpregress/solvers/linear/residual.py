@@ -286,11 +286,9 @@ class Residual(FactSolver):
 
         The mean row is that of the private rows, from the Gram matrix; that of the public rows may differ.
         """
-        slopes = np.eye(space.order)
+        slopes = np.eye(space.order) - space.along_constant
         if not space.intercept:
             return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
-        unit = space.constant / np.linalg.norm(space.constant)
-        slopes -= np.outer(unit, unit)
         row = gram @ space.constant / float(space.constant @ gram @ space.constant)
         known = max(doubt, 1e-12 * variance)
         return np.asarray(

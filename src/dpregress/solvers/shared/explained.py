@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.matrices import definite_inverse
 
 #: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
 #: objective is too flat to tell whether they climb.
@@ -34,7 +34,7 @@ _GRID, _DECADES, _SMALLEST_GAIN = 60, 5.0, 1e-12
 
 
 class Evidence(ABC):
-    """Evidence numbers, k of them, with the surrogate model's account of them. Coefficients have shape (q,)."""
+    """Released numbers, k of them, with the surrogate model's account of them. Coefficients have shape (q,)."""
 
     value: Vector
     variance: float
@@ -69,6 +69,11 @@ class FixedPrior(Prior):
     coef: Vector
     known: Matrix
 
+    @classmethod
+    def of(cls, coef: Vector, covariance: Matrix) -> FixedPrior:
+        """Coefficients with this covariance."""
+        return cls(coef, definite_inverse(covariance, _DIGITS))
+
     def precision(self, told: Vector, scores: Matrix) -> Matrix:  # noqa: ARG002  # whatever the scores say
         return self.known
 
@@ -99,7 +104,7 @@ class SlopesPrior(Prior):
 
     def precision(self, told: Vector, scores: Matrix) -> Matrix:
         rank = round(float(np.trace(self.slopes)))
-        values, vectors = np.linalg.eigh(self.slopes @ inverse(scores) @ self.slopes)
+        values, vectors = np.linalg.eigh(self.slopes @ definite_inverse(scores, _DIGITS) @ self.slopes)
         noise, axes = np.maximum(values[-rank:], 1e-300), vectors[:, -rank:]
         squares = (axes.T @ (told - self.coef)) ** 2
         tau = self.variance / rank * np.logspace(-_DECADES, 0, _GRID)
@@ -139,15 +144,12 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Ca
     limited : callable
         A move from there, shortened where it goes further than one step may.
     """
-    weights = _weights(scores, start)
-    known = prior.precision(*_likelihood(scores, weights, start))
-    coef = _descended(scores, weights, Known(prior.coef, known), start, limited)
-    weights = _weights(scores, coef)
-    slopes = [score.slope(coef) for score in scores]
-    told, alone = _likelihood(scores, weights, coef)
-    precision = alone + prior.precision(told, alone)
-    covariance = inverse(precision)
-    gains = [covariance @ (weight * slope.T) for weight, slope in zip(weights, slopes, strict=True)]
+    at = _Equations.at(scores, _weights(scores, start), start)
+    known = Known(prior.coef, prior.precision(*at.told))
+    coef = _descended(scores, at.weights, known, start, limited)
+    at = _Equations.at(scores, _weights(scores, coef), coef)
+    covariance = definite_inverse(at.precision + prior.precision(*at.told), _DIGITS)
+    gains = [covariance @ (weight * slope.T) for weight, slope in zip(at.weights, at.slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
     return Explained(coef, covariance, np.asarray(privacy))
 
@@ -156,19 +158,36 @@ def _weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:
     return [1 / max(score.variance + score.error(coef), 1e-300) for score in scores]
 
 
-def inverse(matrix: Matrix) -> Matrix:
-    """Of a covariance or a precision, however far apart its eigenvalues are."""
-    return symmetric_power(matrix, -1.0, smallest=max(_DIGITS * float(np.trace(matrix)), 1e-300))
+@dataclass(frozen=True, eq=False)
+class _Equations:
+    """The normal equations of the scores alone, linearised at ``coef``: ``precision (b - coef) = pull``."""
 
+    coef: Vector
+    weights: Sequence[float]
+    slopes: Sequence[Matrix]
+    pull: Vector
+    precision: Matrix
 
-def _likelihood(scores: Sequence[Evidence], weights: Sequence[float], coef: Vector) -> tuple[Vector, Matrix]:
-    """Mean and precision of the coefficients by the scores alone, linearised at ``coef``."""
-    pull, told = np.zeros(len(coef)), np.zeros((len(coef), len(coef)))
-    for score, weight in zip(scores, weights, strict=True):
-        slope = score.slope(coef)
-        pull += weight * slope.T @ (score.value - score.change(coef))
-        told += weight * slope.T @ slope
-    return coef + inverse(told) @ pull, told
+    @classmethod
+    def at(cls, scores: Sequence[Evidence], weights: Sequence[float], coef: Vector) -> _Equations:
+        slopes = [score.slope(coef) for score in scores]
+        pull, precision = np.zeros(len(coef)), np.zeros((len(coef), len(coef)))
+        for score, weight, slope in zip(scores, weights, slopes, strict=True):
+            pull += weight * slope.T @ (score.value - score.change(coef))
+            precision += weight * slope.T @ slope
+        return cls(coef, weights, slopes, pull, precision)
+
+    @property
+    def told(self) -> tuple[Vector, Matrix]:
+        """Mean and precision of the coefficients by the scores alone."""
+        return self.coef + definite_inverse(self.precision, _DIGITS) @ self.pull, self.precision
+
+    def step(self, known: Known) -> Vector:
+        """The Gauss-Newton step, with what is known beside the scores."""
+        pull = known.precision @ (known.mean - self.coef) + self.pull
+        with np.errstate(over="ignore", invalid="ignore"):  # released numbers beyond any scale lead nowhere
+            way = definite_inverse(known.precision + self.precision, _DIGITS) @ pull
+        return way if np.isfinite(way).all() else np.zeros_like(pull)
 
 
 def _descended(
@@ -193,7 +212,7 @@ def _descended(
 
     coef, best, last = start, objective(start), np.inf
     for _ in range(_STEPS):
-        way = _gauss_newton(scores, weights, known, coef)
+        way = _Equations.at(scores, weights, coef).step(known)
         length, size = float(np.linalg.norm(way)), float(np.linalg.norm(coef))
         if length <= _TOLERANCE * size or last <= length < _SHORT * size:
             break
@@ -207,14 +226,3 @@ def _descended(
             break
         best, last = min(best, objective(coef)), length
     return coef
-
-
-def _gauss_newton(scores: Sequence[Evidence], weights: Sequence[float], known: Known, coef: Vector) -> Vector:
-    pull, told = known.precision @ (known.mean - coef), known.precision.copy()
-    for score, weight in zip(scores, weights, strict=True):
-        slope = score.slope(coef)
-        pull += weight * slope.T @ (score.value - score.change(coef))
-        told += weight * slope.T @ slope
-    with np.errstate(over="ignore", invalid="ignore"):  # released numbers beyond any scale lead nowhere
-        way = inverse(told) @ pull
-    return way if np.isfinite(way).all() else np.zeros_like(coef)

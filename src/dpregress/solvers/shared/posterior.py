@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.matrices import definite_inverse, symmetric_power
 
 #: The share of the trace below which a precision is due to rounding.
 _JITTER = 1e-15
@@ -89,24 +89,24 @@ class Posterior:
         identity = np.eye(len(self.coef))
         precision = self.precision + step.precision(bias)
         precision += _JITTER * float(np.trace(precision)) * identity  # not singular: the budget is already spent
-        known = _inverse(precision)
+        known = definite_inverse(precision, _JITTER)
         kept = known @ self.precision
         gain = identity - kept
         wanted = gain @ step.value
         move, missed = (wanted, self._missed(step, wanted, slack, most_left)) if follow is None else follow(wanted)
         # a step starts from coefficients with the noise of earlier steps, part of which it replaces
         privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
-        return Posterior(self.coef + move, np.asarray(privacy), _inverse(known + missed), (step, move))
+        return Posterior(self.coef + move, np.asarray(privacy), definite_inverse(known + missed, _JITTER), (step, move))
 
     @classmethod
     def before(cls, coef: Vector, known: Matrix) -> Posterior:
         """The prior, before the first private step: coefficients without noise, and their covariance."""
-        return cls(coef, np.zeros_like(known), _inverse(known))
+        return cls(coef, np.zeros_like(known), definite_inverse(known, _JITTER))
 
     @property
     def known(self) -> Matrix:
         """The covariance."""
-        return _inverse(self.precision)
+        return definite_inverse(self.precision, _JITTER)
 
     def _missed(self, step: Step, move: Vector, slack: float, most_left: float) -> Matrix:
         identity, length = np.eye(len(move)), float(move @ move)
@@ -163,8 +163,3 @@ def widening(known: Matrix, step: Step) -> float:
 def _longest(p: int) -> float:
     """A bound that a chi-square with p degrees of freedom exceeds at most once in a thousand times."""
     return p + _SURPRISE * math.sqrt(2 * p)
-
-
-def _inverse(matrix: Matrix) -> Matrix:
-    """The inverse of a covariance or a precision, even if it is badly conditioned."""
-    return symmetric_power(matrix, -1.0, smallest=max(_JITTER * float(np.trace(matrix)), 1e-300))
