@@ -23,7 +23,7 @@ from dpregress.estimators.progress import reported
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
 from dpregress.models import family_of
-from dpregress.models.mean_responses import MeanResponse, mean_response
+from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Moments, Release, Score
@@ -202,7 +202,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         family : str or MeanResponse
         """
         check_is_fitted(self)
-        mean_response(family)
+        mean_of(family)
         self.family = family
         self._keep(self._fitted_facts, self.message_plan_, self.release_)
         return self
@@ -210,7 +210,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def coef_for(self, family: str | MeanResponse) -> Vector:
         """Coefficients of another family from the same release, of shape (d,); free of cost."""
         check_is_fitted(self)
-        response = mean_response(family)
+        response = mean_of(family)
         return self._solved(self._fitted_facts, self.message_plan_, self.release_, response)[0].coef
 
     def shuffled_epsilon(self, delta: float | None = None) -> float:
@@ -230,7 +230,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
 
     def predict(self, X: ArrayLike) -> Vector:
         """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
-        return np.asarray(mean_response(self.family).mean(self._linear_predictor(X)))
+        return np.asarray(mean_of(self.family).mean(self._linear_predictor(X)))
 
     @property
     def response_model(self) -> ResponseModel:
@@ -280,7 +280,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         return self
 
     def _checked_parameters(self) -> ApproxDP:
-        mean_response(self.family)
+        mean_of(self.family)
         budget = super()._checked_parameters()
         if not isinstance(budget, ApproxDP):
             raise InvalidInput(f"users' messages take a budget ApproxDP(epsilon, delta), not {budget}")
@@ -309,7 +309,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """Public bounds of the response."""
         if self.response_bounds is not None:
             return checked_bounds("response_bounds", self.response_bounds)
-        own = mean_response(self.family).bounds
+        own = mean_of(self.family).bounds
         if own is not None:
             return own
         column = None if facts.schema is None else facts.schema.column(facts.target)
@@ -320,7 +320,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
     def _keep(self, facts: PublicFacts, message_plan: MessagePlan, release: Release) -> None:
-        solved = self._solved(facts, message_plan, release, mean_response(self.family))
+        solved = self._solved(facts, message_plan, release, mean_of(self.family))
         self._fitted_facts, self.message_plan_, self.release_ = facts, message_plan, release
         self.coefficients_, self.scale_ = solved
         self.coef_: Vector = self.coefficients_.coef

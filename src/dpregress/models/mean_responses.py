@@ -93,26 +93,35 @@ MEAN_RESPONSES: Mapping[str, MeanResponse] = MappingProxyType(
 )
 
 
-def mean_response(
-    given: str | MeanResponse, offered: Mapping[str, MeanResponse] = MEAN_RESPONSES, what: str = "family"
-) -> MeanResponse:
-    """The mean response of this name, or one's own as it is.
-
-    Parameters
-    ----------
-    given : str or MeanResponse
-    offered : mapping of str to MeanResponse
-        Default: those of the families.
-    what : str
-        What the names are called, for messages.
+def mean_of(family: str | MeanResponse) -> MeanResponse:
+    """The mean response of a family, or one's own.
 
     Raises
     ------
     InvalidInput
     """
+    found = _found(family, MEAN_RESPONSES)
+    if found is None:
+        names = ", ".join(MEAN_RESPONSES)
+        raise InvalidInput(f"family must be one of {names} or a MeanResponse, not {one_line(family)}")
+    return found
+
+
+def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:
+    """The mean response with a given name, or a :class:`MeanResponse` as it is.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    found = _found(given, offered)
+    if found is None:
+        names = ", ".join(offered)
+        raise InvalidInput(f"{one_line(given)} is none of {names}: choose one, or give a MeanResponse of your own")
+    return found
+
+
+def _found(given: object, offered: Mapping[str, MeanResponse]) -> MeanResponse | None:
     if isinstance(given, MeanResponse):
         return given
-    if not isinstance(given, str) or given not in offered:
-        names = ", ".join(offered)
-        raise InvalidInput(f"{what} must be one of {names} or a MeanResponse, not {one_line(given)}")
-    return offered[given]
+    return offered.get(given) if isinstance(given, str) else None

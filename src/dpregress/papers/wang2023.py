@@ -70,7 +70,7 @@ def gaussian_glm(
     >>> bool(np.abs(coef - [0.6, 0.8]).max() < 0.2)
     True
     """
-    response, radius = mean_response(loss, LOSSES, "loss"), _published_radius(X, X_public)
+    response, radius = mean_response(loss, LOSSES), _published_radius(X, X_public)
     return _one_round(X, y, X_public, response, radius, 1.0, epsilon, delta, rng, calibration)
 
 
@@ -88,9 +88,7 @@ def bounded_glm(
     radius : float
         Public.
     """
-    return _one_round(
-        X, y, X_public, mean_response(loss, LOSSES, "loss"), radius, 1.0, epsilon, delta, rng, calibration
-    )
+    return _one_round(X, y, X_public, mean_response(loss, LOSSES), radius, 1.0, epsilon, delta, rng, calibration)
 
 
 def gaussian_nonlinear(
@@ -111,7 +109,7 @@ def gaussian_nonlinear(
     noise_bound : float
         C.
     """
-    response, radius = mean_response(link, LINKS, "link"), _published_radius(X, X_public)
+    response, radius = mean_response(link, LINKS), _published_radius(X, X_public)
     bound = _response_bound(response, radius, noise_bound)
     return _one_round(X, y, X_public, response, radius, bound, epsilon, delta, rng, calibration)
 
@@ -129,7 +127,7 @@ def bounded_nonlinear(
     radius : float
         Public.
     """
-    response = mean_response(link, LINKS, "link")
+    response = mean_response(link, LINKS)
     bound = _response_bound(response, _checked(radius, "radius"), noise_bound)
     return _one_round(X, y, X_public, response, radius, bound, epsilon, delta, rng, calibration)
 
@@ -157,7 +155,7 @@ def two_round_glm(
     -------
     coef : ndarray of shape (d,)
     """
-    response = mean_response(loss, LOSSES, "loss")
+    response = mean_response(loss, LOSSES)
     n, order = np.shape(X)
     if calibration == "classical":
         first = GDP(math.sqrt(2) * classical_mu(epsilon / 4, delta / 2))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -150,7 +151,7 @@ class ScoreSteps(FactSolver):
         levels = self._levels(ask, space, coef, prior)
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = self.alpha / self.facts.n * space.slopes @ space.slopes.T
-        told = [ReleasedMean.of(model, coef, doubt)] if doubt else []
+        told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         coef, system, uncertainty = take_steps(
             ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told
         )
@@ -294,16 +295,15 @@ class ReleasedMean(Evidence):
     asked: Vector
     value: Vector
     variance: float
-    start: Vector
 
-    @classmethod
-    def of(cls, model: SurrogateModel, asked: Vector, variance: float) -> ReleasedMean:
-        """The mean that the coefficients ``asked`` predict, known with this variance."""
-        return cls(model, asked, np.zeros(1), variance, model.family.mean(model.rows.predictor(asked)))
+    @cached_property
+    def _start(self) -> Vector:
+        """The mean predictions where it was released."""
+        return self.model.family.mean(self.model.rows.predictor(self.asked))
 
     def change(self, coef: Vector) -> Vector:
         mean = self.model.family.mean(self.model.rows.predictor(coef))
-        return np.array([np.mean(mean - self.start)])
+        return np.array([np.mean(mean - self._start)])
 
     def slope(self, coef: Vector) -> Matrix:
         rows = self.model.rows
