@@ -54,6 +54,7 @@ def test_a_split_is_a_partition() -> None:
     assert not parts.private.equals(parts_of("far", 1).private)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["farlin", "logn", "poisweak", "gammaweak"])
 def test_rows_of_every_family(name: str) -> None:
     """One row a way, peer and epsilon; the non-private fit, public-only and trivial stand in all of them."""

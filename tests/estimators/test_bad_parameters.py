@@ -89,6 +89,7 @@ NO_PARAMETER: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning", "ignore::dpregress.errors.NoScaleWarning")
 @pytest.mark.parametrize("kind", [getattr(estimators, name) for name in estimators.__all__])
 def test_no_parameter_fails_late(kind: type[Any]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -173,7 +174,7 @@ class Family:
         eta = self.within(eta)
         return np.asarray(self.link.slope(eta) / self.distribution.variance(self.link.mean(eta)))
 
-    @property
+    @cached_property
     def canonical(self) -> bool:
         """Whether the factor is 1 for every predictor, so that the score is ``x (y - m)``."""
         eta = self.within(np.linspace(-3.0, 3.0, 7))

@@ -78,6 +78,7 @@ def test_without_noise_it_is_statsmodels(family: Family, monkeypatch: pytest.Mon
     assert float(mean.mean()) == pytest.approx(float(y.mean()), rel=0.05)  # surrogate rows have other exposures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [1e-3, 0.7, 40.0])
 @pytest.mark.parametrize("family", LOG_FAMILIES[:2], ids=lambda f: f.distribution.name)
 def test_a_constant_exposure_moves_the_intercept(
