@@ -27,15 +27,15 @@ _RANK_TOLERANCE = 1e-11
 _IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
 _ROWS_PER_COLUMN = 5
-#: The same where rows' norms are skewed: their mean square exceeds the median one by this factor.
+#: The same for rows with skewed norms: the mean squared norm exceeds the median one by this factor.
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
-#: Private second moments where bounds are all that is known: each sees only so far below them.
+#: The number of private second moments that refine a start from bounds: each resolves a few orders of scale.
 _FROM_BOUNDS = 3
-#: Parts of the public rows that are left out in turn, and times by which normal rows' eigenvalues may be off.
+#: The number of folds, and the factor by which eigenvalues of normal rows may differ out of sample.
 _FOLDS, _USUAL = 5, 1.2
-#: Overlap of an axis with those of the folds, of which there is one each, that is worth a word.
+#: The least total overlap of an axis with the folds' eigenvectors (one for each fold at most) that counts.
 _LEAST_SEEN = 0.5
 
 
@@ -47,12 +47,12 @@ class Start:
     ----------
     space : WhitenedSpace
     refinements : int
-        Private second moments that it takes.
+        The number of private second moments that refine it.
     row_bound : bool
-        Whether it rests on a bound of rows.
+        Whether it is based on a bound on the norm of a row.
     instead : Start or None
-        A start from bounds, where public rows are few for columns as skewed as theirs: better where the budget allows
-        refinements that tell something.
+        A start from bounds, if there are few public rows for columns as skewed as theirs. It is better if the budget
+        allows refinements with little noise.
     """
 
     space: WhitenedSpace
@@ -124,7 +124,7 @@ def _start(
 
 
 def _misleading(public: PublicMoments, space: WhitenedSpace) -> bool:
-    """Whether public rows are few for columns as skewed as these: the second moment then rests on some far rows."""
+    """Whether there are few public rows for columns this skewed: a few far rows then determine the second moment."""
     if public.rows is None or public.n >= _ROWS_PER_SKEWED_COLUMN * len(public.names):
         return False
     squares = RowNorms.leave_one_out(public, space).sample ** 2
@@ -202,12 +202,12 @@ def _centred(public: PublicMoments, mean: Vector) -> Matrix | None:
 
 
 def _believed(values: Vector, axes: Matrix, rows: Matrix, centred: bool) -> Vector:
-    """Eigenvalues of a public second moment, raised where rows that were left out vary more along their directions.
+    """Eigenvalues of a public second moment, raised if left-out rows vary more along their axes.
 
-    Of skewed columns, and of many columns, the smallest eigenvalues say next to nothing: other rows vary by orders
-    more in these directions. What they vary by there is told by cross-validation, as in the NERCOME estimate of a
-    covariance: rows that are left out in turn, along the eigenvectors of the others, shared out among these axes by
-    squared overlap. Up to what is expected of normal rows the eigenvalues stay as they are.
+    With skewed columns, or many columns, the smallest eigenvalues are far too small for other rows. Cross-validation
+    estimates the variances of other rows, as in the NERCOME estimate of a covariance: the variances of left-out rows
+    along the eigenvectors of the other rows, assigned to the axes by squared overlap. Eigenvalues that differ no more
+    than those of normal rows do are not changed.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ def take_steps(
         scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
         sampling = beginning.dispersion / n * sandwich(system, system)
         found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, model.limited)
-        if not (np.abs(found.coef) <= _LARGEST).all():  # diverged, in public sight: the last usable coefficients stand
+        if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         coef = found.coef
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

@@ -1,13 +1,13 @@
 r"""Coefficients that explain all released scores at once: Bayesian least squares on the surrogate model.
 
 A score released at ``b_t`` is ``g_t = D_t(b*) + noise``, with b* the private rows' optimum and ``D_t(b)`` the change of
-the expected score from ``b_t`` to b, which surrogate rows tell. All scores together, and what is known before them,
-give b* by nonlinear least squares,
+the expected score from ``b_t`` to b, an average over surrogate rows. All scores together, and the prior knowledge,
+determine b* by nonlinear least squares,
 
 .. math:: \sum_t |g_t - D_t(b)|^2 / (\sigma_t^2 + e_t(b)) + (b - b_0)' P_0 (b - b_0),
 
-where e_t is what the surrogate model may be wrong by on the way from ``b_t``: old scores, released far away, count
-less. Everything here is post-processing.
+where e_t is the variance of the surrogate model's error between ``b_t`` and b: scores released far away count less.
+Everything here is post-processing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Evidence(ABC):
 
     @abstractmethod
     def change(self, coef: Vector) -> Vector:
-        """How what is expected of them changes from where they were asked to ``coef``, of shape (k,)."""
+        """The change of their expected value from the coefficients of the query to ``coef``, of shape (k,)."""
 
     @abstractmethod
     def slope(self, coef: Vector) -> Matrix:
@@ -49,17 +49,17 @@ class Evidence(ABC):
 
     @abstractmethod
     def error(self, coef: Vector) -> float:
-        """The variance, of an entry, of what the surrogate model may be wrong by in the change to ``coef``."""
+        """The variance, per entry, of the surrogate model's error in the change to ``coef``."""
 
 
 class Prior(ABC):
-    """What is known of the coefficients beside the scores: a mean and a precision."""
+    """A prior for the coefficients: a mean and a precision."""
 
     coef: Vector
 
     @abstractmethod
     def precision(self, told: Vector, scores: Matrix) -> Matrix:
-        """The precision about ``coef``, of shape (q, q); the scores alone say ``told``, with precision ``scores``."""
+        """The prior precision, of shape (q, q), given the estimate ``told`` from the scores and its precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,21 +80,21 @@ class FixedPrior(Prior):
 
 @dataclass(frozen=True, eq=False)
 class SlopesPrior(Prior):
-    r"""No slopes; how large they are is told by the scores themselves, by empirical Bayes.
+    r"""An empirical Bayes prior with slopes around 0, whose size is estimated from the scores.
 
-    Slopes are ``N(0, tau I)`` with log tau uniform from far below to all the ``variance`` of a predictor. The precision
-    is the one whose gains are the posterior mean gains, in the principal directions of the noise.
+    Slopes are ``N(0, tau I)`` with log tau uniform over five decades, up to the ``variance`` of a predictor. The
+    precision is the one with the posterior mean gains in the principal directions of the noise.
 
     Attributes
     ----------
     coef : ndarray of shape (q,)
         With an intercept alone.
     intercept : ndarray of shape (q, q)
-        The precision of what is not a slope.
+        The precision of the intercept.
     slopes : ndarray of shape (q, q)
         The projection on slopes.
     variance : float
-        The most that predictors vary by.
+        The largest variance of a predictor.
     """
 
     coef: Vector
@@ -132,7 +132,7 @@ class Explained:
 
 
 def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Callable[[Vector], Vector]) -> Explained:
-    """The coefficients that explain the scores best, with what is known beside them.
+    """The coefficients that explain the scores and the prior best.
 
     Parameters
     ----------
@@ -140,9 +140,9 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Ca
         At least one.
     prior : Prior
     start : ndarray of shape (q,)
-        Where to begin; old scores count less the further from here they were released.
+        The starting point. Scores count less the further away from it they were released.
     limited : callable
-        A move from there, shortened where it goes further than one step may.
+        Shortens a move from the start to the longest step allowed.
     """
     at = _Equations.at(scores, _weights(scores, start), start)
     known = Known(prior.coef, prior.precision(*at.told))
@@ -185,7 +185,7 @@ class _Equations:
     def step(self, known: Known) -> Vector:
         """The Gauss-Newton step, with what is known beside the scores."""
         pull = known.precision @ (known.mean - self.coef) + self.pull
-        with np.errstate(over="ignore", invalid="ignore"):  # released numbers beyond any scale lead nowhere
+        with np.errstate(over="ignore", invalid="ignore"):  # a step beyond the range of floats is no step
             way = definite_inverse(known.precision + self.precision, _DIGITS) @ pull
         return way if np.isfinite(way).all() else np.zeros_like(pull)
 
@@ -197,9 +197,9 @@ def _descended(
     start: Vector,
     limited: Callable[[Vector], Vector],
 ) -> Vector:
-    """Gauss-Newton steps down the objective, halved where they climb; the last ones are too short for it to tell.
+    """Gauss-Newton steps with step halving; the objective cannot resolve the last steps, which are taken as they are.
 
-    They end where one step may not go: beyond, a score may have no root, and the way leads nowhere.
+    The iteration ends at the longest step allowed. Beyond it a score may have no root, and steps diverge.
     """
 
     def objective(at: Vector) -> float:
