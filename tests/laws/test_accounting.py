@@ -16,7 +16,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from dpregress.accounting import GDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, PureDP, Relation, decode
+from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, MemoryLedger, PureDP, Relation, decode
+from dpregress.accounting.events import pure_epsilon
 from dpregress.errors import BudgetExceeded, LedgerError, NotAnswered, SeededNoise, SeededNoiseWarning
 from dpregress.mechanisms import SecureSampler
 from dpregress.trust import Session
@@ -416,3 +417,57 @@ def test_composition(seed: int) -> None:
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
 def test_event(event: Event) -> None:
     check_event(event)
+
+
+# ---------------------------------------------------------------- charges that depend on outcomes
+
+#: Ways to go on after a first charge, each in ever smaller parts until the ledger takes no more.
+CONTINUATIONS = (GDP(0.1), ZCDP(0.004), PureDP(0.05), ApproxDP(0.1, 1e-8))
+
+
+def continued(budget: Event, first: Event, event: Event) -> Composed:
+    """All that a ledger takes of ``event`` after ``first``."""
+    ledger = MemoryLedger(budget)
+    ledger.reserve(first)
+    for _ in range(200):
+        try:
+            ledger.reserve(event)
+        except BudgetExceeded:
+            break
+    return ledger.spent
+
+
+@pytest.mark.parametrize("first", [GDP(0.1), ZCDP(0.005), PureDP(0.1), ApproxDP(0.2, 1e-8)], ids=repr)
+def test_whoever_chooses_after_an_outcome_meets_one_bound(first: Event) -> None:
+    """One bound holds for all ways to go on: the larger of two deltas, averaged over outcomes, would exceed both."""
+    budget = ApproxDP(1.0, 1e-6)
+    totals = [continued(budget, first, event) for event in CONTINUATIONS]
+    went_on = [total for total in totals if len(total.parts) > 1]
+    mu_limit = budget.gaussian_mu * (1 + CLOSE)
+    by_mu = all(total.mu <= mu_limit for total in went_on)
+    rho_limit = 1e-6 * (1 + CLOSE)
+    by_rho = all(
+        pure_epsilon(total) <= 1 or (math.isfinite(total.rho) and ZCDP(total.rho).delta(1.0) <= rho_limit)
+        for total in went_on
+    )
+    by_sums = all(
+        math.fsum(part.epsilon0 for part in total.parts if isinstance(part, ApproxDP | PureDP)) <= 1 + CLOSE
+        and all(isinstance(part, ApproxDP | PureDP) for part in total.parts)
+        for total in went_on
+    )
+    assert went_on, "a ledger goes on with charges of its first kind"
+    assert by_mu or by_rho or by_sums, went_on
+
+
+@pytest.mark.parametrize("first", [GDP(0.1), ZCDP(0.005), ApproxDP(0.2, 1e-8)], ids=repr)
+def test_a_charge_without_what_a_ledger_adds_up_is_refused(first: Event) -> None:
+    """The message says what is added up, and the mend; a reservation with an (epsilon, delta) promise follows suit."""
+    other = ApproxDP(0.1, 1e-8) if not isinstance(first, ApproxDP) else ZCDP(0.001)
+    ledger = MemoryLedger(ApproxDP(1.0, 1e-6))
+    reservation = MemoryLedger(ApproxDP(1.0, 1e-6)).reserve(ApproxDP(1.0, 1e-6))
+    ledger.reserve(first)
+    reservation.draw(first)
+    with pytest.raises(BudgetExceeded, match=r"this ledger adds up .* open a separate budget"):
+        ledger.reserve(other)
+    with pytest.raises(BudgetExceeded):
+        reservation.draw(other)

@@ -15,7 +15,18 @@ import numpy as np
 import pytest
 
 from dpregress import VerticalRegression
-from dpregress.accounting import GDP, ZCDP, Charge, Composed, Ledger, MemoryLedger, Relation, Reservation, Unit
+from dpregress.accounting import (
+    GDP,
+    ZCDP,
+    Charge,
+    Composed,
+    Ledger,
+    MemoryLedger,
+    Relation,
+    Reservation,
+    Unit,
+)
+from dpregress.accounting import ledger as ledger_module
 from dpregress.accounting import reservation as reservation_module
 from dpregress.coordinates import WhitenedSpace, svec
 from dpregress.mechanisms import CURATOR_MECHANISMS, DiscreteLaplace, Exponential, Gaussian, SeededSampler
@@ -136,6 +147,10 @@ def clones(seed: int, folder: Path) -> None:
 
 def refusal(seed: int, folder: Path) -> None:
     accounting.check_refusal(LEDGERS[0], folder, seed)
+
+
+def one_bound(_: int, __: Path) -> None:
+    accounting.test_whoever_chooses_after_an_outcome_meets_one_bound(GDP(0.1))
 
 
 def no_overdraft(_: int, __: Path) -> None:
@@ -317,6 +332,10 @@ def budget_unchecked(patch: Patch) -> None:
 
 def everything_covered(patch: Patch) -> None:
     patch.setattr(GDP, "covers", lambda self, spent: True)  # noqa: ARG005 - that is the fault
+
+
+def bound_chosen_after_outcomes(patch: Patch) -> None:
+    patch.setattr(ledger_module, "covers_adaptive", lambda budget, spent: budget.covers(Composed.of(spent)))
 
 
 def charge_kept_after_refusal(patch: Patch) -> None:
@@ -505,6 +524,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "no budget check": (budget_unchecked, refusal),
     "a budget that covers everything": (everything_covered, refusal),
     "a reservation that covers everything": (everything_covered, no_overdraft),
+    "the smaller of two bounds after an outcome": (bound_chosen_after_outcomes, one_bound),
     "a refused charge that stays": (charge_kept_after_refusal, refusal),
     "linear composition": (linear_composition, composition),
     "the draw skipped": (draw_skipped, promise),

@@ -17,7 +17,7 @@ from dpregress.accounting import convert
 from dpregress.errors import InvalidInput
 
 #: Sums of squares of floats may exceed their exact value by this relative amount and still count as equal.
-_SLACK = 1e-12
+SLACK = 1e-12
 
 
 class Relation(StrEnum):
@@ -137,7 +137,7 @@ class GDP(Event):
         return convert.gdp_delta(self.mu, epsilon)
 
     def covers(self, spent: Event) -> bool:
-        return spent.mu <= self.mu * (1 + _SLACK)
+        return spent.mu <= self.mu * (1 + SLACK)
 
     def parameters(self) -> dict[str, float]:
         return {"mu": self.mu}
@@ -184,7 +184,7 @@ class ZCDP(Event):
         return convert.zcdp_delta(self.rho, epsilon)
 
     def covers(self, spent: Event) -> bool:
-        return spent.rho <= self.rho * (1 + _SLACK)
+        return spent.rho <= self.rho * (1 + SLACK)
 
     def parameters(self) -> dict[str, float]:
         return {"rho": self.rho}
@@ -228,7 +228,7 @@ class PureDP(Event):
         return -math.expm1(min(epsilon - self.epsilon0, 0.0)) / (1 + math.exp(-self.epsilon0))
 
     def covers(self, spent: Event) -> bool:
-        return pure_epsilon(spent) <= self.epsilon0 * (1 + _SLACK)
+        return pure_epsilon(spent) <= self.epsilon0 * (1 + SLACK)
 
     def parameters(self) -> dict[str, float]:
         return {"epsilon": self.epsilon0}
@@ -284,8 +284,8 @@ class ApproxDP(Event):
         return self.delta0 if epsilon >= self.epsilon0 else 1.0
 
     def covers(self, spent: Event) -> bool:
-        within_curve = spent.mu <= self.gaussian_mu * (1 + _SLACK)
-        return within_curve or spent.delta(self.epsilon0 * (1 + _SLACK)) <= self.delta0 * (1 + _SLACK)
+        within_curve = spent.mu <= self.gaussian_mu * (1 + SLACK)
+        return within_curve or spent.delta(self.epsilon0 * (1 + SLACK)) <= self.delta0 * (1 + SLACK)
 
     def parameters(self) -> dict[str, float]:
         return {"epsilon": self.epsilon0, "delta": self.delta0}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from dpregress.accounting.adaptive import covers_adaptive, is_counted, sum_of
 from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation
 from dpregress.accounting.names import check_name, check_note
 from dpregress.accounting.reservation import Reservation
@@ -101,7 +102,7 @@ class Ledger(ABC):
         BudgetExceeded, LedgerError
         """
         self._check_account(relation, unit)
-        self._refuse_if_over(self.spent, event)
+        self._refuse_if_over(self.charges, event)
 
     def reserve(
         self,
@@ -144,13 +145,14 @@ class Ledger(ABC):
         if unit is not None:
             unit.check(self.account.unit)
 
-    def _refuse_if_over(self, spent: Composed, event: Event) -> None:
+    def _refuse_if_over(self, charges: Iterable[Charge], event: Event) -> None:
         account = self.account
-        if not account.budget.covers(Composed.of((*spent.parts, event))):
-            already = describe_spent(spent, account.budget)
+        spent = [charge.event for charge in charges]
+        if not covers_adaptive(account.budget, (*spent, event)):
+            already = describe_spent(Composed.of(spent), account.budget)
             raise BudgetExceeded(
                 f"the budget of {account.dataset!r} is {describe(account.budget)}, {already} is spent; "
-                f"what is left does not cover {describe(event)}: ask for less"
+                f"what is left does not cover {describe(event)}: {_mend(account.budget, spent, event)}"
             )
 
     def _refuse_if_noted(self, charges: Iterable[Charge], note: str) -> None:
@@ -217,7 +219,7 @@ class MemoryLedger(Ledger):
         with self._lock:
             if once:
                 self._refuse_if_noted(self._charges, note)
-            self._refuse_if_over(self.spent, event)
+            self._refuse_if_over(self._charges, event)
             self._charges.append(Charge(event, note, now(), seeded))
 
     def __reduce__(self) -> Any:
@@ -240,3 +242,13 @@ def describe_spent(spent: Composed, budget: Event) -> str:
     if isinstance(budget, ApproxDP):
         return f"epsilon = {spent.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
     return f"mu = {spent.mu:.4g}" if isinstance(budget, GDP) else f"rho = {spent.rho:.4g}"
+
+
+def _mend(budget: Event, spent: Sequence[Event], event: Event) -> str:
+    """What a user can do about a refused charge."""
+    if isinstance(budget, ApproxDP) and not spent:
+        return "ask for less"
+    added = sum_of(spent[0] if isinstance(budget, ApproxDP) else budget)
+    if is_counted(event, added):
+        return "ask for less"
+    return f"this ledger adds up {added}, which this charge does not have: open a separate budget for it"

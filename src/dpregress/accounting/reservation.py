@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from dpregress.accounting.adaptive import covers_adaptive
 from dpregress.accounting.events import Composed, Event, Relation, group
 from dpregress.errors import BudgetExceeded
 
@@ -50,7 +51,6 @@ class Reservation:
         if self.rows > 1:
             event = group(event, self.rows)
         with self._lock:
-            after = Composed.of((*self._drawn, event))
-            if not self.promise.covers(after):
+            if not covers_adaptive(self.promise, (*self._drawn, event)):
                 raise BudgetExceeded(f"the reservation of {self.promise} does not cover a further {event}")
             self._drawn = (*self._drawn, event)

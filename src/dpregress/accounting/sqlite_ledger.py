@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpregress.accounting.events import Composed, Event, Relation, decode
+from dpregress.accounting.events import Event, Relation, decode
 from dpregress.accounting.ledger import Account, Charge, Ledger, now
 from dpregress.accounting.names import check_name
 from dpregress.errors import LedgerError, type_of
@@ -153,7 +153,7 @@ class SQLiteLedger(Ledger):
             charges = self._read_charges(connection)
             if once:
                 self._refuse_if_noted(charges, note)
-            self._refuse_if_over(Composed.of(charge.event for charge in charges), event)
+            self._refuse_if_over(charges, event)
             _upgrade(connection)
             connection.execute(
                 "INSERT INTO charge (dataset, event, note, charged, seeded) VALUES (?, ?, ?, ?, ?)",
