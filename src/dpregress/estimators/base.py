@@ -20,7 +20,7 @@ from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.summary import summary_of
-from dpregress.inference import original_coefficients
+from dpregress.inference import original_coefficients, original_estimates
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -37,7 +37,7 @@ from dpregress.inputs.tables import (
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
-from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
@@ -358,6 +358,23 @@ class CentralModel(PrivateLinearModel):
         """Coefficients in original units."""
         return original(solution, self._uncertainty(solution), facts)
 
+    def _estimates(self, solution: Solution) -> Estimates | None:
+        """Estimates for inference, in original units; None if the recipe has none."""
+        found = solution.unshrunk
+        if found is None:
+            return None
+        return original_estimates(
+            solution.space,
+            found.coef,
+            sampling=found.sampling,
+            privacy=found.privacy,
+            unidentified=found.unidentified,
+            df=found.df,
+            cov_type=found.cov_type,
+            dispersion=found.dispersion,
+            gram=found.gram,
+        )
+
     def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         facts = self._facts(
             data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
@@ -381,6 +398,7 @@ class CentralModel(PrivateLinearModel):
         result = self._result(solution, facts)
         data.inputs.keep(self)
         self.coefficients_ = result
+        self.estimates_ = self._estimates(solution)
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments

@@ -1,5 +1,6 @@
 """Values right of the privacy barrier, their spaces and their noise laws."""
 
+from dpregress.releases.estimates import CovarianceType, Estimates
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
 from dpregress.releases.release import (
@@ -19,8 +20,10 @@ __all__ = [
     "Clique",
     "Coefficients",
     "Count",
+    "CovarianceType",
     "DiscreteLaplaceNoise",
     "Entrywise",
+    "Estimates",
     "Histogram",
     "Isotropic",
     "Marginals",

@@ -10,7 +10,7 @@ from typing import Self
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask
-from dpregress.releases import Moments
+from dpregress.releases import CovarianceType, Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +19,36 @@ class Uncertainty:
 
     privacy: Matrix
     total: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Unshrunk:
+    """Estimates for inference in whitened coordinates, where a solver finds them.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (q,)
+        The estimate, not shrunk.
+    sampling, privacy : ndarray of shape (q, q)
+        Its covariances due to the sampling of rows, and due to privacy noise.
+    unidentified : ndarray of shape (q, q)
+        The projection on directions about which too little is known.
+    df : float
+        Degrees of freedom of the sampling covariance.
+    cov_type : {"robust", "model"}
+    dispersion : float
+    gram : ndarray of shape (p, p)
+        The mean ``x~ x~'`` of the private rows.
+    """
+
+    coef: Vector
+    sampling: Matrix
+    privacy: Matrix
+    unidentified: Matrix
+    df: float
+    cov_type: CovarianceType
+    dispersion: float
+    gram: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +66,8 @@ class Solution:
         The joint release on which they are based, if there is one; inference uses it.
     uncertainty : Uncertainty or None
         Covariances that the solver computed, if there is no joint release.
+    unshrunk : Unshrunk or None
+        Estimates for inference.
     """
 
     whitened: Vector
@@ -43,6 +75,7 @@ class Solution:
     space: WhitenedSpace
     moments: Moments | None
     uncertainty: Uncertainty | None = None
+    unshrunk: Unshrunk | None = None
 
 
 class Solver(ABC):

@@ -1,0 +1,68 @@
+"""Whitened estimates and their covariances in original units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.releases.estimates import INTERCEPT, CovarianceType, Estimates
+
+
+def original_estimates(
+    space: WhitenedSpace,
+    whitened: Vector,
+    *,
+    sampling: Matrix,
+    privacy: Matrix,
+    unidentified: Matrix | None = None,
+    df: float = np.inf,
+    cov_type: CovarianceType = "model",
+    dispersion: float | None = None,
+    gram: Matrix | None = None,
+) -> Estimates:
+    """Estimates in the units of the columns, from whitened ones.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    whitened : ndarray of shape (p,)
+    sampling, privacy : ndarray of shape (p, p)
+        Covariances of the whitened estimates.
+    unidentified : ndarray of shape (p, p), optional
+        The projection on directions about which too little is known; coefficients that lie along them have no interval.
+    df, cov_type, dispersion
+        As in :class:`~dpregress.releases.Estimates`.
+    gram : ndarray of shape (p, p), optional
+        The mean ``x~ x~'`` of the private rows.
+    """
+    scale = 1.0 if space.response is None else space.response.scale
+    turn = scale * space.whitening.T
+    slopes, intercept = space.pull_back(whitened)
+    estimate = np.append(intercept, slopes) if space.intercept else slopes
+    hidden = np.zeros(space.order) if unidentified is None else np.einsum("ki,ij,kj->k", turn, unidentified, turn)
+    length = np.einsum("ki,ki->k", turn, turn)
+    return Estimates(
+        names=((INTERCEPT,) if space.intercept else ()) + space.features,
+        estimate=estimate,
+        sampling=np.asarray(turn @ sampling @ turn.T),
+        privacy=np.asarray(turn @ privacy @ turn.T),
+        identified=np.asarray(hidden <= _NEGLIGIBLE * length),
+        df=df,
+        cov_type=cov_type,
+        dispersion=dispersion,
+        spread=None if gram is None else _spread(space, gram),
+    )
+
+
+#: Share of a coefficient's squared length that may lie along directions about which too little is known.
+_NEGLIGIBLE = 1e-2
+
+
+def _spread(space: WhitenedSpace, gram: Matrix) -> Matrix:
+    """The covariance of the features, from the second moment of whitened rows."""
+    back = np.linalg.inv(space.whitening)
+    moment = back @ gram @ back.T
+    if not space.intercept:
+        return np.asarray(moment)
+    mean = moment[0, 1:] / moment[0, 0]
+    return np.asarray(moment[1:, 1:] / moment[0, 0] - np.outer(mean, mean))

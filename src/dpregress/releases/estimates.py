@@ -1,0 +1,58 @@
+"""Estimates for inference: not shrunk, with the covariances of sampling and of privacy noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.coordinates.svec import Matrix, Vector
+
+#: How the sampling covariance was found: from a release of squared scores, or from the model alone.
+CovarianceType = Literal["robust", "model"]
+
+#: The name of the intercept among coefficients.
+INTERCEPT = "(intercept)"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Coefficients in original units on which intervals and tests are centred.
+
+    Predictions are made with :class:`Coefficients`, which are shrunk towards what is known beside the private rows.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The intercept first, if there is one, then the features; for several classes ``"class: name"``, class by class.
+    estimate : ndarray of shape (k,)
+    sampling, privacy : ndarray of shape (k, k)
+        Covariances due to the sampling of rows, and due to privacy noise.
+    identified : ndarray of bool, of shape (k,)
+        Whether released and public facts determine the coefficient; no interval is offered for others.
+    df : float
+        Degrees of freedom of the t distribution of ratios; infinite if the covariance is known.
+    cov_type : {"robust", "model"}
+    dispersion : float or None
+        The variance of a response about its mean over that which the family gives it (the residual variance of a
+        linear model), if it was released.
+    spread : ndarray of shape (d, d) or None
+        The released covariance of the features in original units.
+    """
+
+    names: tuple[str, ...]
+    estimate: Vector
+    sampling: Matrix
+    privacy: Matrix
+    identified: NDArray[np.bool_]
+    df: float
+    cov_type: CovarianceType
+    dispersion: float | None = None
+    spread: Matrix | None = None
+
+    @property
+    def covariance(self) -> Matrix:
+        """Of sampling and privacy noise together, of shape (k, k)."""
+        return np.asarray(self.sampling + self.privacy)
