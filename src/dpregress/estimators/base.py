@@ -19,8 +19,8 @@ from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
+from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.summary import summary_of
-from dpregress.inference import original_coefficients, original_estimates
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -37,7 +37,7 @@ from dpregress.inputs.tables import (
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
-from dpregress.releases import ClassCoefficients, Coefficients, Estimates
+from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
@@ -358,6 +358,274 @@ class CentralModel(PrivateLinearModel):
         """Coefficients in original units."""
         return original(solution, self._uncertainty(solution), facts)
 
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
+        """Charge, ask and solve, once everything public is checked."""
+
+    @property
+    @abstractmethod
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction."""
+
+    @property
+    def written_formula(self) -> WrittenFormula | None:
+        """The fitted formula in the form of a model file."""
+        check_is_fitted(self)
+        if self.design_ is None:
+            return None
+        return WrittenFormula(self.design_.text, self.design_.levels, self.design_.stand_ins)
+
+    @property
+    def written_schema(self) -> str | None:
+        """The schema of the fitted columns in the form of a model file; None for a formula."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", self.coefficients_.features)
+        return None if self.schema is None or self.design_ is not None else self.schema.of_columns(names).to_toml()
+
+    @property
+    def target_classes(self) -> tuple[str, ...]:
+        """Texts of the classes of the response; empty for a number."""
+        return ()
+
+    def summary(self) -> str:
+        """Coefficients, their standard errors and the guarantee, as text."""
+        check_is_fitted(self)
+        return summary_of(self.coefficients_, self.privacy_)
+
+    @classmethod
+    def from_formula(cls, formula: str, **parameters: Any) -> Self:
+        """The model of a formula, such as ``"visits ~ age + C(plan)"``, to be fitted to a table.
+
+        Parameters
+        ----------
+        formula : str
+            Its syntax is in docs/formulas.md. It determines whether there is an intercept.
+        **parameters
+            Parameters of the class.
+
+        Raises
+        ------
+        TypeError
+            For a parameter that the class does not have.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from dpregress import GDP, DPLinearRegression, Numeric, Schema
+        >>> table = pd.DataFrame({"age": [20.0, 40.0, 60.0, 80.0] * 5000, "visits": [2.0, 3.0, 6.0, 11.0] * 5000})
+        >>> schema = Schema({"age": Numeric(18, 90), "visits": Numeric(0, 20)})
+        >>> model = DPLinearRegression.from_formula("visits ~ age + I(age ** 2)", privacy=GDP(1.0), schema=schema)
+        >>> model.fit_table(table).coefficients_.features
+        ('age', 'I(age ** 2)')
+        """
+        return cls(formula=formula, **parameters)
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+        unit: ArrayLike | None = None,
+        max_rows_per_unit: int | None = None,
+        progress: bool | Progress = True,
+    ) -> Self:
+        """Fit within the budget of ``privacy``.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n, d)
+            NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
+        y : array-like of shape (n,)
+            Private. A row without a finite response gets weight 0. With a formula, y may be a column of the table X.
+        exposure : array-like of shape (n,), optional
+            Private. With a log link, the mean response is proportional to it: years, population, duration of a policy.
+            A row whose exposure is not a positive finite number gets weight 0. The name of a Series is looked up in the
+            schema for bounds.
+        unit : array-like of shape (n,), optional
+            Private ids. All rows of an id are protected together; default: each record by itself.
+        max_rows_per_unit : int, optional
+            k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
+
+        Raises
+        ------
+        InvalidInput
+            If public facts are inconsistent; nothing is charged then.
+        BudgetExceeded
+            If the ledger does not hold enough; nothing is charged or read then.
+        """
+        budget = self._checked_parameters()
+        check_progress(progress)
+        if isinstance(unit, str):
+            raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
+        public = opened_apart(X, self.public)
+        name = None if exposure is None else str(getattr(exposure, "name", None) or "exposure")
+        if self.formula is not None:
+            rows = self._computed(self.formula, public, X, y)
+        else:
+            target = str(getattr(y, "name", None) or "y")
+            known = None if public is None else public_columns(public, target, name)
+            source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
+            rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
+        source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
+
+    def fit_table(
+        self,
+        table: Any,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        engine: Engine | None = None,
+        progress: bool | Progress = True,
+        *,
+        exposure: str | None = None,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
+    ) -> Self:
+        """Fit a column of any table on its others, as :meth:`fit` does, in a constant amount of memory.
+
+        Parameters
+        ----------
+        table : path, list of paths, table or query
+            CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
+            Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
+            any object that returns a new Arrow stream on each request (docs/sources.md). Private.
+        target : str, default="y"
+            The column of the response; a formula names it itself.
+        features : sequence of str, optional
+            Columns to regress on; default: all other columns, or those of the formula.
+        engine : Engine, optional
+            Computes the sums; default: one thread for each processor.
+        progress : bool or callable, default=True
+            True shows a bar on a terminal after two seconds, False nothing; a callable is called with
+            (rows done, rows in all) in every pass.
+        exposure : str, optional
+            The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
+        unit : str, optional
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Only for files and tables in memory,
+            because the rows of a query have no fixed order.
+        max_rows_per_unit : int, optional
+
+        Raises
+        ------
+        InvalidInput
+            If a file or column does not exist, and in all cases of :meth:`fit`.
+        SourceError
+            If the rows cannot be read to their end, or change between passes; what was charged stays charged.
+        """
+        budget = self._checked_parameters()
+        check_progress(progress)
+        if engine is not None and not isinstance(engine, Engine):
+            raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
+        public = opened_apart(table, self.public)
+        if self.formula is not None:
+            if target is not None or features is not None:
+                raise InvalidInput("the formula names the columns: leave target and features out")
+            rows = self._computed(self.formula, public, table, None, unit, exposure)
+        else:
+            target = "y" if target is None else target
+            source, encoder = training_table(table, target, features, self.schema, self.target_classes, unit, exposure)
+            columns = tuple(name for name, _ in encoder.columns)
+            rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
+        bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
+
+    def _declared(
+        self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
+    ) -> Training:
+        """Training rows with columns as the schema or the public rows declare them."""
+        Encoder.of((), target, self.schema, self.target_classes)  # refuses a categorical response for a numeric model
+        features = Encoder.of(columns, None, self.schema).features
+        public, left_out = None, 0
+        if given is not None:
+            public, left_out = moments_of(given, columns, target, self.schema, self.target_classes, exposure)
+        _say(left_out)
+        return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
+
+    def _computed(
+        self, formula: str, given: Any, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+    ) -> Training:
+        """Training rows with the columns of a formula; labels that are given as ``y`` are already numbers."""
+        encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
+        check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
+        if y is None and self.target_classes:
+            (target,) = encoder.response.columns
+            check_classes(target, self.target_classes, self.schema)
+        source = formula_source(rows, y, encoder, unit, self.schema)
+        public, left_out = None, 0
+        if given is not None:
+            public, left_out = formula_moments(given, encoder, self.schema)
+        _say(left_out)
+        bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
+        columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
+        return Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
+
+    def _facts(
+        self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
+        intercept: bool, exposure: str | None = None,
+    ) -> PublicFacts:  # fmt: skip
+        if n == 0 or not features:
+            raise InvalidInput(f"the table has no {'rows' if n == 0 else 'features'}: nothing can be fitted")
+        first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
+        link = "" if exposure is None else self.response_model.link
+        bounds = exposure_bounds(exposure, link, self.schema, public)
+        return PublicFacts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
+
+    def _checked_parameters(self) -> Event:
+        """Refuse parameters of another type than documented; the budget."""
+        budget = checked_privacy(self)
+        if self.formula is not None and not self.fit_intercept:
+            raise InvalidInput("the formula determines the intercept: write 0 + in it, and leave fit_intercept=True")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InvalidInput(f"fit_intercept= takes True or False, not {one_line(self.fit_intercept)}")
+        if self.public is not None and not is_public(self.public):
+            raise InvalidInput(
+                f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(self.public)}"
+            )
+        return budget
+
+    def _linear_predictor(self, X: ArrayLike) -> Vector:
+        check_is_fitted(self)
+        if self.design_ is not None:
+            table = read_columns(X, self.design_.needed)
+            self.design_.check_types(table.schema)
+            return self.coefficients_.predict(self.design_.x(table))
+        if not is_table(X):
+            matrix(X)  # its shape is judged before its width is compared
+        validate_data(self, X, reset=False, skip_check_array=True)
+        x = design(X, schema=self.schema, features=self.coefficients_.features)
+        if x.shape[1] != len(self.coefficients_.features):
+            raise InvalidInput(
+                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{len(self.coefficients_.features)} features as input"
+            )
+        return self.coefficients_.predict(x)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+class CentralModel(PrivateLinearModel):
+    """Base class of linear estimators for a curator. Subclasses choose the solver."""
+
+    @abstractmethod
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
+        """The method, from public facts and the budget."""
+
+    @abstractmethod
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        """Covariances of the whitened coefficients, if they are known."""
+
+    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
+        """Coefficients in original units."""
+        return original(solution, self._uncertainty(solution), facts)
+
     def _estimates(self, solution: Solution) -> Estimates | None:
         """Estimates for inference, in original units; None if the recipe has none."""
         found = solution.unshrunk
@@ -398,7 +666,7 @@ class CentralModel(PrivateLinearModel):
         result = self._result(solution, facts)
         data.inputs.keep(self)
         self.coefficients_ = result
-        self.estimates_ = self._estimates(solution)
+        self.estimates_ = estimates_of(solution)
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments
@@ -425,11 +693,3 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
     if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
         raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
     return float(alpha)
-
-
-def original(solution: Solution, uncertainty: Uncertainty | None, facts: PublicFacts) -> Coefficients:
-    """Coefficients in original units with their standard errors, which are NaN if not known."""
-    privacy, total = (None, None) if uncertainty is None else (uncertainty.privacy, uncertainty.total)
-    return original_coefficients(
-        solution.space, solution.whitened, target=facts.target, n=facts.n, privacy=privacy, total=total
-    )

@@ -15,8 +15,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators.base import CentralModel, checked_penalty, original
+from dpregress.estimators.base import CentralModel, checked_penalty
 from dpregress.estimators.classes import ClassModel
+from dpregress.estimators.results import original
 from dpregress.inputs.exposure import offsets
 from dpregress.inputs.tables import coded
 from dpregress.models import Family, family_of
