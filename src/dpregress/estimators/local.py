@@ -17,9 +17,10 @@ from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
 from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData, one_line
-from dpregress.estimators.base import PrivateLinearModel, Training, original
+from dpregress.estimators.base import PrivateLinearModel, Training
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
+from dpregress.estimators.results import original
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
 from dpregress.models import family_of
