@@ -37,7 +37,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.repair import floor_information
+from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
 
@@ -90,7 +90,7 @@ class MultinomialSteps(FactSolver):
         rows = surrogate_rows(space, self.facts.public, gram)
         space = space.with_response(ResponseScale(self.facts.target))
         each = np.eye(self.classes - 1)
-        penalty = np.asarray(np.kron(self.alpha / self.facts.n * space.slopes @ space.slopes.T, each), dtype=np.float64)
+        penalty = np.asarray(np.kron(ridge_penalty(space, self.alpha, self.facts.n), each), dtype=np.float64)
         model = SurrogateClasses(
             space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
         )

@@ -79,7 +79,8 @@ class ScoreModel(ABC):
 class ModelledScore(Evidence):
     """A released score and the model's account of it: expected scores, and beside them what is linear.
 
-    That is floors, penalties and directions that no surrogate row takes.
+    That is floors, penalties and directions that no surrogate row takes. ``system`` is the slope where it was asked,
+    without rounding.
     """
 
     model: ScoreModel
@@ -88,11 +89,12 @@ class ModelledScore(Evidence):
     variance: float
     linear: Matrix
     start: Vector
+    system: Matrix
 
     @classmethod
     def of(cls, model: ScoreModel, asked: Vector, value: Vector, variance: float, system: Matrix) -> ModelledScore:
         linear = system - model.curvature(asked, asked)
-        return cls(model, asked, value, variance, linear, model.expected(asked, asked))
+        return cls(model, asked, value, variance, linear, model.expected(asked, asked), system)
 
     def change(self, coef: Vector) -> Vector:
         return np.asarray(
@@ -135,8 +137,7 @@ class Beginning:
         """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
         if self.covariance is None:
             return self.prior
-        system = first.slope(first.asked)
-        step = Step(np.asarray(np.linalg.solve(system, first.value)), system, first.variance)
+        step = Step(np.asarray(np.linalg.solve(first.system, first.value)), first.system, first.variance)
         known = self.covariance + sampling
         return FixedPrior.of(self.prior.coef, known * widening(known, step))
 
