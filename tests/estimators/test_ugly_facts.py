@@ -74,16 +74,19 @@ def test_public_rows_of_which_many_are_0(name: str, labelled: bool, seed: int) -
     assert_finite(fitted(name, x[:N], y[:N], rng, public=public, schema=schema, fit_intercept=False))
 
 
-@pytest.mark.parametrize("far", [1e10, 1e20, 1e29])
+@pytest.mark.parametrize("far", [1e10, 1e28])
 @pytest.mark.parametrize("name", ["linear", "ridge", "logistic", "poisson", "gamma", "classes"])
 def test_public_rows_beyond_the_bounds(name: str, far: float, seed: int) -> None:
-    """So few that the bounds are the start, in another unit than the schema has."""
+    """So few that the bounds are the start, in other units than the schema has; two of the columns are equal."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N + 40, 10))
     y = response(name, x, rng)
     schema = Schema({**{f"x{i}": Numeric(-4, 4) for i in range(10)}, "y": Numeric(-10, 10)})
-    public = PublicMoments.from_rows(x[N:] * np.where(np.arange(10) < 3, far, 1.0), y[N:])
-    assert_finite(fitted(name, x[:N], y[:N], rng, public=public, schema=schema))
+    x[N:, 0] = x[N:, 1]
+    for _ in range(3):
+        public = PublicMoments.from_rows(x[N:] * far ** rng.uniform(size=10), y[N:])
+        for intercept in (True, False):
+            assert_finite(fitted(name, x[:N], y[:N], rng, public=public, schema=schema, fit_intercept=intercept))
 
 
 @pytest.mark.parametrize("name", ["ridge", "logistic", "poisson", "classes"])

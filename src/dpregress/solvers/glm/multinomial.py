@@ -42,6 +42,8 @@ from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
 
 _NEWTON_STEPS = 50
+#: An information counts no probability as smaller, as in the range of the logistic link: some information is left.
+_RAREST = math.exp(-30.0)
 
 
 class MultinomialSteps(FactSolver):
@@ -147,7 +149,9 @@ class SurrogateClasses(ScoreModel):
         return MultinomialScore(self.space, self._columns(coef), expected.best_clip(lambda clip: per_unit * clip))
 
     def information(self, coef: Vector) -> Matrix:
-        return floor_information(_information(self.rows, self._mean(coef), self.basis), self.gram, SMALLEST_SATURATED)
+        mean = np.maximum(self._mean(coef), _RAREST)
+        mean /= mean.sum(axis=1, keepdims=True)
+        return floor_information(_information(self.rows, mean, self.basis), self.gram, SMALLEST_SATURATED)
 
     def expected(self, coef: Vector, asked: Vector) -> Vector:  # noqa: ARG002  # the factors are 1
         residual = self.rows.weight[:, None] * (self._mean(coef) @ self.basis)
