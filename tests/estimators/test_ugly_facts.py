@@ -22,6 +22,7 @@ from dpregress import (
 )
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
+from dpregress.solvers.local.shrinkage import LinearMoments, shrunk_fit
 from tests.laws.spies import watched
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
@@ -87,6 +88,20 @@ def test_public_rows_beyond_the_bounds(name: str, far: float, seed: int) -> None
         public = PublicMoments.from_rows(x[N:] * far ** rng.uniform(size=10), y[N:])
         for intercept in (True, False):
             assert_finite(fitted(name, x[:N], y[:N], rng, public=public, schema=schema, fit_intercept=intercept))
+
+
+@pytest.mark.parametrize("distance", [1e5, 1e7, 1e9])
+def test_a_centred_gram_matrix_that_is_rounding(distance: float, seed: int) -> None:
+    """Rows far from the bounds by which they are scaled: no direction counts as known to have no variance."""
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        rows = np.column_stack([np.ones(30), rng.normal(size=(30, 10)) + distance])
+        left = rng.normal(size=30)
+        noise = (rows * left[:, None] ** 2).T @ rows / 30**2
+        moments = LinearMoments(rows.T @ rows / 30, left @ rows / 30, noise, 0.0, 0.0, 1.0, intercept=True)
+        fit = shrunk_fit(moments)
+        assert np.isfinite(fit.coef).all()
+        assert np.isfinite(fit.bias).all()
 
 
 @pytest.mark.parametrize("name", ["ridge", "logistic", "poisson", "classes"])
