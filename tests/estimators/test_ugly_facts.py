@@ -135,7 +135,7 @@ def test_a_study_with_public_rows_that_show_nothing_is_refused(intercept: bool, 
     schema = Schema({"x0": Numeric(-4, 4), "x1": Numeric(-4, 4)})
     for rows in (1, 5, M):
         public = PublicMoments.from_rows(np.full((rows, 2), 3.0 * intercept))
-        with watched() as steps, pytest.raises(InvalidInput, match="no column|all public rows are 0") as caught:
+        with watched() as steps, pytest.raises(InvalidInput, match=r"no column|all public rows are 0") as caught:
             fitted("local", x, response("local", x, rng), rng, public=public, schema=schema, fit_intercept=intercept)
         assert not steps
         assert "\n" not in str(caught.value)

@@ -153,7 +153,7 @@ def test_columns_far_from_0_are_whitened(seed: int) -> None:
     """Such as times in seconds within one hour: the mean square has no digits left for their variance."""
     rows = np.random.default_rng(seed).normal(size=(MANY, 2))
     near = from_public(PublicMoments.from_rows(rows), intercept=True)
-    far = from_public(PublicMoments.from_rows(rows + [1e9, 0.0]), intercept=True)
+    far = from_public(PublicMoments.from_rows(rows + np.array([1e9, 0.0])), intercept=True)
     np.testing.assert_allclose(far.slopes, near.slopes, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(far.radius, near.radius, rtol=1e-6)
 

@@ -46,9 +46,7 @@ def test_without_noise_public_rows_are_their_own_surrogates(seed: int) -> None:
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("scales", [(1e-6, 1.0, 1e9), (1e-30, 1.0, 1e30)])
-def test_normal_rows_have_the_gram_matrix_in_any_units(
-    scales: tuple[float, ...], intercept: bool, seed: int
-) -> None:
+def test_normal_rows_have_the_gram_matrix_in_any_units(scales: tuple[float, ...], intercept: bool, seed: int) -> None:
     """Columns far apart in scale cost no digits: nothing is decomposed in original units."""
     rng = np.random.default_rng(seed)
     schema = Schema({f"x{i}": Numeric(-scale, scale) for i, scale in enumerate(scales)})
@@ -64,7 +62,7 @@ def test_normal_rows_have_the_gram_matrix_in_any_units(
 
 @pytest.mark.parametrize("distance", [1e3, 1e6, 1e9, 1e12])
 def test_rows_far_from_where_they_were_whitened(distance: float, seed: int) -> None:
-    """Their weights are tiny, and their spread is small beside their moment: neither is a difference of large numbers."""
+    """Their weights are tiny, and their spread is small beside their moment: neither is a difference."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(200, 2))
     space = from_public(PublicMoments.from_rows(rows), intercept=True)
