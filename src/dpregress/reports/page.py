@@ -11,6 +11,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement, compose_statements
 from dpregress.coordinates import Vector
+from dpregress.display import html_table
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
@@ -133,13 +134,13 @@ def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None
         header.append(comparison.name)
         for row, value in zip(rows, [comparison.intercept, *comparison.coef], strict=True):
             row.append(_number(float(value)))
-    return _table(header, rows)
+    return html_table(header, rows)
 
 
 def _error_table(comparison: Comparison) -> str:
     header = ["predictor", comparison.loss, "mean prediction"]
     rows = [[name, _number(error), _number(mean)] for name, error, mean in comparison.errors]
-    return _table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
+    return html_table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
 
 
 def group_table(privacy: PrivacyStatement) -> str:
@@ -148,15 +149,7 @@ def group_table(privacy: PrivacyStatement) -> str:
         return ""
     rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
     several = "records of one person" if privacy.max_rows_per_unit is None else f"{privacy.unit}s together"
-    return _table([several, "mu", "epsilon"], rows)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(line("td", row) for row in rows)
-    return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
+    return html_table([several, "mu", "epsilon"], rows)
 
 
 def _number(value: float) -> str:
