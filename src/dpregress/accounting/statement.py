@@ -92,7 +92,7 @@ class PrivacyStatement:
         return promise.mu if self.max_rows_per_unit is None else 2 * promise.mu / self.max_rows_per_unit
 
     @property
-    def total(self) -> str:
+    def promise_in_mu(self) -> str:
         """The promise in mu, or in rho where there is no finite mu; nominal if the noise was seeded."""
         mu = self.promise.mu
         return f"mu = {mu:.4g}" if math.isfinite(mu) else f"rho = {self.promise.rho:.4g}"
@@ -102,7 +102,8 @@ class PrivacyStatement:
         seeded = "no protection, because the noise came from a seed; nominally " if self.seeded else ""
         unit = Unit(self.unit, self.max_rows_per_unit).describe()
         row = "" if self.max_rows_per_unit is None else f" ({self._row_mu(self.promise):.4g} for any one row)"
-        return f"{seeded}{describe(self.budget)} for {self.relation.value} neighbours, one {unit}; {self.total} in total{row}"
+        budget, total = describe(self.budget), self.promise_in_mu
+        return f"{seeded}{budget} for {self.relation.value} neighbours, one {unit}; {total} in total{row}"
 
     def _repr_html_(self) -> str:
         """The guarantee, and what it assumes, as a table."""
@@ -112,7 +113,7 @@ class PrivacyStatement:
                 ("total", self.describe()),
                 ("releases", str(len(self.events.parts))),
                 ("taken as public", "; ".join(self.assumed_public)),
-                ("recorded in", self.recorded or "no ledger"),
+                ("recorded in", "no ledger" if self.recorded is None else Path(self.recorded).name),
             ],
         )
 

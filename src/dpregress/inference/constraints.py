@@ -117,7 +117,9 @@ def _read(names: Sequence[str], texts: Sequence[str]) -> LinearHypothesis:
         except RecursionError as error:
             raise InvalidInput("this hypothesis is nested too deeply: give a matrix R") from error
         except Exception as error:  # of a parser that is not ours, about a text that is public
-            raise InvalidInput(f"hypothesis {one_line(part)} is not linear: write it as in 'x1 - 2 * x2 = 0'") from error
+            raise InvalidInput(
+                f"hypothesis {one_line(part)} is not linear: write it as in 'x1 - 2 * x2 = 0'"
+            ) from error
         rows.append(row)
         goals.append(goal)
         labels.append(part if "=" in _QUOTED.sub("", part) else f"{part} = 0")

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.display import plain
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
 from dpregress.inference.intervals import checked_level, critical_value, two_sided
@@ -122,9 +123,10 @@ class TermTests:
         return pd.DataFrame(rows, index=list(self.terms), columns=columns)
 
     def __str__(self) -> str:
-        width = max(map(len, [*self.terms, "term"]))
+        names = [plain(term) for term in self.terms]
+        width = max(map(len, [*names, "term"]))
         lines = [f"{'term':{width}}  {'statistic':>11}  {'df':>4}  {'p-value':>8}  reference"]
-        for term, test in zip(self.terms, self.tests, strict=True):
+        for term, test in zip(names, self.tests, strict=True):
             numbers = f"{test.statistic:11.4g}  {test.df_num:4d}  {test.pvalue:8.4f}"
             against = "not identified" if math.isnan(test.statistic) else _reference(test)
             lines.append(f"{term:{width}}  {numbers}  {against}")

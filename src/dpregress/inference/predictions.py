@@ -47,7 +47,13 @@ class PredictedIntervals:
 
 
 def predicted_intervals(
-    estimates: Estimates, x: Matrix, family: Family, *, interval: IntervalKind, level: float, offset: Vector | float = 0.0
+    estimates: Estimates,
+    x: Matrix,
+    family: Family,
+    *,
+    interval: IntervalKind,
+    level: float,
+    offset: Vector | float = 0.0,
 ) -> PredictedIntervals:
     """Intervals for rows.
 

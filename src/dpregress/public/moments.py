@@ -200,8 +200,7 @@ class PublicMoments:
     def _repr_html_(self) -> str:
         means = np.full(len(self.names), np.nan) if self.mean is None else self.mean
         rows = [
-            [name, f"{mean:.4g}", f"{sd:.4g}"]
-            for name, mean, sd in zip(self.names, means, self.deviation, strict=True)
+            [name, f"{mean:.4g}", f"{sd:.4g}"] for name, mean, sd in zip(self.names, means, self.deviation, strict=True)
         ]
         labelled = "unlabelled" if self.labels is None else "labelled"
         return html_table(("column", "mean", "std. deviation"), rows, f"{self.n:,} public rows, {labelled}")

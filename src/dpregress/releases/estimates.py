@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.errors import InvalidInput, check_choice
+from dpregress.json_files import finite_or_null
 
 #: How the sampling covariance was found: from a release of squared scores, or from the model alone.
 CovarianceType = Literal["robust", "model"]
@@ -56,3 +59,56 @@ class Estimates:
     def covariance(self) -> Matrix:
         """Of sampling and privacy noise together, of shape (k, k)."""
         return np.asarray(self.sampling + self.privacy)
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values for JSON, all finite: what is not a finite number is null."""
+        return {
+            "names": list(self.names),
+            "estimate": finite_or_null(self.estimate),
+            "sampling": [finite_or_null(row) for row in self.sampling],
+            "privacy": [finite_or_null(row) for row in self.privacy],
+            "identified": [bool(known) for known in self.identified],
+            "df": finite_or_null([self.df])[0],
+            "cov_type": self.cov_type,
+            "dispersion": None if self.dispersion is None else finite_or_null([self.dispersion])[0],
+            "spread": None if self.spread is None else [finite_or_null(row) for row in self.spread],
+        }
+
+    @classmethod
+    def decode(cls, record: Mapping[str, Any]) -> Self:
+        """Read back what :meth:`encode` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            For numbers that do not fit together.
+        """
+        names = tuple(str(name) for name in record["names"])
+        k, spread = len(names), record["spread"]
+        check_choice("cov_type", record["cov_type"], ("robust", "model"))
+        df = np.inf if record["df"] is None else float(record["df"])
+        dispersion = None if record["dispersion"] is None else float(record["dispersion"])
+        if not df > 0 or (dispersion is not None and dispersion < 0) or len(set(names)) != k:
+            raise InvalidInput("its estimates have a number or name that cannot be")
+        identified = np.array([known is True for known in record["identified"]], dtype=np.bool_)
+        if identified.shape != (k,):
+            raise InvalidInput(f"its {k} estimates do not say which of them are identified")
+        return cls(
+            names=names,
+            estimate=_read(record["estimate"], (k,)),
+            sampling=_read(record["sampling"], (k, k)),
+            privacy=_read(record["privacy"], (k, k)),
+            identified=identified,
+            df=df,
+            cov_type=record["cov_type"],
+            dispersion=dispersion,
+            spread=None if spread is None else _read(spread, (len(spread), len(spread))),
+        )
+
+
+def _read(values: Any, shape: tuple[int, ...]) -> Matrix:
+    found = np.array(values, dtype=object)
+    if found.shape != shape:
+        raise InvalidInput(f"its estimates hold numbers of shape {found.shape}, not {shape}")
+    numbers = [np.nan if value is None else float(value) for value in found.ravel().tolist()]
+    return np.array(numbers, dtype=np.float64).reshape(shape)
