@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpregress.cli.families import FamilyChoice, linear_recipes, response_families
-from dpregress.cli.output import say
+from dpregress.cli.output import print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
@@ -221,7 +221,7 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
     from dpregress.reports import words
 
     found = model.coefficients_
-    click.echo(str(model.summary()))
+    print_lines(str(model.summary()))
     say(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
         say("The spending is not recorded: without --ledger, nothing adds up the fits on these people.")

@@ -39,6 +39,8 @@ from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.design.encoder import to_numbers
 from dpregress.rows.readers.files import FilesReader, read, read_files
 
+__all__ = ["SavedModel", "load"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SavedModel(InferenceMixin):

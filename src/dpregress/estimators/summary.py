@@ -49,7 +49,7 @@ def summary_of(
         ("Response", coefficients.target),
         ("Model", model),
         *family,
-        ("Rows", f"{coefficients.n:,}"),
+        ("Rows", f"{coefficients.n:,} private records"),
         ("Budget", f"{describe(privacy.budget)}{' (seeded: no protection)' if privacy.seeded else ''}"),
         ("Total", f"{privacy.promise_in_mu}{', nominally' if privacy.seeded else ''}"),
     ]
