@@ -324,7 +324,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return budget
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
-        return self.coefficients_.predict(self._rows(X))
+        rows = self._rows(X)
+        return self.coefficients_.predict(rows)
 
     def _rows(self, X: ArrayLike) -> Matrix:
         """Rows to predict for, in the order of the design columns, of shape (m, d)."""
