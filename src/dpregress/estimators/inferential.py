@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput, check_choice
+from dpregress.errors import InvalidInput, NotAvailable, check_choice
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import (
     IntervalKind,
@@ -105,7 +105,7 @@ class InferenceMixin:
         """The dispersion; the residual variance of a linear model."""
         found = self._known().dispersion
         if found is None:
-            raise InvalidInput("the dispersion was not released by this fit: choose another recipe")
+            raise NotAvailable("the dispersion was not released by this fit: choose another recipe")
         return found
 
     def cov_params(self) -> Matrix:
@@ -223,22 +223,22 @@ class InferenceMixin:
     @property
     def deviance(self) -> float:
         """Not offered."""
-        raise InvalidInput("the deviance is a sum over private rows that no fit releases: use wald_test_terms")
+        raise NotAvailable("the deviance is a sum over private rows that no fit releases: use wald_test_terms")
 
     @property
     def llf(self) -> float:
         """Not offered."""
-        raise InvalidInput("the log-likelihood is a sum over private rows that no fit releases: use wald_test, compare")
+        raise NotAvailable("the log-likelihood is a sum over private rows that no fit releases: use wald_test, compare")
 
     @property
     def aic(self) -> float:
         """Not offered; :meth:`compare` has differences."""
-        raise InvalidInput("AIC needs the log-likelihood, which no fit releases: compare gives differences of AIC")
+        raise NotAvailable("AIC needs the log-likelihood, which no fit releases: compare gives differences of AIC")
 
     @property
     def bic(self) -> float:
         """Not offered; :meth:`compare` has differences."""
-        raise InvalidInput("BIC needs the log-likelihood, which no fit releases: compare gives differences of BIC")
+        raise NotAvailable("BIC needs the log-likelihood, which no fit releases: compare gives differences of BIC")
 
     # ------------------------------------------------------------- shown
 
@@ -292,13 +292,13 @@ class InferenceMixin:
     def _known(self) -> Estimates:
         self._check_fitted()
         if self.estimates_ is None:
-            raise InvalidInput(self._no_estimates())
+            raise NotAvailable(self._no_estimates())
         return self.estimates_
 
     def _linear(self) -> Estimates:
         found, response = self._known(), self.response_model
         if (response.family, response.link) != ("gaussian", "identity"):
-            raise InvalidInput(f"R^2 is for linear models, and this one is {response.family} with link {response.link}")
+            raise NotAvailable(f"R^2 is for linear models, and this one is {response.family} with link {response.link}")
         return found
 
     def _coefficients_by_term(self) -> dict[str, list[str]]:

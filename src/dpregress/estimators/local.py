@@ -16,7 +16,7 @@ from dpregress.accounting import ApproxDP, Composed, Event, Ledger, PrivacyState
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
-from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData, one_line
+from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, UnboundedData, one_line
 from dpregress.estimators.base import PrivateLinearModel, Training
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
@@ -254,7 +254,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def response_model(self) -> ResponseModel:
         """How the linear predictor becomes a prediction, for models that files can hold."""
         if not isinstance(self.family, str) or self.family not in _FILED:
-            raise InvalidInput("files hold gaussian, binomial and poisson models only")
+            raise NotAvailable("files hold gaussian, binomial and poisson models only")
         return ResponseModel(self.family, family_of(self.family).link.name)
 
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:

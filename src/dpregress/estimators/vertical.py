@@ -22,7 +22,7 @@ from dpregress.accounting import (
     gaussian_promise,
 )
 from dpregress.coordinates import Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, check_choice, one_line
+from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.joint import joint_coefficients
 from dpregress.estimators.parameters import checked_bounds, checked_privacy
@@ -309,7 +309,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if "coefficients_" not in vars(self):
-            raise InvalidInput("nothing is fitted yet: call fit first")
+            raise NotAvailable("nothing is fitted yet: call fit first")
 
     def _statement(self) -> PrivacyStatement:
         found: PrivacyStatement = self.privacy_[0]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import NotAvailable
 from dpregress.inference.constraints import of_coefficients
 from dpregress.inference.hypotheses import WaldTest, pseudo_inverse, wald
 from dpregress.releases import Estimates
@@ -26,11 +26,11 @@ def explained_variance(estimates: Estimates) -> float:
 
     Raises
     ------
-    InvalidInput
+    NotAvailable
         If the covariance of the features was not released.
     """
     if estimates.spread is None:
-        raise InvalidInput("R^2 needs the covariance of the features, which this fit did not release")
+        raise NotAvailable("R^2 needs the covariance of the features, which this fit did not release")
     slopes = np.array([name != INTERCEPT for name in estimates.names])
     if not estimates.identified[slopes].all():
         return math.nan
@@ -44,11 +44,11 @@ def explained_share(estimates: Estimates) -> float:
 
     Raises
     ------
-    InvalidInput
+    NotAvailable
         If the residual variance or the covariance of the features was not released.
     """
     if estimates.dispersion is None:
-        raise InvalidInput("R^2 needs the residual variance, which this fit did not release")
+        raise NotAvailable("R^2 needs the residual variance, which this fit did not release")
     explained = explained_variance(estimates)
     whole = explained + estimates.dispersion
     return min(explained / whole, 1.0) if whole > 0 else math.nan
