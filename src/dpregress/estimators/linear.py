@@ -77,6 +77,8 @@ class DPRidge(RegressorMixin, CentralModel):
         The guarantee of this fit, and the events that it drew.
     coefficients_ : Coefficients
         The same coefficients with names and standard errors.
+    estimates_ : Estimates or None
+        Estimates that are not shrunk, for intervals and tests (docs/inference.md); None for a recipe without them.
     moments_ : Moments or None
         The noisy moments of the one-shot recipe; anything computed from them is post-processing.
     n_features_in_ : int
