@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress import SQLiteLedger
+from dpregress import SQLiteLedger, load
 from dpregress.releases.model_files import load_model
 from tests.support import Outcome, run
 
@@ -40,6 +40,17 @@ class TestSuccess:
         for outside in ("src=", "<script", "<link", "@import", "url(http"):
             assert outside not in page
         assert sorted(os.listdir("result")) == ["model.json", "privacy.json", "report.html"]
+
+    def test_what_is_printed_is_the_summary_of_the_model(self, capsys: pytest.CaptureFixture[str]) -> None:
+        said = fit(capsys, "--public", "public.csv", "--out", "result").out
+        summary = load("result").summary()
+        for row in summary.tables[0].texts():
+            assert next(line for line in said.splitlines() if line.startswith(row[0])).split()[1] == row[1]
+            assert f"<td>{row[0]}</td><td>{row[1]}</td>" in Path("result/report.html").read_text()
+        for note in summary.notes:
+            assert note in said
+        block = said.splitlines()[: len(str(summary).splitlines()) - 1]
+        assert max(map(len, block)) <= 100
 
     def test_parquet_equals_csv(self, capsys: pytest.CaptureFixture[str]) -> None:
         table = pa.csv.read_csv("private.csv")

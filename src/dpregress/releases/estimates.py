@@ -61,17 +61,17 @@ class Estimates:
         return np.asarray(self.sampling + self.privacy)
 
     def encode(self) -> dict[str, Any]:
-        """Plain values for JSON, all finite: what is not a finite number is null."""
+        """Plain values for JSON: null for what is not finite; of a symmetric matrix the rows up to the diagonal."""
         return {
             "names": list(self.names),
             "estimate": finite_or_null(self.estimate),
-            "sampling": [finite_or_null(row) for row in self.sampling],
-            "privacy": [finite_or_null(row) for row in self.privacy],
+            "sampling": _lower(self.sampling),
+            "privacy": _lower(self.privacy),
             "identified": [bool(known) for known in self.identified],
             "df": finite_or_null([self.df])[0],
             "cov_type": self.cov_type,
             "dispersion": None if self.dispersion is None else finite_or_null([self.dispersion])[0],
-            "spread": None if self.spread is None else [finite_or_null(row) for row in self.spread],
+            "spread": None if self.spread is None else _lower(self.spread),
         }
 
     @classmethod
@@ -95,20 +95,31 @@ class Estimates:
             raise InvalidInput(f"its {k} estimates do not say which of them are identified")
         return cls(
             names=names,
-            estimate=_read(record["estimate"], (k,)),
-            sampling=_read(record["sampling"], (k, k)),
-            privacy=_read(record["privacy"], (k, k)),
+            estimate=_numbers(record["estimate"], k),
+            sampling=_symmetric(record["sampling"], k),
+            privacy=_symmetric(record["privacy"], k),
             identified=identified,
             df=df,
             cov_type=record["cov_type"],
             dispersion=dispersion,
-            spread=None if spread is None else _read(spread, (len(spread), len(spread))),
+            spread=None if spread is None else _symmetric(spread, len(spread)),
         )
 
 
-def _read(values: Any, shape: tuple[int, ...]) -> Matrix:
-    found = np.array(values, dtype=object)
-    if found.shape != shape:
-        raise InvalidInput(f"its estimates hold numbers of shape {found.shape}, not {shape}")
-    numbers = [np.nan if value is None else float(value) for value in found.ravel().tolist()]
-    return np.array(numbers, dtype=np.float64).reshape(shape)
+def _lower(matrix: Matrix) -> list[list[float | None]]:
+    return [finite_or_null(row[: place + 1]) for place, row in enumerate(matrix)]
+
+
+def _numbers(values: Any, count: int) -> Vector:
+    if not isinstance(values, list) or len(values) != count:
+        raise InvalidInput(f"its estimates hold a list that has not {count} numbers")
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+
+
+def _symmetric(rows: Any, order: int) -> Matrix:
+    if not isinstance(rows, list) or len(rows) != order:
+        raise InvalidInput(f"its estimates hold a matrix that has not {order} rows")
+    found = np.empty((order, order))
+    for place, row in enumerate(rows):
+        found[place, : place + 1] = found[: place + 1, place] = _numbers(row, place + 1)
+    return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement, compose_statements
 from dpregress.coordinates import Vector
-from dpregress.display import html_table
+from dpregress.display import html_table, plain
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
@@ -105,7 +105,7 @@ def _fit_parts(fit: Fitted) -> list[str]:
     if fit.summary is not None:
         pairs = zip(fit.coefficients.by_class(), fit.summary.tables, strict=True)
         tables = [_summary_table(one, table) for (_, one), table in pairs]
-        return [*parts, *tables, f'<p class="note">{escape(" ".join(fit.summary.notes))}</p>']
+        return [*parts, *tables, f'<p class="note">{escape(plain(" ".join(fit.summary.notes)))}</p>']
     for name, coefficients in fit.coefficients.by_class():
         plot = coefficient_plot(
             coefficients.features,
