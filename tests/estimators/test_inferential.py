@@ -401,6 +401,7 @@ def test_a_report_is_written_from_python_as_by_the_command(models: dict[str, Any
 def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> None:
     rows = RNG.uniform(-1, 1, size=(4000, 3))
     parties = VerticalRegression(GDP(1.0)).fit([rows[:, :1], rows[:, 1:]], rows @ [0.3, 0.2, 0.1])
+    chances = VerticalRegression(GDP(1.0), family="binomial").fit([rows[:, :1], rows[:, 1:]], np.sign(rows[:, 0]))
     users = LocalGLM(ApproxDP(2.0, 1e-6), public=PublicMoments.from_rows(rows[:500])).fit(rows, rows[:, 0] > 0)
     schema = Schema.from_levels({"a": 3, "y": 4}, numeric=["y"])
     coded = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema)
@@ -411,9 +412,10 @@ def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> No
         assert "no basis for intervals" in str(model.summary())
         assert model._repr_html_() == model.summary().to_html()
         assert "params" not in dir(model)
-    for model, new in ((with_estimates(parties), rows[:5]), (with_estimates(users), rows[:5])):
-        model.save(tmp_path / type(model).__name__)
-        saved = dpregress.load(tmp_path / type(model).__name__)
+    for place, each in enumerate((parties, chances, users)):
+        model, new = with_estimates(each), rows[:5]
+        model.save(tmp_path / str(place))
+        saved = dpregress.load(tmp_path / str(place))
         np.testing.assert_array_equal(saved.conf_int(), model.conf_int())
         np.testing.assert_array_equal(saved.predict(new), model.predict(new))
         np.testing.assert_array_equal(

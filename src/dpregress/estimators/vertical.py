@@ -300,12 +300,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
 
     @property
     def response_model(self) -> ResponseModel:
-        """How the linear predictor becomes a prediction; the classes of a binary target are the ends of its bounds."""
-        self._check_fitted()
-        if self.family != "binomial":
-            return ResponseModel()
-        lower, upper = self._bounds_of(self.coefficients_.target)
-        return ResponseModel("binomial", "logit", (f"{lower:g}", f"{upper:g}"))
+        """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
+        return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
 
     def _check_fitted(self) -> None:
         if "coefficients_" not in vars(self):
