@@ -212,10 +212,6 @@ class Sizes:
         cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
         return (per_unit * bound) ** 2 + PROXY * cut * (cut / second) + inefficiency * cut
 
-    def above(self, bound: float) -> float:
-        """The share of sizes above a bound."""
-        return float(self.levels.share @ (self.levels.size > bound))
-
 
 def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:
     r"""The prior precision of slopes before the first step, by empirical Bayes on the share of explained variance.

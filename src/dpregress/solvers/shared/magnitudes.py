@@ -96,6 +96,14 @@ class Magnitudes:
         """``E (|r| - bound)+``, the mean amount that a clip removes."""
         return float(self.share @ np.maximum(self.size - bound, 0))
 
+    def above(self, bound: float) -> float:
+        """The share of sizes above a bound."""
+        return float(self.share @ (self.size > bound))
+
+    def square_within(self, bound: float) -> float:
+        """``E min(|r|, bound)^2``."""
+        return float(self.share @ np.minimum(self.size, bound) ** 2)
+
     def nearly_all(self, share: float) -> float:
         """The least size beyond which no more than this share of ``E r^2`` is cut off."""
         sizes = np.unique(self.size[self.share > 0])
