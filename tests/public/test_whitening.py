@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -133,6 +134,54 @@ def test_a_constant_column_is_singular_next_to_an_intercept() -> None:
     from_public(PublicMoments.from_rows(rows), intercept=False)
     with pytest.raises(InvalidInput, match="singular"):
         from_public(PublicMoments.from_rows(rows), intercept=True)
+
+
+@pytest.mark.parametrize("known", ["rows", "moments"])
+@pytest.mark.parametrize("value", [0.1, -1 / 3, 129.174796103482, 1e5 / 7, -2e9 / 3])
+def test_what_rounding_leaves_of_a_constant_is_no_variance(value: float, known: str, seed: int) -> None:
+    """The mean of equal numbers is not exact, nor is their mean square."""
+    for m in range(50, 80):
+        rows = np.column_stack([np.random.default_rng([seed, m]).normal(size=m), np.full(m, value)])
+        public = PublicMoments.from_rows(rows)
+        if known == "moments":
+            public = replace(public, rows=None)
+        with pytest.raises(InvalidInput, match="singular \\(rank 1 of 2\\)"):
+            from_public(public, intercept=True)
+
+
+def test_columns_far_from_0_are_whitened(seed: int) -> None:
+    """Such as times in seconds within one hour: the mean square has no digits left for their variance."""
+    rows = np.random.default_rng(seed).normal(size=(MANY, 2))
+    near = from_public(PublicMoments.from_rows(rows), intercept=True)
+    far = from_public(PublicMoments.from_rows(rows + np.array([1e9, 0.0])), intercept=True)
+    np.testing.assert_allclose(far.slopes, near.slopes, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(far.radius, near.radius, rtol=1e-6)
+
+
+def test_rows_of_zeros_have_no_part_in_the_radius(seed: int) -> None:
+    """Of sparse columns without an intercept most rows may be 0; the radius is that of the others."""
+    rows = np.zeros((300, 3))
+    rows[:100] = np.random.default_rng(seed).normal(size=(100, 3))
+    public = PublicMoments.from_rows(rows)
+    space = from_public(public, intercept=False)
+    assert space.radius > 1
+    assert (RowNorms.leave_one_out(public, space).sample > 0).all()
+
+
+def test_only_rows_of_zeros_are_refused() -> None:
+    public = PublicMoments.from_rows(np.zeros((300, 2)))
+    schema = Schema({"x0": Numeric(-1, 1), "x1": Numeric(-1, 1)})
+    with pytest.raises(InvalidInput, match="all public rows are 0"):
+        start(public.names, intercept=False, public=public, schema=schema, row_bound=None)
+
+
+@pytest.mark.parametrize("m", [8, 15])
+def test_public_rows_far_beyond_the_bounds_are_refused(m: int, seed: int) -> None:
+    """Where bounds are the start, whether there are few rows or some skewed ones."""
+    schema = Schema({"x0": Numeric(-1e-40, 1e-40), "x1": Numeric(-1, 1)})
+    public = PublicMoments.from_rows(skewed(seed, m=m, d=2))
+    with pytest.raises(InvalidInput, match="far beyond the bounds"):
+        start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.errors import InvalidInput
 from dpregress.public.moments import PublicMoments
 
 #: Leverages are capped here: a row with a larger leverage says too little about the norms of similar rows.
@@ -24,7 +25,7 @@ class RowNorms:
     Attributes
     ----------
     sample : ndarray of shape (m,)
-        Equally likely norms, correct up to one common factor.
+        Equally likely norms above 0, correct up to one common factor.
     median : float
         The median norm itself, which fixes that factor. It is also the radius before any planning.
     """
@@ -38,11 +39,18 @@ class RowNorms:
 
         This is infinite for the only row with a rare level, although a private row with that level has norm
         ``sqrt(m h)`` in this space. Leverages are therefore capped at 1/2, so that no norm exceeds ``sqrt(m - 1)``.
+
+        Raises
+        ------
+        InvalidInput
+            If all rows are 0.
         """
         assert public.rows is not None
         whitened = space.whiten(public.rows)
         leverage = np.minimum(np.einsum("ij,ij->i", whitened, whitened) / public.n, _LARGEST_LEVERAGE)
-        squares = (public.n - 1) * leverage / (1 - leverage)
+        squares = positive((public.n - 1) * leverage / (1 - leverage))
+        if not squares.size:
+            raise InvalidInput("all public rows are 0: give public rows that are not, or leave public= out")
         return cls(np.asarray(np.sqrt(squares)), float(np.sqrt(np.median(squares))))
 
     @classmethod
@@ -71,6 +79,11 @@ class RowNorms:
             inflation = public.n / max(public.n - space.order - 1, 1)
             return cls.normal(space, chi_radius(space) * math.sqrt(min(inflation, float(public.n))))
         return cls.leave_one_out(public, space)
+
+
+def positive(norms: Vector) -> Vector:
+    """The norms above 0: rows of zeros, of sparse columns without an intercept, lie within any radius."""
+    return np.asarray(norms[norms > 0])
 
 
 def public_radius(public: PublicMoments, space: WhitenedSpace) -> float:

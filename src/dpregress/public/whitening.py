@@ -23,6 +23,10 @@ from dpregress.public.schema import Schema
 
 #: Eigenvalues of the scaled moment below this share of the largest count as zero.
 _RANK_TOLERANCE = 1e-11
+#: The share of a column's second moment that rounding may leave as its variance: of a moment, and of centred rows.
+_ROUNDING, _ROUNDING_CENTRED = 1e-13, 1e-28
+#: Where the variance of a column is a smaller share of its second moment, their difference has lost digits.
+_CANCELLED = 1e-3
 #: A column is part of a direction when its share in it is above this.
 _IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
@@ -31,6 +35,8 @@ _ROWS_PER_COLUMN = 5
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
+#: Public rows that lie beyond the bounds by a larger factor are refused: squares of squares would overflow.
+_FARTHEST = 1e30
 #: The number of private second moments that refine a start from bounds: each resolves a few orders of scale.
 _FROM_BOUNDS = 3
 #: The number of folds, and the factor by which eigenvalues of normal rows may differ out of sample.
@@ -111,10 +117,10 @@ def _start(
         few = public.n < _ROWS_PER_COLUMN * len(names)
         if schema is None or not schema.bounds_all(names):
             return Start(space, refinements=int(few))
-        bounds = Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
-        if few:
-            return bounds
-        return Start(space, refinements=0, instead=bounds if _misleading(public, space) else None)
+        if not few and not _misleading(public, space):
+            return Start(space, refinements=0)
+        bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
+        return bounds if few else Start(space, refinements=0, instead=bounds)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:
@@ -160,7 +166,8 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     """
     if intercept:
         mean = public.augmented(True)[0, 1:]
-        root = _inverse_root(public.second - np.outer(mean, mean), null_scale, _centred(public, mean), centred=True)
+        rows = None if public.rows is None else public.rows - mean
+        root = _inverse_root(_covariance(public, mean, rows), null_scale, rows, centred=True)
         whitening = np.block([[np.ones((1, 1)), np.zeros((1, len(root)))], [-(root @ mean)[:, None], root]])
     else:
         mean = np.zeros(len(public.names)) if public.mean is None else public.mean
@@ -197,8 +204,16 @@ def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None
     return np.asarray(root / unit)
 
 
-def _centred(public: PublicMoments, mean: Vector) -> Matrix | None:
-    return None if public.rows is None else public.rows - mean
+def _covariance(public: PublicMoments, mean: Vector, rows: Matrix | None) -> Matrix:
+    """The covariance of public rows, from centred rows if the moment has lost digits; exactly 0 in constant columns.
+
+    What rounding leaves of a constant would otherwise count as its variance.
+    """
+    known, raw, rounding = public.second - np.outer(mean, mean), np.diag(public.second), _ROUNDING
+    if rows is not None and (np.diag(known) < _CANCELLED * raw).any():
+        known, rounding = rows.T @ rows / len(rows), _ROUNDING_CENTRED
+    varies = np.diag(known) > rounding * raw
+    return np.asarray(known * np.outer(varies, varies))
 
 
 def _believed(values: Vector, axes: Matrix, rows: Matrix, centred: bool) -> Vector:
@@ -261,6 +276,13 @@ def _boxed(names: tuple[str, ...], schema: Schema, intercept: bool) -> WhitenedS
     whitening = np.diag(np.concatenate([[1.0], 1 / scale]))
     whitening[1:, 0] = -centre / scale
     return WhitenedSpace(names, whitening, math.sqrt(1 + columns), centre, intercept)
+
+
+def _near(public: PublicMoments, boxed: WhitenedSpace) -> WhitenedSpace:
+    """The space of the schema's bounds, unless public rows lie so far beyond them that one of the two must be wrong."""
+    if public.rows is not None and float(np.abs(boxed.whiten(public.rows)).max()) > _FARTHEST:
+        raise InvalidInput("public rows lie far beyond the bounds of the schema: correct the bounds, or the rows")
+    return boxed
 
 
 def _balled(names: tuple[str, ...], row_bound: float, intercept: bool) -> WhitenedSpace:

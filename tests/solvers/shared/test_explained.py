@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from dpregress import PublicMoments
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.models import Family, GaussianFamily, contrasts
+from dpregress.models import Family, GaussianFamily, contrasts, family_of
 from dpregress.public.whitening import from_public
 from dpregress.solvers.glm.multinomial import SurrogateClasses
-from dpregress.solvers.glm.score_loop import ModelledScore
+from dpregress.solvers.glm.score_loop import Beginning, ModelledScore
 from dpregress.solvers.glm.score_steps import ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.explained import Evidence, Explained, FixedPrior, Prior, SlopesPrior, explain
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -44,6 +44,19 @@ def near(model: SurrogateModel, mean: float, rng: np.random.Generator) -> Vector
 
 def score_of(model: SurrogateModel, asked: Vector, value: Vector, variance: float = 1e-4) -> ModelledScore:
     return ModelledScore.of(model, asked, value, variance, model.information(asked))
+
+
+def test_a_prior_after_a_score_of_rows_beyond_the_range_of_the_link(seed: int) -> None:
+    """There the expected scores are huge, while the information leaves such rows out: the system keeps its digits."""
+    rng = np.random.default_rng(seed)
+    space, rows, gram = surrogates(rng)
+    model = SurrogateModel(family_of("inverse-gaussian"), space, replace(rows, x=1e3 * rows.x), gram, None, 5, 0.01)
+    coef = np.ones(ORDER)
+    system = np.eye(ORDER)
+    score = ModelledScore.of(model, coef, np.ones(ORDER), 1.0, system)
+    assert np.abs(model.curvature(coef, coef)).max() > 1e12
+    after = Beginning.public(coef, np.eye(ORDER), 1.0).after(score, np.eye(ORDER))
+    np.testing.assert_allclose(after.precision(coef, system), np.eye(ORDER) / 2, rtol=1e-6)
 
 
 def unlimited(scores: Sequence[Evidence], prior: Prior, start: Vector) -> Explained:

@@ -39,12 +39,14 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.repair import floor_information
+from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
 
 _NEWTON_STEPS = 50
+#: An information counts no probability as smaller, as in the range of the logistic link: some information is left.
+_RAREST = math.exp(-30.0)
 
 
 class MultinomialSteps(FactSolver):
@@ -103,7 +105,7 @@ class MultinomialSteps(FactSolver):
         rows = surrogate_rows(space, self.facts.public, gram)
         space = space.with_response(ResponseScale(self.facts.target))
         each = np.eye(self.classes - 1)
-        penalty = np.asarray(np.kron(self.alpha / self.facts.n * space.slopes @ space.slopes.T, each), dtype=np.float64)
+        penalty = np.asarray(np.kron(ridge_penalty(space, self.alpha, self.facts.n), each), dtype=np.float64)
         model = SurrogateClasses(
             space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
         )
@@ -171,7 +173,7 @@ class SurrogateClasses(ScoreModel):
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         sizes = self._sizes(self._mean(coef))
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        share = sizes.square_within(clip) / sizes.root_mean_square**2
+        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
         return Clipped(math.sqrt(share), share, 1.0, rows, within)
 
@@ -192,7 +194,9 @@ class SurrogateClasses(ScoreModel):
         )
 
     def information(self, coef: Vector) -> Matrix:
-        return floor_information(_information(self.rows, self._mean(coef), self.basis), self.gram, SMALLEST_SATURATED)
+        mean = np.maximum(self._mean(coef), _RAREST)
+        mean /= mean.sum(axis=1, keepdims=True)
+        return floor_information(_information(self.rows, mean, self.basis), self.gram, SMALLEST_SATURATED)
 
     def expected(self, coef: Vector, asked: Vector) -> Vector:  # noqa: ARG002  # the factors are 1
         residual = self.rows.weight[:, None] * (self._mean(coef) @ self.basis)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
 from dpregress.public import PublicMoments
 from dpregress.solvers.glm.scoring import fisher_scoring
@@ -19,6 +20,8 @@ RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _SHORT_LIST, _FOLDS = 3, 5
 #: Penalty on what standardised columns do not vary in, beside that on their slopes.
 _NEARLY_FREE = 0.01
+#: Share of an information's trace below which an eigenvalue is rounding.
+DIGITS = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
     alike = (y - unexplained) ** 2 / family.distribution.variance(unexplained)
     pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
-    covariance = np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information))
+    covariance = np.asarray(dispersion * len(y) / freedom * definite_inverse(information, DIGITS))
     return PublicFit(coef, covariance, dispersion, residuals, space.weights(x))
 
 
@@ -89,7 +92,7 @@ def _left_out(x: Matrix, y: Vector, family: Family, coef: Vector, penalty: Matri
     eta = x @ coef + offset
     weight = family.information(eta)
     information = (x * weight[:, None]).T @ x + penalty
-    leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ np.linalg.inv(information), x), 0.99)
+    leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ definite_inverse(information, DIGITS), x), 0.99)
     residual = (y - family.mean(eta)) * family.factor(eta)
     without = eta - leverage / (1 - leverage) * residual / np.maximum(weight, 1e-12)
     return float(np.mean(family.distribution.unit_deviance(y, family.mean(without))))

@@ -5,6 +5,7 @@ The loop that score steps and their multinomial form share.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ class ScoreModel(ABC):
 class ModelledScore(Evidence):
     """A released score and the model's account of it: expected scores, and beside them what is linear.
 
-    That is floors, penalties and directions that no surrogate row takes.
+    That is floors, penalties and directions that no surrogate row takes. ``system`` is the slope where it was asked,
+    without rounding.
     """
 
     model: ScoreModel
@@ -155,13 +157,21 @@ class ModelledScore(Evidence):
     linear: Matrix
     start: Vector
     cut: CutOff | None
+    system: Matrix
 
     @classmethod
     def of(
-        cls, model: ScoreModel, asked: Vector, value: Vector, variance: float, system: Matrix, clip: float
+        cls,
+        model: ScoreModel,
+        asked: Vector,
+        value: Vector,
+        variance: float,
+        system: Matrix,
+        clip: float = math.inf,
     ) -> ModelledScore:
         linear = system - model.curvature(asked, asked)
-        return cls(model, asked, value, variance, linear, model.expected(asked, asked), model.cut_off(asked, clip))
+        start, cut = model.expected(asked, asked), model.cut_off(asked, clip)
+        return cls(model, asked, value, variance, linear, start, cut, system)
 
     def change(self, coef: Vector) -> Vector:
         whole = self.model.once(self.model.expected, coef, self.asked) - self.start + self.linear @ (coef - self.asked)
@@ -227,9 +237,8 @@ class Beginning:
         """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
         if self.covariance is None:
             return self.prior
-        system = first.slope(first.asked)
         value = first.value - first.change(first.asked)
-        step = Step(np.asarray(np.linalg.solve(system, value)), system, first.variance)
+        step = Step(np.asarray(np.linalg.solve(first.system, value)), first.system, first.variance)
         known = self.covariance + sampling
         return FixedPrior.of(self.prior.coef, known * widening(known, step))
 

@@ -50,7 +50,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
-from dpregress.solvers.shared.repair import floor_information
+from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
@@ -157,7 +157,7 @@ class ScoreSteps(FactSolver):
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures)
         levels = self._levels(ask, space, coef, prior)
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
-        penalty = self.alpha / self.facts.n * space.slopes @ space.slopes.T
+        penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         steps = take_steps(ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told)
         coef, equation = steps.coef, None
@@ -268,7 +268,7 @@ class SurrogateModel(ScoreModel):
         else:
             sizes, kept = self.levels, 1 - self.levels.above(clip)
         dispersion = self.dispersion(coef)
-        share = sizes.square_within(clip) / sizes.root_mean_square**2
+        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         return Clipped(kept, share * dispersion, dispersion, norms, within)
 

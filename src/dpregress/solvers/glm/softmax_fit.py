@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
-from dpregress.solvers.glm.public_fit import RIDGES
+from dpregress.solvers.glm.public_fit import DIGITS, RIDGES
 
 _STEPS = 50
 #: Largest change of a class predictor in one step.
@@ -98,15 +99,15 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
     pearson = np.sum(1 / np.maximum(mean[np.arange(len(y)), y], 1e-12) - 1) / (freedom * (classes - 1))
     dispersion = max(float(pearson), 1.0)
     information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
-    return PublicClasses(coef, np.asarray(dispersion * len(y) / freedom * np.linalg.inv(information)), dispersion)
+    return PublicClasses(coef, dispersion * len(y) / freedom * definite_inverse(information, DIGITS), dispersion)
 
 
 def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:
     """The leave-one-out mean deviance of public rows, by one scoring step for each."""
     basis = contrasts(coef.shape[1] + 1)
     mean = probabilities(x @ coef, basis)
-    covariance = np.linalg.inv(softmax_information(x, mean, basis) + ridge * np.eye(coef.size))
-    covariance = covariance.reshape(*coef.shape, *coef.shape)
+    information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
+    covariance = definite_inverse(information, DIGITS).reshape(*coef.shape, *coef.shape)
     leverage = np.einsum("mp,piqj,mq->mij", x, covariance, x, optimize=True)
     within = mean @ basis
     curvature = np.einsum("mk,ki,kj->mij", mean, basis, basis, optimize=True) - within[:, :, None] * within[:, None, :]

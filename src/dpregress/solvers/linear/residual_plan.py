@@ -16,8 +16,8 @@ from scipy.special import ndtri
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import symmetric_power
-from dpregress.public.radius import RowNorms
+from dpregress.coordinates.matrices import definite_inverse, symmetric_power
+from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
@@ -36,7 +36,8 @@ _LEAST_CLIP = 0.7
 _UNSEEN = 1e-9
 #: The smallest relative size of residuals: after a perfect public fit, private residuals are still not 0.
 _SMALLEST = 1e-4
-
+#: The share of a matrix's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-15
 
 #: A squared bias of this share of the dispersion is rounding.
 _ROUNDING = 1e-10
@@ -97,7 +98,7 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     values, vectors = np.linalg.eigh(second)
     unseen = vectors[:, values <= _UNSEEN * values[-1]]
     system = second + d * variance / signal * slopes + m * penalty
-    inverse = symmetric_power(system, -1.0, smallest=1e-15 * float(np.trace(system)))
+    inverse = symmetric_power(system, -1.0, smallest=_DIGITS * float(np.trace(system)))
     coef = np.linalg.lstsq(system, x.T @ y, rcond=None)[0]
     leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
@@ -129,12 +130,13 @@ def plan_labelled(
     """
     m, p = x.shape
     norms = np.linalg.norm(x, axis=1)
-    unit = float(np.median(norms)) / expected_norms.median
+    lengths = positive(norms)
+    unit = float(np.median(lengths)) / expected_norms.median
     eigenvalues = np.linalg.eigvalsh(prior.covariance + prior.dispersion / n * np.eye(p))
     plain = prior.residuals[:, None] * (x @ _inverse(x))
     largest = float(norms.max())
     plans = []
-    for radius, hidden in candidates(norms, NORM_LEVELS):
+    for radius, hidden in candidates(lengths, NORM_LEVELS):
         weight = np.minimum(1.0, radius / np.maximum(norms, 1e-300))
         direction = weight[:, None] * x @ _inverse(x * weight[:, None])
         cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
@@ -163,7 +165,7 @@ def plan_labelled(
 
 def _inverse(rows: Matrix) -> Matrix:
     """The inverse Gram matrix, which may be singular if public rows do not vary in a column scaled by the schema."""
-    return np.asarray(np.linalg.inv(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1])))
+    return definite_inverse(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1]), _DIGITS)
 
 
 @dataclass(frozen=True, eq=False)

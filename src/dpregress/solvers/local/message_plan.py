@@ -25,7 +25,9 @@ from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, Whit
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
+from dpregress.public.radius import positive
 from dpregress.queries import ClippedScore, RowQuery, SecondMoment
+from dpregress.solvers.shared.budget import has_prior
 from dpregress.solvers.shared.surrogate import surrogate_rows
 
 MessageRecipe = Literal["auto", "unit-vector", "gaussian", "joint"]
@@ -104,17 +106,20 @@ def plan_messages(
     Raises
     ------
     InvalidInput
-        If the bounds are not valid, or these facts do not allow the recipe.
+        If the bounds are not valid, these facts do not allow the recipe, or no column of the public rows varies.
     """
     check_choice("recipe", recipe, get_args(MessageRecipe))
     lower, upper = bounds
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise InvalidInput(f"bounds of the response must be finite and in order, not {lower}, {upper}")
+    rows = None if facts.public is None else facts.public.rows
+    if rows is not None and not (rows - rows[0] if facts.start.space.intercept else rows).any():
+        raise InvalidInput("no column of the public rows varies: give other public rows, or leave public= out")
     response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
     offered = [each for each in _offered(facts, budget, response, recipe) if recipe in ("auto", _name(each))]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, recipe))
-    if labels_known(facts):
+    if has_prior(facts):
         return min(offered, key=lambda each: each.predicted)
     sure = [each for each in offered if each.mean_error <= _mean_limit(facts, each)]
     best = min(sure or offered, key=lambda each: each.predicted + (_CERTAIN - 1) * each.mean_error)
@@ -154,13 +159,6 @@ def asks_for_the_mean(facts: PublicFacts, query: RowQuery[Any]) -> bool:
     return facts.public is None and not isinstance(query, SecondMoment)
 
 
-def labels_known(facts: PublicFacts) -> bool:
-    """Whether public labels suffice for a fit that is merged with the released moments."""
-    labels, order = facts.trusted_labels, facts.start.space.order
-    rows = None if facts.public is None else facts.public.rows
-    return labels is not None and rows is not None and len(labels) >= 2 * order
-
-
 def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
     """What a row counts in the released equations: s where y is left as it is, s^2 where it is weighted too."""
     weight = space.weights(rows)
@@ -171,12 +169,12 @@ def _offered(
     facts: PublicFacts, budget: ApproxDP, response: ResponseScale, recipe: MessageRecipe
 ) -> Iterator[MessagePlan]:
     start = replace(facts.start.space, response=response)
-    tilts = _TILTS if start.intercept and not labels_known(facts) else (1.0,)
+    tilts = _TILTS if start.intercept and not has_prior(facts) else (1.0,)
     for tilt in tilts:
         turn = np.diag([1.0] * start.intercept + [tilt] * len(start.features))
         plain = start.rewhitened(turn, 1.0)
         rows = public_rows(facts, plain)
-        norms = np.linalg.norm(rows, axis=1)
+        norms = positive(np.linalg.norm(rows, axis=1))
         radii = sorted({float(np.quantile(norms, level)) for level in _LEVELS})
         if facts.public is None:
             radii = [math.sqrt(1 + tilt**2 * (start.radius**2 - 1)) if start.intercept else start.radius]
@@ -230,7 +228,7 @@ def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float, flo
 
     All in squares of h.
     """
-    if not labels_known(facts):
+    if not has_prior(facts):
         signal = _assumed(query)[0]
         return signal, 1.0, signal + _OFFSET
     labels, response = facts.trusted_labels, query.space.response

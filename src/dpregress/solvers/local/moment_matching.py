@@ -34,11 +34,11 @@ from dpregress.solvers.local.message_plan import (
     asks_for_the_mean,
     equation_weights,
     gram_error,
-    labels_known,
     normal_rows,
     public_rows,
 )
 from dpregress.solvers.local.shrinkage import LinearMoments, shrunk_fit
+from dpregress.solvers.shared.budget import has_prior
 from dpregress.solvers.shared.repair import floored, gram_floor
 from dpregress.solvers.shared.stein import Scale, stein_scale
 
@@ -261,7 +261,7 @@ def _intercept(equations: _Equations, predictor: Vector) -> float:
 def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: MeanResponse) -> _Prior | None:
     """A shrunk fit to labelled public rows, where there are 30 and twice the columns, and its precision."""
     labels, space = facts.trusted_labels, message_plan.space
-    if not labels_known(facts) or labels is None or facts.public is None or facts.public.rows is None:
+    if not has_prior(facts) or labels is None or facts.public is None or facts.public.rows is None:
         return None
     rows = space.whiten(facts.public.rows)
     m, centre, ones = len(labels), float(np.mean(labels)), np.ones(len(labels))

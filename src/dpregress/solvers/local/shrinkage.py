@@ -27,6 +27,8 @@ _SMALLEST, _LARGEST, _TRIED = 1e-6, 1e3, 60
 _DOUBT = 2.0
 #: Eigenvalues below this share of the mean one are directions without rows, and count as the mean one.
 _UNSEEN = 1e-6
+#: The share of the trace of a Gram matrix below which its centred part is rounding.
+_DIGITS = 1e-15
 #: Signal that noise hides: this many standard deviations of a chi-square.
 _HIDDEN = 2.0
 
@@ -93,11 +95,11 @@ def shrunk_fit(moments: LinearMoments) -> ShrunkFit:
     noise = through @ moments.noise @ through.T + beside * identity
 
     values, vectors = np.linalg.eigh((centred + centred.T) / 2)
-    usual = max(float(values.mean()), 1e-300)
+    usual = max(float(values.mean()), _DIGITS * float(np.trace(moments.gram)), 1e-300)
     values = np.where(np.abs(values) < _UNSEEN * usual, usual, values)
     turned, turned_noise = vectors.T @ through @ moments.cross, vectors.T @ noise @ vectors
     shaken = math.sqrt(2 * len(values) * moments.spread) if tellable else 0.0
-    lowest = max(shaken - values[0], _SMALLEST * usual)
+    lowest = max(shaken - values[0], 0.0) + _SMALLEST * usual
     best, chosen = 0.0, math.inf
     for ridge in np.geomspace(lowest, _LARGEST * max(usual, lowest), _TRIED if tellable else 0):
         gain, error = _gain(values, turned, turned_noise, moments.spread, float(ridge))

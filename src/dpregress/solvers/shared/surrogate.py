@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,21 +118,30 @@ def surrogate_rows(space: WhitenedSpace, public: PublicMoments | None, gram: Mat
     if not space.intercept:
         recoloured = rows @ _recolouring(rows.T @ rows / len(rows), gram)
         return SurrogateRows(recoloured, weight, gram - recoloured.T @ recoloured / len(rows))
-    constant = space.constant
-    mean, mean_square, spread = _about_constant(rows.T @ rows / len(rows), constant)
-    wanted, wanted_square, wanted_spread = _about_constant(gram, constant)
-    across = null_space(constant[None, :])
-    turned = across @ _recolouring(across.T @ spread @ across, across.T @ wanted_spread @ across) @ across.T
-    longer = weight * math.sqrt(wanted_square / mean_square)
-    recoloured = np.outer(longer, wanted) + (rows - np.outer(weight, mean)) @ turned
+    square, mean = float(np.mean(weight**2)), weight @ rows / float(weight @ weight)
+    centred = rows - np.outer(weight, mean)
+    spread = centred.T @ centred / len(rows)
+    wanted = _about_constant(gram, space.constant)
+    turned = wanted.across @ _recolouring(wanted.across.T @ spread @ wanted.across, wanted.spread) @ wanted.across.T
+    longer = weight * math.sqrt(wanted.square / square)
+    recoloured = np.outer(longer, wanted.mean) + centred @ turned
     return SurrogateRows(recoloured, longer, gram - recoloured.T @ recoloured / len(rows))
 
 
-def _about_constant(gram: Matrix, constant: Vector) -> tuple[Vector, float, Matrix]:
-    """The weighted mean row, the mean squared weight and the spread of rows about it, by their Gram matrix."""
-    square = float(constant @ gram @ constant)
+class _AboutConstant(NamedTuple):
+    """A Gram matrix of weighted rows: the mean squared weight, the mean row, and the spread of rows across it."""
+
+    square: float
+    mean: Vector
+    across: Matrix
+    spread: Matrix
+
+
+def _about_constant(gram: Matrix, constant: Vector) -> _AboutConstant:
+    """The parts of a Gram matrix in whitened coordinates, where scales far apart cost no digits."""
+    square, across = float(constant @ gram @ constant), null_space(constant[None, :])
     mean = gram @ constant / square
-    return mean, square, np.asarray(gram - square * np.outer(mean, mean))
+    return _AboutConstant(square, mean, across, across.T @ (gram - square * np.outer(mean, mean)) @ across)
 
 
 def _recolouring(public: Matrix, wanted: Matrix) -> Matrix:
@@ -140,21 +150,14 @@ def _recolouring(public: Matrix, wanted: Matrix) -> Matrix:
 
 
 def _normal(space: WhitenedSpace, gram: Matrix) -> SurrogateRows:
-    """Quasi-random normal rows with the mean and covariance that the Gram matrix implies in original units."""
-    back = np.linalg.inv(space.whitening)
-    second = back @ gram @ back.T
-    degrees = len(space.features)
-    points = qmc.Sobol(degrees, scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
+    """Quasi-random normal rows with the mean and covariance that the Gram matrix implies."""
+    points = qmc.Sobol(len(space.features), scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
     normal = ndtri(points * (1 - 2.0**-_PSEUDO_ROWS_LOG2) + 2.0 ** -(_PSEUDO_ROWS_LOG2 + 1))
     normal -= normal.mean(axis=0)  # in high dimensions they are correlated before this
     normal = normal @ symmetric_power(normal.T @ normal / len(normal), -0.5, smallest=_SMALLEST)
     if not space.intercept:
-        rows = normal @ np.linalg.cholesky(second).T
-        return SurrogateRows(rows @ space.whitening.T, np.ones(len(rows)), np.zeros_like(gram))
-    share = float(second[0, 0])  # E s^2: the constant's own second moment
-    mean = second[1:, 0] / share
-    covariance = second[1:, 1:] / share - np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(covariance)
-    x = mean + normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
-    rows = np.column_stack([np.ones(len(x)), x]) @ space.whitening.T
-    return SurrogateRows(rows * np.sqrt(share), np.full(len(x), np.sqrt(share)), np.zeros_like(gram))
+        return SurrogateRows(normal @ symmetric_power(gram, 0.5), np.ones(len(normal)), np.zeros_like(gram))
+    wanted = _about_constant(gram, space.constant)
+    weight = np.full(len(normal), math.sqrt(wanted.square))  # E s^2: the constant's own second moment
+    rows = np.outer(weight, wanted.mean) + normal @ symmetric_power(wanted.spread, 0.5) @ wanted.across.T
+    return SurrogateRows(rows, weight, np.zeros_like(gram))
