@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ PROXY = 0.15
 _SIGNAL, _CLIP = 2.0, 2.0
 #: The power with which what the noise of the Gram matrix leaves falls, over several steps.
 _UNSOLVED = 2.0
+#: A larger radius or clip may cost this share of the sampling variance.
+TOLERATED = 0.1
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,16 @@ def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP
         unsolved = PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
         expected = shrunk + PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
         plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected))
-    return min(plans, key=lambda plan: plan.expected)
+    return least_truncating(plans, TOLERATED * order / n)
+
+
+def least_truncating(plans: Sequence[TruncationPlan], tolerated: float) -> TruncationPlan:
+    """Of all plans that are worse than the best by no more than ``tolerated``, the one that truncates least.
+
+    Truncation moves the estimand where the model is not exact, by an amount that no plan can know.
+    """
+    best = min(plan.expected for plan in plans)
+    return max((plan for plan in plans if plan.expected <= best + tolerated), key=lambda plan: plan.radius * plan.clip)
 
 
 def candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
