@@ -10,12 +10,14 @@ from dpregress.releases import Coefficients, Estimates
 from dpregress.solvers import Solution, Uncertainty
 
 
-def estimates_of(solution: Solution, classes: Sequence[str] = (), rows_of_a_unit: int = 1) -> Estimates | None:
+def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_of_a_unit: int = 1) -> Estimates | None:
     """Estimates for inference; None if the recipe has none.
 
     Parameters
     ----------
     solution : Solution
+    n : int
+        Private rows.
     classes : sequence of str
         Of a model of more than two.
     rows_of_a_unit : int
@@ -28,6 +30,7 @@ def estimates_of(solution: Solution, classes: Sequence[str] = (), rows_of_a_unit
     return original_estimates(
         solution.space,
         found.coef,
+        n=n,
         sampling=rows_of_a_unit * found.sampling,
         privacy=found.privacy,
         unidentified=found.unidentified,

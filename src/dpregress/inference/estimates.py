@@ -15,6 +15,7 @@ def original_estimates(
     space: WhitenedSpace,
     whitened: Vector,
     *,
+    n: int,
     sampling: Matrix,
     privacy: Matrix,
     unidentified: Matrix | None = None,
@@ -30,6 +31,8 @@ def original_estimates(
     ----------
     space : WhitenedSpace
     whitened : ndarray of shape (q,)
+    n : int
+        Private rows.
     sampling, privacy : ndarray of shape (q, q)
         Covariances of the whitened estimates.
     unidentified : ndarray of shape (q, q), optional
@@ -52,12 +55,13 @@ def original_estimates(
         estimate[0] += space.response.centre
     hidden = np.zeros(len(turn)) if unidentified is None else np.einsum("ki,ij,kj->k", turn, unidentified, turn)
     length = np.einsum("ki,ki->k", turn, turn)
+    rows, noise = (np.asarray(turn @ part @ turn.T) for part in (sampling, privacy))
     return Estimates(
         names=names,
         estimate=estimate,
-        sampling=np.asarray(turn @ sampling @ turn.T),
-        privacy=np.asarray(turn @ privacy @ turn.T),
-        identified=np.asarray(hidden <= _NEGLIGIBLE * length),
+        sampling=rows,
+        privacy=noise,
+        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & (np.diag(noise) <= _ROWS * n * np.diag(rows))),
         df=df,
         cov_type=cov_type,
         dispersion=dispersion,
@@ -66,7 +70,9 @@ def original_estimates(
 
 
 #: Share of a coefficient's squared length that may lie along directions about which too little is known.
-_NEGLIGIBLE = 1e-2
+_NEGLIGIBLE = 0.1
+#: A coefficient is not identified if its privacy variance exceeds this share of the sampling variance of a single row.
+_ROWS = 0.25
 
 
 def _spread(space: WhitenedSpace, gram: Matrix) -> Matrix:

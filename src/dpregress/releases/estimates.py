@@ -33,7 +33,7 @@ class Estimates:
     identified : ndarray of bool, of shape (k,)
         Whether released and public facts determine the coefficient; no interval is offered for others.
     df : float
-        Degrees of freedom of the t distribution of ratios; infinite if the covariance is known.
+        Degrees of freedom of the sampling covariance; infinite if it is the model's.
     cov_type : {"robust", "model"}
     dispersion : float or None
         The variance of a response about its mean over that which the family gives it (the residual variance of a
@@ -56,3 +56,10 @@ class Estimates:
     def covariance(self) -> Matrix:
         """Of sampling and privacy noise together, of shape (k, k)."""
         return np.asarray(self.sampling + self.privacy)
+
+    @property
+    def degrees_of_freedom(self) -> Vector:
+        """Of each ratio, of shape (k,): only the sampling part of a variance is estimated (Satterthwaite 1946)."""
+        variance, sampling = np.diag(self.covariance), np.diag(self.sampling)
+        share = np.divide(sampling, variance, out=np.ones(len(variance)), where=variance > 0)
+        return np.asarray(self.df / np.maximum(share, 1e-12) ** 2)

@@ -39,6 +39,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -163,7 +164,10 @@ class SurrogateClasses(ScoreModel):
         mean = self._mean(coef)
         expected = self._sizes(mean)
         per_unit = MultinomialScore(self.space, self._columns(coef), 1.0).noise_length(spend, self.n)
-        return MultinomialScore(self.space, self._columns(coef), expected.best_clip(lambda clip: per_unit * clip))
+        tolerated = TOLERATED * expected.root_mean_square**2 * self.space.order / self.n
+        return MultinomialScore(
+            self.space, self._columns(coef), expected.best_clip(lambda clip: per_unit * clip, tolerated=tolerated)
+        )
 
     def _sizes(self, mean: Matrix) -> Magnitudes:
         """Norms of the residuals that the model expects."""

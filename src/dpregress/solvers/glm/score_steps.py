@@ -50,6 +50,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -258,7 +259,8 @@ class SurrogateModel(ScoreModel):
         if levels is None:
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
-        clip = levels.best_clip(lambda clip: per_unit * clip, least=least)
+        tolerated = TOLERATED * levels.root_mean_square**2 * self.space.order / self.n
+        clip = levels.best_clip(lambda clip: per_unit * clip, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:

@@ -166,7 +166,9 @@ def plan_labelled(
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
             expected = float(np.sum((1 - gain) ** 2 * eigenvalues + gain**2 * (noise + bias / p)))
-            plans.append(TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved))
+            plans.append(
+                TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved, cut_rows + cut)
+            )
     return least_truncating(plans, TOLERATED * p / n * prior.dispersion)
 
 

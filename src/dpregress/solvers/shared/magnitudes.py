@@ -115,7 +115,14 @@ class Magnitudes:
             low, high = (low, middle) if cut <= most else (middle + 1, high)
         return float(sizes[high]) * self.most
 
-    def best_clip(self, noise: Callable[[Vector], Vector], *, cut_weight: float = 1.0, least: float = 0.0) -> float:
+    def best_clip(
+        self,
+        noise: Callable[[Vector], Vector],
+        *,
+        cut_weight: float = 1.0,
+        least: float = 0.0,
+        tolerated: float = 0.0,
+    ) -> float:
         """The size, from the median up, that minimises the squared noise plus the square of what a clip there removes.
 
         Parameters
@@ -126,6 +133,8 @@ class Magnitudes:
             The weight of what is removed; more than 1 if larger sizes than those known are likely.
         least : float
             The answer is no less.
+        tolerated : float
+            The answer is the largest size whose squared error exceeds the smallest by no more.
         """
         order = np.argsort(self.size)
         size, share = self.size[order], self.share[order]
@@ -136,7 +145,7 @@ class Magnitudes:
         if not usable.any():
             return 1.0
         loss = np.where(usable, noise(bound) ** 2 + (cut_weight * cut) ** 2, np.inf)
-        return max(float(bound[np.argmin(loss)]), least)
+        return max(float(bound[loss <= loss.min() + tolerated].max()), least)
 
 
 def visible_count(histogram: Histogram) -> float:

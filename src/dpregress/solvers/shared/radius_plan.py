@@ -25,11 +25,15 @@ _SIGNAL, _CLIP = 2.0, 2.0
 _UNSOLVED = 2.0
 #: A larger radius or clip may cost this share of the sampling variance.
 TOLERATED = 0.1
+#: Shares of second moments that differ by less are as good.
+_NEGLIGIBLE = 0.005
 
 
 @dataclass(frozen=True)
 class TruncationPlan:
     """The radius and clip, their expected squared bias per coordinate, and the expected excess squared error.
+
+    ``truncated`` is the share of the second moments of rows and residuals that they may take.
 
     Without labels, the clip is in units of the residual standard deviation, and the error in units of the variance.
     """
@@ -38,6 +42,7 @@ class TruncationPlan:
     clip: float
     bias: float
     expected: float
+    truncated: float
 
 
 def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
@@ -56,7 +61,7 @@ def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP
         gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
         unsolved = PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
         expected = shrunk + PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
-        plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected))
+        plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected, cut_rows))
     return least_truncating(plans, TOLERATED * order / n)
 
 
@@ -66,7 +71,9 @@ def least_truncating(plans: Sequence[TruncationPlan], tolerated: float) -> Trunc
     Truncation moves the estimand where the model is not exact, by an amount that no plan can know.
     """
     best = min(plan.expected for plan in plans)
-    return max((plan for plan in plans if plan.expected <= best + tolerated), key=lambda plan: plan.radius * plan.clip)
+    usable = [plan for plan in plans if plan.expected <= best + tolerated]
+    least = min(plan.truncated for plan in usable)
+    return min((plan for plan in usable if plan.truncated <= least + _NEGLIGIBLE), key=lambda plan: plan.expected)
 
 
 def candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
