@@ -32,6 +32,9 @@ class Estimates:
         Covariances due to the sampling of rows, and due to privacy noise.
     identified : ndarray of bool, of shape (k,)
         Whether released and public facts determine the coefficient; no interval is offered for others.
+    shift : ndarray of shape (k,)
+        How far row weights and clips may move the coefficient from that of the unweighted population, if the model
+        misses the mean response by a tenth of the residuals' standard deviation.
     df : float
         Degrees of freedom of the sampling covariance; infinite if it is the model's.
     cov_type : {"robust", "model"}
@@ -47,6 +50,7 @@ class Estimates:
     sampling: Matrix
     privacy: Matrix
     identified: NDArray[np.bool_]
+    shift: Vector
     df: float
     cov_type: CovarianceType
     dispersion: float | None = None

@@ -179,7 +179,7 @@ class SurrogateClasses(ScoreModel):
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
-        return Clipped(math.sqrt(share), share, 1.0, rows, within)
+        return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes.beyond(clip))
 
     def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
         """The released mean residual as an equation of the intercepts."""

@@ -79,6 +79,8 @@ class Clipped:
         The same of a score without clips.
     rows, sizes : Magnitudes
         Norms of weighted rows, and sizes of clipped residuals.
+    beyond : float
+        The share of the residuals' second moment that clips take.
     """
 
     kept: float
@@ -86,11 +88,13 @@ class Clipped:
     dispersion: float
     rows: Magnitudes
     sizes: Magnitudes
+    beyond: float
 
 
 class ScoreModel(ABC):
     """The interface of a model in the loop. Coefficients are flat vectors of shape (q,)."""
 
+    rows: SurrogateRows
     #: Variance of an entry of the Gram matrix that surrogate rows have.
     gram_variance: float
     #: Whether the factors are 1, so that an expected score does not depend on where it was asked.

@@ -272,7 +272,7 @@ class SurrogateModel(ScoreModel):
         dispersion = self.dispersion(coef)
         share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        return Clipped(kept, share * dispersion, dispersion, norms, within)
+        return Clipped(kept, share * dispersion, dispersion, norms, within, sizes.beyond(clip))
 
     def cut_off(self, coef: Vector, clip: float) -> CutOff | None:
         if self.levels is not None:
