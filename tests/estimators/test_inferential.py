@@ -70,7 +70,9 @@ def with_estimates(model: Any, df: float = 40.0) -> Any:
     half = rng.normal(size=(k, 2 * k)) / 500
     estimate, known = rng.normal(size=k) / 50, np.ones(k, dtype=bool)
     noise = np.eye(k) / 1e5
-    model.estimates_ = Estimates(tuple(names), estimate, half @ half.T, noise, known, df, "robust", 1.3, 30 * np.eye(d))
+    model.estimates_ = Estimates(
+        tuple(names), estimate, half @ half.T, noise, known, np.zeros(k), df, "robust", 1.3, 30 * np.eye(d)
+    )
     return model
 
 
@@ -218,7 +220,7 @@ def test_the_summary_is_as_statisticians_know_it(models: dict[str, Any]) -> None
     text = str(summary)
     for words in (
         "robust",
-        "t with 40 df",
+        "df or more",
         "unshrunk estimate",
         "Predictions use the shrunk estimate, coef_",
         "mu = 1",

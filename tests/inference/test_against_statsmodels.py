@@ -60,7 +60,9 @@ def _of(fitted: Any, df: float, dispersion: float | None = None, spread: Any = N
     covariance = np.asarray(fitted.cov_params())
     known = np.ones(len(NAMES), dtype=bool)
     params = np.asarray(fitted.params)
-    return Estimates(NAMES, params, 0.7 * covariance, 0.3 * covariance, known, df, "robust", dispersion, spread)
+    return Estimates(
+        NAMES, params, 1.0 * covariance, 0.0 * covariance, known, np.zeros(len(NAMES)), df, "robust", dispersion, spread
+    )
 
 
 @pytest.mark.parametrize("made", [linear, logistic])
@@ -147,7 +149,14 @@ def test_what_is_fixed_by_definition_is_not_tested() -> None:
     names = ("a: x", "b: x", "c: x")
     covariance = turn @ np.diag([1.0, 2.0, 3.0]) @ turn
     estimates = Estimates(
-        names, turn @ [1.0, 2.0, 4.0], covariance, np.zeros((3, 3)), np.ones(3, dtype=bool), np.inf, "model"
+        names,
+        turn @ [1.0, 2.0, 4.0],
+        covariance,
+        np.zeros((3, 3)),
+        np.ones(3, dtype=bool),
+        np.zeros(3),
+        np.inf,
+        "model",
     )
     joint = wald(estimates, np.eye(3))
     assert joint.df_num == 2
@@ -228,7 +237,8 @@ def test_submodels_are_those_of_least_squares() -> None:
     assert found.n_effective == pytest.approx(N)
     assert found.delta_aic == pytest.approx(smaller.aic - fitted.aic, rel=0.05, abs=0.2)
     assert found.delta_bic == pytest.approx(smaller.bic - fitted.bic, rel=0.05, abs=0.2)
-    noisy = submodel(estimates, N, ["x1"])
+    halved = {"sampling": 0.7 * estimates.covariance, "privacy": 0.3 * estimates.covariance}
+    noisy = submodel(Estimates(**{**vars(estimates), **halved}), N, ["x1"])
     assert noisy.n_effective == pytest.approx(0.7 * N)
     with_f = submodel(linear()[1], N, ["x1"])
     assert with_f.delta_aic == pytest.approx(noisy.delta_aic)
@@ -247,3 +257,14 @@ def test_submodels_are_those_of_least_squares() -> None:
 def test_levels_are_shares(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         checked_level(**given)
+
+
+def test_privacy_noise_of_known_law_adds_degrees_of_freedom() -> None:
+    """Only the sampling part of a variance is estimated: with half of it known, df is four times as large."""
+    _, estimates = linear(10.0)
+    half = estimates.sampling / 2
+    known = Estimates(**{**vars(estimates), "sampling": half, "privacy": half})
+    np.testing.assert_allclose(known.degrees_of_freedom, 40.0)
+    np.testing.assert_allclose(t_tests(known, "x1 = x2").df, 40.0)
+    assert wald(known, "x1 = x2, x3 = 0").df_denom == pytest.approx(40.0)
+    np.testing.assert_array_less(intervals(estimates, 0.9)[:, 0], intervals(known, 0.9)[:, 0])

@@ -391,7 +391,8 @@ class CentralModel(PrivateLinearModel):
         result = self._result(solution, facts)
         data.inputs.keep(self)
         self.coefficients_ = result
-        self.estimates_ = estimates_of(solution)
+        several = self.target_classes if len(self.target_classes) > 2 else ()
+        self.estimates_ = estimates_of(solution, data.source.n, several, data.unit.most)
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments

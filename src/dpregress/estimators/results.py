@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpregress.inference import original_coefficients, original_estimates
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Estimates
 from dpregress.solvers import Solution, Uncertainty
 
 
-def estimates_of(solution: Solution) -> Estimates | None:
-    """Estimates for inference; None if the recipe has none."""
+def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_of_a_unit: int = 1) -> Estimates | None:
+    """Estimates for inference; None if the recipe has none.
+
+    Parameters
+    ----------
+    solution : Solution
+    n : int
+        Private rows.
+    classes : sequence of str
+        Of a model of more than two.
+    rows_of_a_unit : int
+        The k rows of a unit may all have the same error: the sampling covariance is at most k times that of
+        independent rows.
+    """
     found = solution.unshrunk
     if found is None:
         return None
     return original_estimates(
         solution.space,
         found.coef,
-        sampling=found.sampling,
+        n=n,
+        sampling=rows_of_a_unit * found.sampling,
         privacy=found.privacy,
         unidentified=found.unidentified,
+        shift=found.shift,
         df=found.df,
         cov_type=found.cov_type,
         dispersion=found.dispersion,
         gram=found.gram,
+        classes=classes,
     )
 
 

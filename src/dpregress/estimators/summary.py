@@ -56,7 +56,8 @@ def summary_of(
     if estimates is None:
         tables, said = _shrunk_tables(coefficients), _SHRUNK
     else:
-        reference = "normal" if math.isinf(estimates.df) else f"t with {estimates.df:.4g} df"
+        least = float(estimates.degrees_of_freedom.min())
+        reference = "normal" if math.isinf(least) else f"t with {least:.4g} df or more"
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
         tables, said = estimate_tables(estimates, coefficients, level), _UNSHRUNK
     guarantee = f"n = {coefficients.n}; {privacy.describe()}"

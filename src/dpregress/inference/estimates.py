@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.models import contrasts
 from dpregress.releases.estimates import INTERCEPT, CovarianceType, Estimates
 
 
@@ -12,41 +15,57 @@ def original_estimates(
     space: WhitenedSpace,
     whitened: Vector,
     *,
+    n: int,
     sampling: Matrix,
     privacy: Matrix,
     unidentified: Matrix | None = None,
+    shift: Matrix | None = None,
     df: float = np.inf,
     cov_type: CovarianceType = "model",
     dispersion: float | None = None,
     gram: Matrix | None = None,
+    classes: Sequence[str] = (),
 ) -> Estimates:
     """Estimates in the units of the columns, from whitened ones.
 
     Parameters
     ----------
     space : WhitenedSpace
-    whitened : ndarray of shape (p,)
-    sampling, privacy : ndarray of shape (p, p)
+    whitened : ndarray of shape (q,)
+    n : int
+        Private rows.
+    sampling, privacy : ndarray of shape (q, q)
         Covariances of the whitened estimates.
-    unidentified : ndarray of shape (p, p), optional
+    unidentified : ndarray of shape (q, q), optional
         The projection on directions about which too little is known; coefficients that lie along them have no interval.
+    shift : ndarray of shape (q, q), optional
+        The second moment of what weights and clips may add.
     df, cov_type, dispersion
         As in :class:`~dpregress.releases.Estimates`.
     gram : ndarray of shape (p, p), optional
         The mean ``x~ x~'`` of the private rows.
+    classes : sequence of str
+        More than two; the estimates are then those of their contrasts, flat.
     """
     scale = 1.0 if space.response is None else space.response.scale
-    turn = scale * space.whitening.T
-    slopes, intercept = space.pull_back(whitened)
-    estimate = np.append(intercept, slopes) if space.intercept else slopes
-    hidden = np.zeros(space.order) if unidentified is None else np.einsum("ki,ij,kj->k", turn, unidentified, turn)
+    turn = np.asarray(scale * space.whitening.T)
+    names = ((INTERCEPT,) if space.intercept else ()) + space.features
+    if classes:
+        turn = np.concatenate([np.kron(turn, row) for row in contrasts(len(classes))])
+        names = tuple(f"{one}: {name}" for one in classes for name in names)
+    estimate = turn @ whitened
+    if space.intercept and space.response is not None and not classes:
+        estimate[0] += space.response.centre
+    hidden = np.zeros(len(turn)) if unidentified is None else np.einsum("ki,ij,kj->k", turn, unidentified, turn)
     length = np.einsum("ki,ki->k", turn, turn)
+    rows, noise = (np.asarray(turn @ part @ turn.T) for part in (sampling, privacy))
     return Estimates(
-        names=((INTERCEPT,) if space.intercept else ()) + space.features,
+        names=names,
         estimate=estimate,
-        sampling=np.asarray(turn @ sampling @ turn.T),
-        privacy=np.asarray(turn @ privacy @ turn.T),
-        identified=np.asarray(hidden <= _NEGLIGIBLE * length),
+        sampling=rows,
+        privacy=noise,
+        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & (np.diag(noise) <= _ROWS * n * np.diag(rows))),
+        shift=_root_diagonal(turn, shift),
         df=df,
         cov_type=cov_type,
         dispersion=dispersion,
@@ -55,7 +74,15 @@ def original_estimates(
 
 
 #: Share of a coefficient's squared length that may lie along directions about which too little is known.
-_NEGLIGIBLE = 1e-2
+_NEGLIGIBLE = 0.1
+#: A coefficient is not identified if its privacy variance exceeds this share of the sampling variance of a single row.
+_ROWS = 0.25
+
+
+def _root_diagonal(turn: Matrix, moment: Matrix | None) -> Vector:
+    if moment is None:
+        return np.zeros(len(turn))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", turn, moment, turn), 0)))
 
 
 def _spread(space: WhitenedSpace, gram: Matrix) -> Matrix:

@@ -113,6 +113,7 @@ def _without(estimates: Estimates, out: NDArray[np.bool_]) -> Estimates:
         sampling=turn @ estimates.sampling @ turn.T,
         privacy=turn @ estimates.privacy @ turn.T,
         identified=estimates.identified[keep] & bool(estimates.identified[out].all()),
+        shift=estimates.shift[keep],
         dispersion=None,
         spread=None,
     )

@@ -19,7 +19,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
-from dpregress.inference.intervals import checked_level, critical_value, two_sided
+from dpregress.inference.intervals import checked_level, critical_values, two_sided
 from dpregress.releases import Estimates
 
 #: Eigenvalues of a correlation matrix below this count as 0.
@@ -42,14 +42,14 @@ class TTest:
         q.
     sd : ndarray of shape (r,)
         Standard errors of the effects; NaN where a coefficient is not identified.
-    df : float
+    df : ndarray of shape (r,)
     """
 
     labels: tuple[str, ...]
     effect: Vector
     null: Vector
     sd: Vector
-    df: float
+    df: Vector
 
     @property
     def tvalue(self) -> Vector:
@@ -64,7 +64,7 @@ class TTest:
 
     def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
         """Intervals of the effects, of shape (r, 2); of 95% by default, ``alpha`` is ``1 - level``."""
-        reach = critical_value(self.df, checked_level(level, alpha)) * self.sd
+        reach = critical_values(self.df, checked_level(level, alpha)) * self.sd
         return np.column_stack([self.effect - reach, self.effect + reach])
 
     def to_frame(self) -> Any:
@@ -149,7 +149,7 @@ def t_tests(estimates: Estimates, spec: Any) -> TTest:
     asked = linear_hypothesis(estimates.names, spec)
     variance = np.einsum("ri,ij,rj->r", asked.matrix, estimates.covariance, asked.matrix)
     sd = np.where(_unknown(estimates, asked), np.nan, np.sqrt(np.maximum(variance, 0.0)))
-    return TTest(asked.labels, asked.matrix @ estimates.estimate, asked.value, sd, estimates.df)
+    return TTest(asked.labels, asked.matrix @ estimates.estimate, asked.value, sd, estimates.df_along(asked.matrix))
 
 
 def wald(estimates: Estimates, spec: Any) -> WaldTest:
@@ -189,7 +189,10 @@ def _wald(estimates: Estimates, asked: LinearHypothesis) -> WaldTest:
     squared = float(effect @ inverse @ effect)
     if math.isinf(estimates.df):
         return WaldTest(squared, float(chdtrc(rank, squared)), rank, math.inf)
-    return WaldTest(squared / rank, float(fdtrc(rank, estimates.df, squared / rank)), rank, estimates.df)
+    sampling = asked.matrix @ estimates.sampling @ asked.matrix.T
+    share = float(np.einsum("ij,ji->", inverse, sampling)) / rank  # of the variance that is estimated: Satterthwaite
+    df = estimates.df / max(share, 1e-12) ** 2
+    return WaldTest(squared / rank, float(fdtrc(rank, df, squared / rank)), rank, df)
 
 
 def pseudo_inverse(covariance: Matrix) -> tuple[Matrix, int]:

@@ -5,8 +5,6 @@ For a coefficient that is not identified all of them are NaN.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
@@ -15,6 +13,8 @@ from dpregress.errors import InvalidInput, one_line
 from dpregress.releases import Estimates
 
 LEVEL = 0.95
+#: From here on a t distribution is the normal one to all digits that matter.
+_NORMAL = 1e8
 
 
 def checked_level(level: float | None = None, alpha: float | None = None) -> float:
@@ -37,16 +37,16 @@ def checked_level(level: float | None = None, alpha: float | None = None) -> flo
     return float(given) if alpha is None else 1 - float(alpha)
 
 
-def critical_value(df: float, level: float) -> float:
-    """The quantile of the t distribution, or of the normal one, that an interval of this level takes."""
+def critical_values(df: Vector, level: float) -> Vector:
+    """Quantiles of t distributions that intervals of this level take; normal ones where df is large."""
     tail = 0.5 + level / 2
-    return float(ndtri(tail) if math.isinf(df) else stdtrit(df, tail))
+    return np.asarray(np.where(df > _NORMAL, ndtri(tail), stdtrit(np.minimum(df, _NORMAL), tail)))
 
 
-def two_sided(ratio: Vector, df: float) -> Vector:
-    """Two-sided p-values of t ratios; normal ones if df is infinite."""
+def two_sided(ratio: Vector, df: Vector) -> Vector:
+    """Two-sided p-values of t ratios; normal ones where df is large."""
     below = -np.abs(ratio)
-    return np.asarray(2 * (ndtr(below) if math.isinf(df) else stdtr(df, below)))
+    return np.asarray(2 * np.where(df > _NORMAL, ndtr(below), stdtr(np.minimum(df, _NORMAL), below)))
 
 
 def masked_covariance(estimates: Estimates, covariance: Matrix) -> Matrix:
@@ -76,10 +76,10 @@ def t_ratios(estimates: Estimates) -> Vector:
 
 def p_values(estimates: Estimates) -> Vector:
     """Two-sided p-values of the hypotheses that a coefficient is 0, of shape (k,)."""
-    return two_sided(t_ratios(estimates), estimates.df)
+    return two_sided(t_ratios(estimates), estimates.degrees_of_freedom)
 
 
 def intervals(estimates: Estimates, level: float) -> Matrix:
     """Lower and upper ends of confidence intervals, of shape (k, 2)."""
-    reach = critical_value(estimates.df, level) * standard_errors(estimates)
+    reach = critical_values(estimates.degrees_of_freedom, level) * standard_errors(estimates)
     return np.column_stack([estimates.estimate - reach, estimates.estimate + reach])

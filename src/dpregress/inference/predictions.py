@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
-from dpregress.inference.intervals import critical_value
+from dpregress.inference.intervals import critical_values
 from dpregress.models import Family
 from dpregress.releases import Estimates
 from dpregress.releases.estimates import INTERCEPT
@@ -82,7 +82,8 @@ def predicted_intervals(
     eta = rows @ estimates.estimate + offset
     variance = np.maximum(np.einsum("mi,ij,mj->m", rows, estimates.covariance, rows), 0.0)
     unknown = (rows[:, ~estimates.identified] != 0).any(axis=1)
-    reach = np.where(unknown, np.nan, critical_value(estimates.df, level) * np.sqrt(variance))
+    critical = critical_values(estimates.df_along(rows), level)
+    reach = np.where(unknown, np.nan, critical * np.sqrt(variance))
     mean = family.mean(eta)
     if interval == "mean":
         ends = np.sort(np.stack([family.mean(eta - reach), family.mean(eta + reach)]), axis=0)
@@ -96,6 +97,6 @@ def predicted_intervals(
         raise InvalidInput(
             'intervals of new responses need the residual variance, which this fit did not release: interval="mean"'
         )
-    width = critical_value(estimates.df, level) * np.sqrt(family.slope(eta) ** 2 * variance + estimates.dispersion)
+    width = critical * np.sqrt(family.slope(eta) ** 2 * variance + estimates.dispersion)
     width = np.where(unknown, np.nan, width)
     return PredictedIntervals(mean, mean - width, mean + width, interval, level)

@@ -8,6 +8,7 @@ from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
+from dpregress.queries.score_squares import ScoreSquares
 from dpregress.queries.second_moment import SecondMoment
 from dpregress.queries.sketch import RowSketch, SketchMatrix
 from dpregress.queries.user_answers import Predictions, PublishedMoments
@@ -35,6 +36,7 @@ __all__ = [
     "ResponseHistogram",
     "RowQuery",
     "RowSketch",
+    "ScoreSquares",
     "SecondMoment",
     "SketchMatrix",
     "TableQuery",

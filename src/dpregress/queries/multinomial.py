@@ -92,10 +92,16 @@ class MultinomialScore(_ClassResidual):
         return int(self.coef.size)
 
     def value(self, rows: BoundedRows) -> Vector:
+        return np.asarray(rows.x.T @ self._clipped(rows)).ravel()
+
+    def each(self, rows: BoundedRows) -> Matrix:
+        return np.asarray((rows.x[:, :, None] * self._clipped(rows)[:, None, :]).reshape(len(rows.x), self.size))
+
+    def _clipped(self, rows: BoundedRows) -> Matrix:
         residual = rows.weight[:, None] * self.residual(rows)
         length = np.sqrt(np.maximum(squared_norms(residual), np.finfo(float).tiny))
         residual *= np.minimum(1.0, self._within * self.clip / length)[:, None]
-        return np.asarray(rows.x.T @ residual).ravel()
+        return np.asarray(residual)
 
     def contribution(self) -> float:
         return self.space.radius * self.clip

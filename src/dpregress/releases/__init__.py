@@ -11,6 +11,7 @@ from dpregress.releases.release import (
     Moments,
     Release,
     Score,
+    ScoreMoment,
     Sketch,
 )
 from dpregress.releases.tables import Clique, PairScores, Selection, Tables
@@ -33,6 +34,7 @@ __all__ = [
     "PairScores",
     "Release",
     "Score",
+    "ScoreMoment",
     "Selection",
     "Sketch",
     "Tables",

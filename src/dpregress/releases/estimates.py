@@ -35,8 +35,11 @@ class Estimates:
         Covariances due to the sampling of rows, and due to privacy noise.
     identified : ndarray of bool, of shape (k,)
         Whether released and public facts determine the coefficient; no interval is offered for others.
+    shift : ndarray of shape (k,)
+        How far row weights and clips may move the coefficient from that of the unweighted population, if the model
+        misses the mean response by a tenth of the residuals' standard deviation.
     df : float
-        Degrees of freedom of the t distribution of ratios; infinite if the covariance is known.
+        Degrees of freedom of the sampling covariance; infinite if it is the model's.
     cov_type : {"robust", "model"}
     dispersion : float or None
         The variance of a response about its mean over that which the family gives it (the residual variance of a
@@ -50,6 +53,7 @@ class Estimates:
     sampling: Matrix
     privacy: Matrix
     identified: NDArray[np.bool_]
+    shift: Vector
     df: float
     cov_type: CovarianceType
     dispersion: float | None = None
@@ -60,6 +64,23 @@ class Estimates:
         """Of sampling and privacy noise together, of shape (k, k)."""
         return np.asarray(self.sampling + self.privacy)
 
+    @property
+    def degrees_of_freedom(self) -> Vector:
+        """Of each ratio, of shape (k,)."""
+        return self.df_along(np.eye(len(self.names)))
+
+    def df_along(self, rows: Matrix) -> Vector:
+        """Of the ratios of linear combinations: only the sampling part of a variance is estimated (Satterthwaite 1946).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (r, k)
+        """
+        variance = np.einsum("ri,ij,rj->r", rows, self.covariance, rows)
+        sampling = np.einsum("ri,ij,rj->r", rows, self.sampling, rows)
+        share = np.divide(sampling, variance, out=np.ones(len(variance)), where=variance > 0)
+        return np.asarray(self.df / np.maximum(share, 1e-12) ** 2)
+
     def encode(self) -> dict[str, Any]:
         """Plain values for JSON: null for what is not finite; of a symmetric matrix the rows up to the diagonal."""
         return {
@@ -68,6 +89,7 @@ class Estimates:
             "sampling": _lower(self.sampling),
             "privacy": _lower(self.privacy),
             "identified": [bool(known) for known in self.identified],
+            "shift": finite_or_null(self.shift),
             "df": finite_or_null([self.df])[0],
             "cov_type": self.cov_type,
             "dispersion": None if self.dispersion is None else finite_or_null([self.dispersion])[0],
@@ -99,6 +121,7 @@ class Estimates:
             sampling=_symmetric(record["sampling"], k),
             privacy=_symmetric(record["privacy"], k),
             identified=identified,
+            shift=_numbers(record["shift"], k),
             df=df,
             cov_type=record["cov_type"],
             dispersion=dispersion,

@@ -98,6 +98,11 @@ class Score(Release):
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreMoment(Release):
+    """A noisy sum of outer products of rows' contributions to a score, of shape (q, q)."""
+
+
+@dataclass(frozen=True, eq=False)
 class Count(Release):
     """A noisy number of rows, as a vector of length 1."""
 

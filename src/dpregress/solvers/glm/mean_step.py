@@ -16,6 +16,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.queries import Ask, MeanResidual, noise_in_mean
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.sandwich import MeanEquation
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: The lower bound of a residual is this many of the largest mean predictions, if the upper bound is further away.
@@ -38,18 +39,14 @@ class MeanStep:
     levels: Magnitudes | None
     n: int
 
-    def adjusted(self, ask: Ask, spend: GDP, coef: Vector, covariance: Matrix, clip: float) -> Vector:
-        """Coefficients whose mean prediction on surrogate rows moves by the released mean residual.
-
-        It moves as far as the mean is known better by that than by the coefficients.
+    def released(self, ask: Ask, spend: GDP, coef: Vector, clip: float) -> MeanAnswer:
+        """The mean residual at a fit.
 
         Parameters
         ----------
         ask : Ask
         spend : GDP
         coef : ndarray of shape (p,)
-        covariance : ndarray of shape (p, p)
-            Of the coefficients.
         clip : float
             Of the last score: what it cuts off is missing in the mean.
         """
@@ -57,12 +54,10 @@ class MeanStep:
         inside = self.family.inside(eta) if self.family.inside(eta).any() else np.ones(len(eta), dtype=bool)
         eta, x = eta[inside], (self.rows.x / self.rows.weight[:, None])[inside]
         slope = x.T @ self.family.slope(eta) / len(eta)
-        doubt = float(slope @ covariance @ slope)
-        if self.levels is not None:
-            doubt += (self.levels.cut(clip) / self._factor(eta)) ** 2
+        bias = 0.0 if self.levels is None else (self.levels.cut(clip) / self._factor(eta)) ** 2
         query = MeanResidual(self.space, self.family, coef, *self._bounds(eta, spend))
         found = float(ask(query, spend).mean[0])
-        return self._moved(coef, eta, found * doubt / (doubt + query.noise(spend, self.n) ** 2))
+        return MeanAnswer(self, coef, eta, slope, found, query.noise(spend, self.n) ** 2, bias)
 
     def _factor(self, eta: Vector) -> float:
         return max(float(np.mean(self.family.factor(eta))), 1e-12)
@@ -87,7 +82,7 @@ class MeanStep:
         upper = levels.best_clip(noise, cut_weight=_TAIL, least=free) / factor
         return -min(upper, lowest), upper
 
-    def _moved(self, coef: Vector, eta: Vector, change: float) -> Vector:
+    def moved(self, coef: Vector, eta: Vector, change: float) -> Vector:
         """The intercept moved until the mean prediction has changed by so much, or by the longest step."""
         wanted = float(np.mean(self.family.mean(eta))) + change
 
@@ -101,3 +96,51 @@ class MeanStep:
             return np.asarray(coef + float(brentq(excess, -reach, reach)) * self.space.constant)
         rises = change > 0 and excess(reach) > excess(-reach)  # a mean that falls so far is noise
         return np.asarray(coef + reach * self.space.constant) if rises else coef
+
+
+@dataclass(frozen=True, eq=False)
+class MeanAnswer:
+    """A released mean residual.
+
+    Attributes
+    ----------
+    step : MeanStep
+    coef : ndarray of shape (p,)
+        Where it was asked.
+    eta : ndarray
+        Predictors of the surrogate rows there.
+    slope : ndarray of shape (p,)
+        Of the mean prediction.
+    found, noise, bias : float
+        The released number, the variance of its noise, and the squared bias of the scores' mean prediction.
+    """
+
+    step: MeanStep
+    coef: Vector
+    eta: Vector
+    slope: Vector
+    found: float
+    noise: float
+    bias: float
+
+    def adjusted(self, covariance: Matrix) -> Vector:
+        """Coefficients whose mean prediction on surrogate rows moves by the released mean residual.
+
+        It moves as far as the mean is known better by that than by the coefficients, which have this covariance.
+        """
+        doubt = float(self.slope @ covariance @ self.slope) + self.bias
+        return self.step.moved(self.coef, self.eta, self.found * doubt / (doubt + self.noise))
+
+    def equation(self, dispersion: float) -> MeanEquation:
+        """The same for inference, where responses have this dispersion."""
+        family, n = self.step.family, self.step.n
+        variance = family.slope(self.eta) / np.maximum(family.factor(self.eta), 1e-300)
+        return MeanEquation(
+            asked=self.coef,
+            value=np.array([self.found]),
+            slope=self.slope[None, :],
+            constant=self.step.space.constant[:, None],
+            privacy=self.noise,
+            sampling=np.array([[dispersion * float(np.mean(variance)) / n]]),
+            bias=self.bias,
+        )

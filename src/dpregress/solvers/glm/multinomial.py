@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, among
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.design import design_shares, released_design
-from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, take_steps
+from dpregress.solvers.glm.estimates import released_squares, scored_estimates
+from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
 from dpregress.solvers.glm.score_steps import (
     MEAN_BOUNDED,
     MOST_ROWS,
@@ -37,7 +39,9 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
+from dpregress.solvers.shared.sandwich import MeanEquation, meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
 
@@ -61,10 +65,19 @@ class MultinomialSteps(FactSolver):
         Ridge penalty ``alpha / 2`` times the squared slopes of all classes, in original units.
     steps : tuple of float, optional
         Relative budgets of the private steps.
+    robust : bool, default=True
+        As in :class:`ScoreSteps`.
     """
 
     def __init__(
-        self, facts: PublicFacts, classes: int, budget: GDP, alpha: float, steps: tuple[float, ...] | None = None
+        self,
+        facts: PublicFacts,
+        classes: int,
+        budget: GDP,
+        alpha: float,
+        steps: tuple[float, ...] | None = None,
+        *,
+        robust: bool = True,
     ) -> None:
         self.facts = facts = planned_start(facts, budget)
         self.classes = classes
@@ -74,6 +87,7 @@ class MultinomialSteps(FactSolver):
         shares = {
             **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
+            "squares": meat_share(facts.n, facts.start.space.order * (classes - 1), budget) if robust else 0.0,
         }
         weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_WITHOUT)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
@@ -96,11 +110,17 @@ class MultinomialSteps(FactSolver):
         model = SurrogateClasses(
             space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
         )
-        flat, system, uncertainty = take_steps(ask, model, self._begin(space), self._steps, penalty, self.facts.n)
-        coef = flat.reshape(space.order, -1)
+        steps = take_steps(ask, model, self._begin(space), self._steps, penalty, self.facts.n)
+        squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
+        coef, equation = steps.coef.reshape(space.order, -1), None
         if "mean" in self._spend:
-            coef = self._adjust_intercept(ask, space, rows, coef)
-        return Solution(coef.ravel(), system, space, None, uncertainty)
+            query = MeanClassResidual(space, coef)
+            noise = query.noise(self._spend["mean"], self.facts.n) ** 2
+            found = ask(query, self._spend["mean"]).mean
+            equation = partial(model.mean_equation, steps.coef, found, noise)
+            coef = self._adjusted(space, rows, coef, found)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
+        return Solution(coef.ravel(), steps.system, space, None, steps.uncertainty, estimates)
 
     def _begin(self, space: WhitenedSpace) -> Beginning:
         if self._labelled and self.facts.public is not None:
@@ -113,15 +133,14 @@ class MultinomialSteps(FactSolver):
         variance = len(each) * LONGEST**2  # of every contrast's predictor
         return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0)
 
-    def _adjust_intercept(self, ask: Ask, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix) -> Matrix:
+    def _adjusted(self, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix, found: Vector) -> Matrix:
         """Correct the intercepts so that the mean probabilities of surrogate rows change by the released mean residual.
 
         They are not changed if a class predictor would have to change by more than the longest step.
         """
-        found = ask(MeanClassResidual(space, coef), self._spend["mean"])
         predictor = rows.predictor(coef)
         present = probabilities(predictor, self._basis).mean(axis=0)
-        wanted = np.maximum(present + self._basis @ found.mean, math.exp(-LONGEST) * present)
+        wanted = np.maximum(present + self._basis @ found, math.exp(-LONGEST) * present)
         shift = _shift(predictor, wanted / wanted.sum(), self._basis)
         if float(np.abs(self._basis @ shift).max()) > LONGEST:
             return coef
@@ -143,10 +162,40 @@ class SurrogateClasses(ScoreModel):
     def question(self, coef: Vector, spend: GDP) -> MultinomialScore:
         """The score, with the best clip for the residuals that the model itself expects."""
         mean = self._mean(coef)
-        sizes = self.rows.weight[:, None] * np.sqrt(1 - 2 * mean + np.sum(mean**2, axis=1, keepdims=True))
-        expected = Magnitudes(sizes.ravel(), mean.ravel() / len(mean))
+        expected = self._sizes(mean)
         per_unit = MultinomialScore(self.space, self._columns(coef), 1.0).noise_length(spend, self.n)
-        return MultinomialScore(self.space, self._columns(coef), expected.best_clip(lambda clip: per_unit * clip))
+        tolerated = TOLERATED * expected.root_mean_square**2 * self.space.order / self.n
+        return MultinomialScore(
+            self.space, self._columns(coef), expected.best_clip(lambda clip: per_unit * clip, tolerated=tolerated)
+        )
+
+    def _sizes(self, mean: Matrix) -> Magnitudes:
+        """Norms of the residuals that the model expects."""
+        sizes = self.rows.weight[:, None] * np.sqrt(1 - 2 * mean + np.sum(mean**2, axis=1, keepdims=True))
+        return Magnitudes(sizes.ravel(), mean.ravel() / len(mean))
+
+    def clipped(self, coef: Vector, clip: float) -> Clipped:
+        sizes = self._sizes(self._mean(coef))
+        within = replace(sizes, size=np.minimum(sizes.size, clip))
+        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
+        rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
+        return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes.beyond(clip))
+
+    def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
+        """The released mean residual as an equation of the intercepts."""
+        mean, x = self._mean(coef), self.rows.x / self.rows.weight[:, None]
+        covariance = np.stack([np.diag(row) - np.outer(row, row) for row in mean])
+        contrasted = self.basis.T @ covariance @ self.basis  # one matrix for each row
+        slope = np.einsum("ijk,il->jlk", contrasted, x).reshape(len(found), -1) / len(mean)
+        return MeanEquation(
+            asked=coef,
+            value=found,
+            slope=slope,
+            constant=np.asarray(np.kron(self.space.constant[:, None], np.eye(len(found)))),
+            privacy=noise,
+            sampling=np.asarray(dispersion * contrasted.mean(axis=0) / self.n),
+            bias=0.0,
+        )
 
     def information(self, coef: Vector) -> Matrix:
         mean = np.maximum(self._mean(coef), _RAREST)

@@ -5,6 +5,7 @@ The loop that score steps and their multinomial form share.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import sandwich
-from dpregress.queries import Ask, Query
-from dpregress.releases import Score
+from dpregress.models import Family
+from dpregress.queries import Ask, ClippedScore, MultinomialScore
 from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain
+from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
+from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: What the surrogate model misses of a change, as a share of its squared length, where it is long.
 _CURVATURE = 0.1
@@ -29,9 +32,69 @@ _CURVATURE = 0.1
 _LARGEST = 1e90
 
 
+@dataclass(frozen=True, eq=False)
+class CutOff:
+    """What a clip takes from an expected score, over the surrogate rows where it takes anything.
+
+    Attributes
+    ----------
+    rows : SurrogateRows
+        Those rows.
+    family : Family
+        Of a response in {0, 1}.
+    ones, zeros : ndarray of shape (m,)
+        How much of a residual the clip takes if the response is 1, and if it is 0.
+    share : float
+        One over the number of all surrogate rows.
+    """
+
+    rows: SurrogateRows
+    family: Family
+    ones: Vector
+    zeros: Vector
+    share: float
+
+    def score(self, coef: Vector) -> Vector:
+        """Where these coefficients are the true ones."""
+        mean = self.family.mean(self.rows.predictor(coef))
+        return np.asarray(self.share * ((mean * self.ones - (1 - mean) * self.zeros) @ self.rows.x))
+
+    def slope(self, coef: Vector) -> Matrix:
+        """Its derivative."""
+        change = self.family.slope(self.rows.predictor(coef)) * (self.ones + self.zeros) / self.rows.weight
+        return np.asarray(self.share * (self.rows.x * change[:, None]).T @ self.rows.x)
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped:
+    """What clips leave of a score, by the model.
+
+    Attributes
+    ----------
+    kept : float
+        The share of its slope.
+    square : float
+        Its second moment, relative to the Fisher information.
+    dispersion : float
+        The same of a score without clips.
+    rows, sizes : Magnitudes
+        Norms of weighted rows, and sizes of clipped residuals.
+    beyond : float
+        The share of the residuals' second moment that clips take.
+    """
+
+    kept: float
+    square: float
+    dispersion: float
+    rows: Magnitudes
+    sizes: Magnitudes
+    beyond: float
+
+
 class ScoreModel(ABC):
     """The interface of a model in the loop. Coefficients are flat vectors of shape (q,)."""
 
+    rows: SurrogateRows
     #: Variance of an entry of the Gram matrix that surrogate rows have.
     gram_variance: float
     #: Whether the factors are 1, so that an expected score does not depend on where it was asked.
@@ -51,8 +114,16 @@ class ScoreModel(ABC):
         return self._latest[place][1]
 
     @abstractmethod
-    def question(self, coef: Vector, spend: GDP) -> Query[Score]:
+    def question(self, coef: Vector, spend: GDP) -> ClippedScore | MultinomialScore:
         """The clipped score at these coefficients, with the clip planned for this cost."""
+
+    @abstractmethod
+    def clipped(self, coef: Vector, clip: float) -> Clipped:
+        """What this clip leaves of a score at these coefficients."""
+
+    def cut_off(self, coef: Vector, clip: float) -> CutOff | None:  # noqa: ARG002
+        """What this clip takes from a score at these coefficients; None where the model does not tell."""
+        return None
 
     @abstractmethod
     def information(self, coef: Vector) -> Matrix:
@@ -89,26 +160,59 @@ class ModelledScore(Evidence):
     variance: float
     linear: Matrix
     start: Vector
+    cut: CutOff | None
     system: Matrix
 
     @classmethod
-    def of(cls, model: ScoreModel, asked: Vector, value: Vector, variance: float, system: Matrix) -> ModelledScore:
+    def of(
+        cls,
+        model: ScoreModel,
+        asked: Vector,
+        value: Vector,
+        variance: float,
+        system: Matrix,
+        clip: float = math.inf,
+    ) -> ModelledScore:
         linear = system - model.curvature(asked, asked)
-        return cls(model, asked, value, variance, linear, model.expected(asked, asked), system)
+        start, cut = model.expected(asked, asked), model.cut_off(asked, clip)
+        return cls(model, asked, value, variance, linear, start, cut, system)
 
     def change(self, coef: Vector) -> Vector:
-        return np.asarray(
-            self.model.once(self.model.expected, coef, self.asked) - self.start + self.linear @ (coef - self.asked)
-        )
+        whole = self.model.once(self.model.expected, coef, self.asked) - self.start + self.linear @ (coef - self.asked)
+        return np.asarray(whole if self.cut is None else whole - self.cut.score(coef))
 
     def slope(self, coef: Vector) -> Matrix:
-        return np.asarray(self.model.once(self.model.curvature, coef, self.asked) + self.linear)
+        whole = self.model.once(self.model.curvature, coef, self.asked) + self.linear
+        return np.asarray(whole if self.cut is None else whole - self.cut.slope(coef))
 
     def error(self, coef: Vector) -> float:
         move = coef - self.asked
         length = self.model.length(move)
         bent = _CURVATURE * min(length, 1.0) * float(np.sum(self.change(coef) ** 2)) / len(coef)
         return bent + self.model.gram_variance * float(move @ move)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What a loop found.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (q,)
+    system : ndarray of shape (q, q)
+        The matrix of the last step.
+    uncertainty : Uncertainty
+    told : tuple of ModelledScore
+        The released scores, without the penalty.
+    clips : tuple of float
+        Theirs.
+    """
+
+    coef: Vector
+    system: Matrix
+    uncertainty: Uncertainty
+    told: tuple[ModelledScore, ...]
+    clips: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +241,8 @@ class Beginning:
         """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
         if self.covariance is None:
             return self.prior
-        step = Step(np.asarray(np.linalg.solve(first.system, first.value)), first.system, first.variance)
+        value = first.value - first.change(first.asked)
+        step = Step(np.asarray(np.linalg.solve(first.system, value)), first.system, first.variance)
         known = self.covariance + sampling
         return FixedPrior.of(self.prior.coef, known * widening(known, step))
 
@@ -150,7 +255,7 @@ def take_steps(
     penalty: Matrix,
     n: int,
     told: Sequence[Evidence] = (),
-) -> tuple[Vector, Matrix, Uncertainty]:
+) -> Steps:
     """Released scores, each at the coefficients that explain those before it.
 
     Parameters
@@ -166,24 +271,21 @@ def take_steps(
         Private rows.
     told : sequence of Evidence
         What was released before.
-
-    Returns
-    -------
-    coef : ndarray of shape (q,)
-    system : ndarray of shape (q, q)
-        The matrix of the last step.
-    uncertainty : Uncertainty
     """
-    coef, scores = beginning.prior.coef, []
+    coef, scores, plain, clips = beginning.prior.coef, [], [], []
     for spend in spends:
         question = model.question(coef, spend)
+        clips.append(question.clip)
         score = ask(question, spend)
-        system = solvable(model.information(coef) + penalty)
+        information, variance = model.information(coef), question.noise(spend, n) ** 2
+        system = solvable(information + penalty)
         value = np.asarray(score.mean - penalty @ coef)
-        scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
+        scores.append(ModelledScore.of(model, coef, value, variance, system, question.clip))
+        plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         sampling = beginning.dispersion / n * sandwich(system, system)
         found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, model.limited)
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         coef = found.coef
-    return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))
+    uncertainty = Uncertainty(found.privacy, np.asarray(sampling + found.covariance))
+    return Steps(coef, system, uncertainty, tuple(plain), tuple(clips))

@@ -42,14 +42,17 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.glm.design import design_shares, released_design
+from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
-from dpregress.solvers.glm.score_loop import Beginning, ScoreModel, take_steps
+from dpregress.solvers.glm.score_loop import Beginning, Clipped, CutOff, ScoreModel, take_steps
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
+from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
 
@@ -95,6 +98,8 @@ class ScoreSteps(FactSolver):
         Relative budgets of the private steps.
     norms : RowNorms, optional
         Of new rows in the first space: what the radius is planned on. Default: by the public rows.
+    robust : bool, default=True
+        Whether to release the second moment of scores, for standard errors that do not rest on the family.
     """
 
     def __init__(
@@ -105,6 +110,8 @@ class ScoreSteps(FactSolver):
         alpha: float,
         steps: tuple[float, ...] | None = None,
         norms: RowNorms | None = None,
+        *,
+        robust: bool = True,
     ) -> None:
         self.facts = facts = planned_start(facts, budget)
         self.family = family
@@ -122,6 +129,7 @@ class ScoreSteps(FactSolver):
             "start": 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget),
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
+            "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         if shares["start"] > _START:  # all else shares what it leaves
             rest = (1 - shares["start"]) / (1 - _START)
@@ -152,16 +160,18 @@ class ScoreSteps(FactSolver):
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
-        coef, system, uncertainty = take_steps(
-            ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told
-        )
+        steps = take_steps(ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told)
+        coef, equation = steps.coef, None
+        squares = released_squares(ask, model, coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
             clip = math.inf if levels is None else model.question(coef, self._steps[-1]).clip
             step = MeanStep(self.family, space, rows, levels, self.facts.n)
-            coef = step.adjusted(ask, self._spend["mean"], coef, uncertainty.total, clip)
-        return Solution(coef, system, space, None, uncertainty)
+            found = step.released(ask, self._spend["mean"], coef, clip)
+            coef, equation = found.adjusted(steps.uncertainty.total), found.equation
+        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
+        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates)
 
     def _prior(self, space: WhitenedSpace) -> PublicFit | None:
         return fit_public(self.facts.public, space, self.family) if self._labelled and self.facts.public else None
@@ -249,8 +259,28 @@ class SurrogateModel(ScoreModel):
         if levels is None:
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
-        clip = levels.best_clip(lambda clip: per_unit * clip, least=least)
+        tolerated = TOLERATED * levels.root_mean_square**2 * self.space.order / self.n
+        clip = levels.best_clip(lambda clip: per_unit * clip, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
+
+    def clipped(self, coef: Vector, clip: float) -> Clipped:
+        norms = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
+        if self.levels is None:
+            sizes, kept = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef))), 1.0
+        else:
+            sizes, kept = self.levels, 1 - self.levels.above(clip)
+        dispersion = self.dispersion(coef)
+        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
+        within = replace(sizes, size=np.minimum(sizes.size, clip))
+        return Clipped(kept, share * dispersion, dispersion, norms, within, sizes.beyond(clip))
+
+    def cut_off(self, coef: Vector, clip: float) -> CutOff | None:
+        if self.levels is not None:
+            return None
+        mean, weight = self.family.mean(self.rows.predictor(coef)), self.rows.weight
+        ones, zeros = np.maximum(weight * (1 - mean) - clip, 0), np.maximum(weight * mean - clip, 0)
+        hit = ones + zeros > 0
+        return CutOff(self.rows.among(hit), self.family, ones[hit], zeros[hit], 1 / len(mean))
 
     def information(self, coef: Vector) -> Matrix:
         smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION

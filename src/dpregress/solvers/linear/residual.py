@@ -14,6 +14,7 @@ step; 5. the mean residual between wide bounds, which corrects the intercept.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.linear.estimates import FinalScore, LinearScore
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, shrunk_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -44,6 +46,12 @@ from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
+from dpregress.solvers.shared.sandwich import (
+    ClippedEvidence,
+    MeanEquation,
+    meat_share,
+)
+from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.solvers.shared.unresolved import unresolved_covariance
 from dpregress.solvers.shared.whitening import REFINE, planned_start, refined, refinements, rewhitened
 
@@ -92,6 +100,8 @@ class Residual(FactSolver):
         Ridge penalty, as in scikit-learn.
     norms : RowNorms, optional
         Norms of new rows in the first space, for planning the radius. Default: estimated from the public rows.
+    robust : bool, default=True
+        Whether to release the second moment of scores, for standard errors under unequal error variances.
 
     Raises
     ------
@@ -99,13 +109,16 @@ class Residual(FactSolver):
         If nothing public bounds the response and n mu is too small to estimate its scale privately.
     """
 
-    def __init__(self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None) -> None:
+    def __init__(
+        self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None, *, robust: bool = True
+    ) -> None:
         self.facts = facts = planned_start(facts, budget)
         self.alpha = alpha
         self.labelled = has_prior(facts)
         space = facts.start.space
         self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
+        self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
 
@@ -141,6 +154,7 @@ class Residual(FactSolver):
             **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM_LABELLED,
             "mean": _MEAN_LABELLED if start.space.intercept else 0.0,
+            "squares": self._squares,
         }
         return shares, STEPS_LABELLED
 
@@ -157,6 +171,7 @@ class Residual(FactSolver):
             "gram": _GRAM,
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
             **{f"levels {turn}": levels for turn in range(1 if few else 3)},
+            "squares": self._squares,
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
         return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
@@ -199,6 +214,7 @@ class Residual(FactSolver):
         posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
         system = self._system(space, gram)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
+        told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
             slack, clipped = mixed.variance, 1.0
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
@@ -206,21 +222,22 @@ class Residual(FactSolver):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 look, spend = split(spend, (share, 1 - share))
                 sizes = self._sizes(ask, space, posterior.coef, reach, look)
-                clipped = sizes.above(clip)
+                clipped = sizes.levels.above(clip)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, space)
             if not trusted:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
                 clip = sizes.clip(self._score(space, posterior.coef).noise_length(spend, n), space.order / n)
-                clipped = sizes.above(clip)
+                clipped = sizes.levels.above(clip)
                 slack += clipped**2 / space.order
-            step = self._measured(ask, space, system, posterior.coef, clip, spend)
+            step, score = self._measured(ask, found, system, posterior.coef, clip, spend)
+            told.append(ClippedEvidence(score, 1 - levels.above(clip)))
             wider = posterior.inflated(step, bias=plan.bias)
             trusted = trusted and wider is posterior
             left = most_left(system, mixed.off, clipped)
             posterior = wider.update(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
-        return self._finished(ask, space, system, mixed, posterior, levels, clip, dispersion)
+        return self._finished(ask, found, system, posterior, told, levels, clip, dispersion)
 
     def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> RidgePrior:
         constant = space.constant if space.intercept else None
@@ -244,22 +261,24 @@ class Residual(FactSolver):
         coef = mean * space.constant if space.intercept else np.zeros(space.order)
         system = self._system(space, gram)
         posterior: Posterior | None = None
+        told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
             clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
-            step = self._measured(ask, space, system, coef, clip, spend)
+            step, score = self._measured(ask, found, system, coef, clip, spend)
+            told.append(ClippedEvidence(score, 1 - sizes.levels.above(clip)))
             if posterior is None:
                 variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
                 posterior = Posterior(coef, np.zeros_like(gram), self._shrunk(space, gram, step, variance, doubt))
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
-            clipped = sizes.above(clip)
+            clipped = sizes.levels.above(clip)
             slack, left = mixed.variance + clipped**2 / space.order, most_left(system, mixed.off, clipped)
             posterior = posterior.inflated(step).update(step, slack=slack, most_left=left)
             coef = posterior.coef
         assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
-        return self._finished(ask, space, system, mixed, posterior, sizes.levels, clip, dispersion)
+        return self._finished(ask, found, system, posterior, told, sizes.levels, clip, dispersion)
 
     def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
         """The centre of the response and a bound on its distance from there: declared, or twice the largest size."""
@@ -334,44 +353,59 @@ class Residual(FactSolver):
         edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
         return Sizes.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
 
-    def _measured(self, ask: Ask, space: WhitenedSpace, system: Matrix, coef: Vector, clip: float, spend: GDP) -> Step:
-        """A released Newton step."""
-        query = self._score(space, coef, clip)
-        score = ask(query, spend)
-        step = np.linalg.solve(system, score.mean - self._penalty(space) @ coef)
-        return Step(np.asarray(step), system, query.noise(spend, self.facts.n) ** 2)
+    def _measured(
+        self, ask: Ask, found: _Found, system: Matrix, coef: Vector, clip: float, spend: GDP
+    ) -> tuple[Step, LinearScore]:
+        """A released Newton step, and the score that it follows."""
+        query = self._score(found.space, coef, clip)
+        score, variance = ask(query, spend), query.noise(spend, self.facts.n) ** 2
+        step = np.linalg.solve(system, score.mean - self._penalty(found.space) @ coef)
+        return Step(np.asarray(step), system, variance), LinearScore(found.mixed, coef, score.mean, variance)
 
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
         """The dispersion of residuals, from the sizes of weighted residuals."""
-        weight = np.minimum(1.0, space.radius / self.norms.sample)
-        return levels.root_mean_square**2 / float(np.mean(weight**2))
+        return levels.root_mean_square**2 / self._mean_weight(space)
+
+    def _mean_weight(self, space: WhitenedSpace) -> float:
+        """The mean squared weight of a row."""
+        return float(np.mean(np.minimum(1.0, space.radius / self.norms.sample) ** 2))
 
     def _finished(
         self,
         ask: Ask,
-        space: WhitenedSpace,
+        found: _Found,
         system: Matrix,
-        mixed: MixedGram,
         posterior: Posterior,
+        told: Sequence[ClippedEvidence],
         levels: Magnitudes,
         clip: float,
         dispersion: float,
     ) -> Solution:
-        """Update the intercept by the released mean residual."""
-        coef, gram = posterior.coef, mixed.matrix
+        """Release the second moment of scores, and update the intercept by the released mean residual."""
+        space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         covariance = posterior.known
-        sampling = dispersion / self.facts.n * np.linalg.inv(gram)
-        if "mean" in self._spend:
-            spend = self._spend["mean"]
-            per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
-            upper = levels.best_clip(lambda clip: per_unit * clip)
-            found = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)
-            mean = gram @ space.constant
-            doubt = float(mean @ covariance @ mean) + levels.cut(clip) ** 2
-            gain = doubt / (doubt + (per_unit * upper) ** 2)
-            coef = coef + gain * float(found.mean[0]) * space.constant
-        return Solution(coef, system, space, None, Uncertainty(posterior.privacy, sampling + covariance + hidden))
+        final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
+        rows = Magnitudes.of_sample(np.minimum(self.norms.sample, space.radius))
+        meat = final.meat(ask, self._spend.get("squares"), rows, n)
+        equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
+        result = final.estimates(
+            told, meat, equation, hidden, surrogate_rows(space, self.facts.public, mixed.matrix), n
+        )
+        if equation is not None:
+            doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
+            coef = coef + doubt / (doubt + equation.privacy) * float(equation.value[0]) * space.constant
+        sampling = dispersion / n * np.linalg.inv(mixed.matrix)
+        uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
+        return Solution(coef, system, space, None, uncertainty, result)
+
+    def _mean_residual(self, ask: Ask, found: _Found, final: FinalScore) -> MeanEquation:
+        """The released mean residual between wide bounds."""
+        spend, space, coef = self._spend["mean"], found.space, final.score.coef
+        per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
+        upper = final.levels.best_clip(lambda clip: per_unit * clip)
+        answer = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)
+        return final.mean_equation(answer.mean, (per_unit * upper) ** 2, self.facts.n)
 
     def _range(self, levels: Magnitudes) -> float:
         """Half the range of the response: declared, that of public labels, or of the residuals seen."""

@@ -21,7 +21,14 @@ from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
-from dpregress.solvers.shared.radius_plan import NORM_LEVELS, PROXY, TruncationPlan, candidates
+from dpregress.solvers.shared.radius_plan import (
+    NORM_LEVELS,
+    PROXY,
+    TOLERATED,
+    TruncationPlan,
+    candidates,
+    least_truncating,
+)
 
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
 #: The weight of the bias on the public rows themselves, which is a noisy estimate.
@@ -159,8 +166,10 @@ def plan_labelled(
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
             expected = float(np.sum((1 - gain) ** 2 * eigenvalues + gain**2 * (noise + bias / p)))
-            plans.append(TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved))
-    return min(plans, key=lambda plan: plan.expected)
+            plans.append(
+                TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved, cut_rows + cut)
+            )
+    return least_truncating(plans, TOLERATED * p / n * prior.dispersion)
 
 
 def _inverse(rows: Matrix) -> Matrix:
@@ -208,15 +217,12 @@ class Sizes:
         """
         second = self.levels.root_mean_square**2
         bounds = self.levels.size[self.levels.size >= _LEAST_CLIP * math.sqrt(second)] * self.levels.most
-        return float(min(bounds, key=lambda bound: self._loss(float(bound), second, per_unit, inefficiency)))
+        losses = np.array([self._loss(float(bound), second, per_unit, inefficiency) for bound in bounds])
+        return float(bounds[losses <= losses.min() + TOLERATED * inefficiency * second].max())
 
     def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
         cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
         return (per_unit * bound) ** 2 + PROXY * cut * (cut / second) + inefficiency * cut
-
-    def above(self, bound: float) -> float:
-        """The share of sizes above a bound."""
-        return float(self.levels.share @ (self.levels.size > bound))
 
 
 def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:

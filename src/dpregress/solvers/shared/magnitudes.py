@@ -96,6 +96,18 @@ class Magnitudes:
         """``E (|r| - bound)+``, the mean amount that a clip removes."""
         return float(self.share @ np.maximum(self.size - bound, 0))
 
+    def above(self, bound: float) -> float:
+        """The share of sizes above a bound."""
+        return float(self.share @ (self.size > bound))
+
+    def square_within(self, bound: float) -> float:
+        """``E min(|r|, bound)^2``."""
+        return float(self.share @ np.minimum(self.size, bound) ** 2)
+
+    def beyond(self, bound: float) -> float:
+        """The share of ``E r^2`` that a clip there removes, ``E (|r| - bound)+^2 / E r^2``."""
+        return float(self.share @ np.maximum(self.size - bound, 0) ** 2) / max(self.root_mean_square**2, 1e-300)
+
     def nearly_all(self, share: float) -> float:
         """The least size beyond which no more than this share of ``E r^2`` is cut off."""
         sizes = np.unique(self.size[self.share > 0])
@@ -107,7 +119,14 @@ class Magnitudes:
             low, high = (low, middle) if cut <= most else (middle + 1, high)
         return float(sizes[high]) * self.most
 
-    def best_clip(self, noise: Callable[[Vector], Vector], *, cut_weight: float = 1.0, least: float = 0.0) -> float:
+    def best_clip(
+        self,
+        noise: Callable[[Vector], Vector],
+        *,
+        cut_weight: float = 1.0,
+        least: float = 0.0,
+        tolerated: float = 0.0,
+    ) -> float:
         """The size, from the median up, that minimises the squared noise plus the square of what a clip there removes.
 
         Parameters
@@ -118,6 +137,8 @@ class Magnitudes:
             The weight of what is removed; more than 1 if larger sizes than those known are likely.
         least : float
             The answer is no less.
+        tolerated : float
+            The answer is the largest size whose squared error exceeds the smallest by no more.
         """
         order = np.argsort(self.size)
         size, share = self.size[order], self.share[order]
@@ -128,7 +149,7 @@ class Magnitudes:
         if not usable.any():
             return 1.0
         loss = np.where(usable, noise(bound) ** 2 + (cut_weight * cut) ** 2, np.inf)
-        return max(float(bound[np.argmin(loss)]), least)
+        return max(float(bound[loss <= loss.min() + tolerated].max()), least)
 
 
 def visible_count(histogram: Histogram) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +23,17 @@ PROXY = 0.15
 _SIGNAL, _CLIP = 2.0, 2.0
 #: The power with which what the noise of the Gram matrix leaves falls, over several steps.
 _UNSOLVED = 2.0
+#: A larger radius or clip may cost this share of the sampling variance.
+TOLERATED = 0.1
+#: Shares of second moments that differ by less are as good.
+_NEGLIGIBLE = 0.005
 
 
 @dataclass(frozen=True)
 class TruncationPlan:
     """The radius and clip, their expected squared bias per coordinate, and the expected excess squared error.
+
+    ``truncated`` is the share of the second moments of rows and residuals that they may take.
 
     Without labels, the clip is in units of the residual standard deviation, and the error in units of the variance.
     """
@@ -35,6 +42,7 @@ class TruncationPlan:
     clip: float
     bias: float
     expected: float
+    truncated: float
 
 
 def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
@@ -53,8 +61,19 @@ def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP
         gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
         unsolved = PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
         expected = shrunk + PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
-        plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected))
-    return min(plans, key=lambda plan: plan.expected)
+        plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected, cut_rows))
+    return least_truncating(plans, TOLERATED * order / n)
+
+
+def least_truncating(plans: Sequence[TruncationPlan], tolerated: float) -> TruncationPlan:
+    """Of all plans that are worse than the best by no more than ``tolerated``, the one that truncates least.
+
+    Truncation moves the estimand where the model is not exact, by an amount that no plan can know.
+    """
+    best = min(plan.expected for plan in plans)
+    usable = [plan for plan in plans if plan.expected <= best + tolerated]
+    least = min(plan.truncated for plan in usable)
+    return min((plan for plan in usable if plan.truncated <= least + _NEGLIGIBLE), key=lambda plan: plan.expected)
 
 
 def candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:

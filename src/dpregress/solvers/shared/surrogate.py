@@ -7,10 +7,11 @@ released once, and the weights of every Newton step are computed from surrogate 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.special import ndtri
 from scipy.stats import qmc
@@ -48,6 +49,11 @@ class SurrogateRows:
         For several columns of coefficients, of shape (m, columns).
         """
         return np.asarray((self.x @ coef).T / self.weight + self.offset).T
+
+    def among(self, which: NDArray[np.bool_]) -> SurrogateRows:
+        """Those of the rows."""
+        offset = self.offset if isinstance(self.offset, float) else self.offset[which]
+        return replace(self, x=self.x[which], weight=self.weight[which], offset=offset)
 
     def exposed(self, exposure: Exposure, levels: Magnitudes, slope: Vector) -> SurrogateRows:
         """The rows, each repeated, with exposures of this distribution that are associated with the features.

@@ -62,3 +62,11 @@ def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Ma
     if not space.intercept:
         return np.asarray(np.abs(along @ centre) + np.abs(along) @ half)
     return np.asarray(np.abs(along[:, 0] + along[:, 1:] @ centre) + np.abs(along[:, 1:]) @ half)
+
+
+def unidentified_directions(mixed: MixedGram) -> Matrix:
+    """The projection on eigenvectors along which the Gram matrix does not exceed its noise, of shape (p, p)."""
+    values, vectors = np.linalg.eigh(mixed.matrix)
+    noise = 2 * math.sqrt(len(values) * mixed.variance)
+    unknown = vectors[:, values <= max(mixed.floor * (1 + _ROUNDING), noise)]
+    return np.asarray(unknown @ unknown.T)

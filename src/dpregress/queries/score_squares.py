@@ -1,0 +1,70 @@
+r"""The second moment of scores, from which sampling errors follow without a model of the errors."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.accounting import Event
+from dpregress.coordinates import Vector, svec
+from dpregress.coordinates.products import squared_norms
+from dpregress.errors import InvalidInput
+from dpregress.queries.base import RowQuery
+from dpregress.queries.second_moment import gram
+from dpregress.releases import NoiseLaw, Score, ScoreMoment
+from dpregress.rows.bounded import ULPS, BoundedRows
+
+
+class ScoreSquares(RowQuery[ScoreMoment]):
+    r"""``svec(sum v v')`` with ``v = u min(1, K / ||u||)``, u a row's contribution to a score.
+
+    It is the second moment of vectors within a ball of radius K, so that adding or removing a row changes it by at most
+    ``K^2``, and replacing one by at most ``sqrt 2 K^2`` (:class:`SecondMoment`).
+
+    Parameters
+    ----------
+    score : RowQuery
+        A score of length q whose rows' contributions are taken as they are in a fit.
+    bound : float
+        K, a public number.
+
+    References
+    ----------
+    docs/queries.md; White (1980) and Huber (1967) for the use of the matrix.
+    """
+
+    #: Orthogonal scores of norm K reach the bound; whether rows can have them depends on the clip of the score.
+    tight: ClassVar[bool] = False
+
+    def __init__(self, score: RowQuery[Score], bound: float) -> None:
+        super().__init__(score.space)
+        if not bound > 0:
+            raise InvalidInput(f"the bound of a score must be positive, not {bound}")
+        self.score = score
+        self.bound = bound
+
+    @property
+    def columns(self) -> int:
+        return self.score.columns + self.score.size
+
+    @property
+    def size(self) -> int:
+        return svec.length(self.score.size)
+
+    def value(self, rows: BoundedRows) -> Vector:
+        each = self.score.each(rows)
+        length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
+        # keeps the row within K despite rounding in the norm and the quotient
+        bound = self.bound * (1 - ULPS * (self.score.size + 4) * np.finfo(float).eps)
+        return svec.svec(gram(each * np.minimum(1.0, bound / length)[:, None]))
+
+    def contribution(self) -> float:
+        return self.bound**2
+
+    def replacement(self) -> float:
+        return math.sqrt(2) * self.bound**2
+
+    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> ScoreMoment:
+        return ScoreMoment(svec.unsvec(total, self.score.size), n, noise, events, self.space)

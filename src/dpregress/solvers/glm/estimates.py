@@ -1,0 +1,95 @@
+"""Estimates for inference from the scores of a generalised linear model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector
+from dpregress.queries import Ask
+from dpregress.solvers.base import Unshrunk
+from dpregress.solvers.glm.score_loop import ScoreModel, Steps
+from dpregress.solvers.shared.gram import MixedGram
+from dpregress.solvers.shared.repair import solvable
+from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, truncated, unshrunk
+from dpregress.solvers.shared.unresolved import unidentified_directions
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """The second moment of scores at a fit, and what it says about their dispersion relative to the model's."""
+
+    slope: Matrix
+    meat: Meat
+    dispersion: float
+    lost: Matrix
+
+
+def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend: GDP | None, n: int) -> Squares:
+    """The second moment of the scores at ``coef``, released if there is a budget for it.
+
+    Parameters
+    ----------
+    ask : Ask
+    model : ScoreModel
+    coef : ndarray of shape (q,)
+    last : GDP
+        The cost of the last score, for which its clip was planned.
+    spend : GDP or None
+    n : int
+    """
+    score = model.question(coef, last)
+    information = solvable(model.information(coef))
+    clipped = model.clipped(coef, score.clip)
+    expected = clipped.square * information
+    meat = Meat(expected, math.inf, "model")
+    dispersion = clipped.dispersion
+    if spend is not None:
+        meat = released_meat(ask, score, spend, expected, (clipped.rows, clipped.sizes), n)
+        dispersion *= float(np.trace(np.linalg.solve(expected, meat.matrix))) / len(expected)
+    slope = clipped.kept * information
+    cut = model.cut_off(coef, score.clip)
+    return Squares(
+        slope if cut is None else slope - cut.slope(coef), meat, dispersion, truncated(model.rows, clipped.beyond, meat)
+    )
+
+
+def scored_estimates(
+    model: ScoreModel,
+    steps: Steps,
+    squares: Squares,
+    mean: Callable[[float], MeanEquation] | None,
+    mixed: MixedGram,
+    n: int,
+) -> Unshrunk:
+    """The estimate that explains all scores, and its covariances.
+
+    Parameters
+    ----------
+    model : ScoreModel
+    steps : Steps
+    squares : Squares
+    mean : callable or None
+        The equation of the mean residual for a dispersion.
+    mixed : MixedGram
+    n : int
+    """
+    told = [
+        ClippedEvidence(score, model.clipped(score.asked, clip).kept)
+        for score, clip in zip(steps.told, steps.clips, strict=True)
+    ]
+    order = len(steps.coef)
+    unknown = np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix)))
+    return unshrunk(
+        told, steps.coef, squares.slope, squares.meat, mixed.matrix,
+        n=n,
+        mean=None if mean is None else mean(squares.dispersion),
+        hidden=np.zeros((order, order)),
+        unidentified=np.asarray(unknown),
+        dispersion=squares.dispersion,
+        lost=squares.lost,
+    )  # fmt: skip

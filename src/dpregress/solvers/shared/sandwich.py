@@ -1,0 +1,226 @@
+r"""Estimates for inference: all released scores explained without a prior, and the sandwich covariance.
+
+The estimate is the root of the population's score equation, ``E s x clip(s (y - m) f, +-C) = 0``. Its covariance has
+two parts: ``J^{-1} M J^{-1} / n`` with J the slope of that score and M its second moment, and the covariance of the
+privacy noise and of the surrogate model's errors. M is released (:class:`~dpregress.queries.ScoreSquares`), or taken
+from the model. Everything else is post-processing (docs/inference.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import sandwich, symmetric_power
+from dpregress.queries import Ask, RowQuery, ScoreSquares
+from dpregress.releases import CovarianceType, Score
+from dpregress.solvers.base import Unshrunk
+from dpregress.solvers.shared.explained import Evidence, FixedPrior, explain
+from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.surrogate import SurrogateRows
+
+#: Share of mu^2 of the second moment of scores: ``(34 q / (n mu))^2`` between these.
+_LEAST_SHARE, _MOST_SHARE, _CONSTANT = 0.01, 0.06, 34.0
+#: Squares of scores are cut at kappa times their expected sum: kappa grows with the budget between these.
+_LEAST_KAPPA, _MOST_KAPPA, _KAPPA = 6.0, 40.0, 0.08
+#: With fewer degrees of freedom the second moment is not worth asking for.
+_FEWEST = 4.0
+#: The eigenvalues of the released second moment, relative to the model's, are at least this.
+_SMALLEST = 0.2
+#: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
+_MISSED = 0.1
+#: Points at which the sizes of rows and residuals are taken.
+_POINTS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Meat:
+    """The second moment of scores per row; ``df`` is infinite if it is the model's."""
+
+    matrix: Matrix
+    df: float
+    cov_type: CovarianceType
+
+
+def meat_share(n: int, order: int, budget: GDP) -> float:
+    """The share of mu^2 for the second moment of scores of length ``order``; 0 where noise would hide it."""
+    share = min(max((_CONSTANT * order / (n * budget.mu)) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    return share if _freedom(n, order, GDP(budget.mu * math.sqrt(share))) >= _FEWEST else 0.0
+
+
+def _kappa(n: int, order: int, spend: GDP) -> float:
+    return min(max(_KAPPA * n * spend.mu / (math.sqrt(2) * order), _LEAST_KAPPA), _MOST_KAPPA)
+
+
+def _freedom(n: int, order: int, spend: GDP) -> float:
+    """``2 / s^2``, with s the standard deviation of the noise in a mean square relative to it."""
+    relative = math.sqrt(2) * _kappa(n, order, spend) * order / (n * spend.mu)
+    return 2 / relative**2
+
+
+def released_meat(
+    ask: Ask, score: RowQuery[Score], spend: GDP, expected: Matrix, sizes: tuple[Magnitudes, Magnitudes], n: int
+) -> Meat:
+    """The second moment of scores.
+
+    Parameters
+    ----------
+    ask : Ask
+    score : RowQuery
+        The last score.
+    spend : GDP
+    expected : ndarray of shape (q, q)
+        By the model.
+    sizes : tuple of Magnitudes
+        Norms of weighted rows, and sizes of clipped residuals.
+    n : int
+    """
+    order = len(expected)
+    square = _kappa(n, order, spend) * float(np.trace(expected))
+    at = (np.arange(_POINTS) + 0.5) / _POINTS
+    squares = np.multiply.outer(sizes[0].quantiles(at) ** 2, sizes[1].quantiles(at) ** 2)
+    kept = float(np.minimum(squares, square).sum()) / max(float(squares.sum()), 1e-300)
+    found = ask(ScoreSquares(score, math.sqrt(square)), spend).mean / max(kept, 0.5)
+    root = symmetric_power(expected, 0.5)
+    back = symmetric_power(expected, -0.5, smallest=1e-12 * float(np.trace(expected)))
+    relative = symmetric_power(np.asarray(back @ found @ back), 1.0, smallest=_SMALLEST)
+    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust")
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedEvidence(Evidence):
+    """A released score of which clips keep the share ``kept`` of every change."""
+
+    score: Evidence
+    kept: float
+
+    @property
+    def value(self) -> Vector:  # type: ignore[override]  # of the score
+        return self.score.value
+
+    @property
+    def variance(self) -> float:  # type: ignore[override]
+        return self.score.variance
+
+    def change(self, coef: Vector) -> Vector:
+        return self.kept * self.score.change(coef)
+
+    def slope(self, coef: Vector) -> Matrix:
+        return self.kept * self.score.slope(coef)
+
+    def error(self, coef: Vector) -> float:
+        change = self.score.change(coef)
+        return self.score.error(coef) + (1 - self.kept) ** 2 * float(change @ change) / len(coef)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanEquation:
+    """The released mean residual at a fit: an equation for intercepts that neither weights nor clips bias.
+
+    Attributes
+    ----------
+    asked : ndarray of shape (q,)
+    value : ndarray of shape (k,)
+        The released residuals.
+    slope : ndarray of shape (k, q)
+        Of mean predictions.
+    constant : ndarray of shape (q, k)
+        The directions of intercepts.
+    privacy : float
+        The variance of the noise.
+    sampling : ndarray of shape (k, k)
+        The covariance due to sampling.
+    bias : float
+        The squared bias of the scores' mean predictions, which clips cause.
+    """
+
+    asked: Vector
+    value: Vector
+    slope: Matrix
+    constant: Matrix
+    privacy: float
+    sampling: Matrix
+    bias: float
+
+    def applied(self, coef: Vector, sampling: Matrix, privacy: Matrix) -> tuple[Vector, Matrix, Matrix]:
+        """Coefficients and covariances, with intercepts as far from this equation as it is better than the scores.
+
+        Residuals of the same rows are in both, so that their sampling errors do not average out.
+        """
+        back = self.constant @ np.linalg.inv(self.slope @ self.constant)
+        doubt = float(np.trace(self.slope @ privacy @ self.slope.T)) / len(self.value) + self.bias
+        gain = doubt / (doubt + self.privacy)
+        left = np.eye(len(coef)) - gain * back @ self.slope
+        moved = coef + gain * back @ (self.value - self.slope @ (coef - self.asked))
+        whole = np.eye(len(coef)) - back @ self.slope
+        known = left @ privacy @ left.T + (gain**2 * self.privacy + (1 - gain) ** 2 * self.bias) * back @ back.T
+        return moved, np.asarray(whole @ sampling @ whole.T + back @ self.sampling @ back.T), np.asarray(known)
+
+
+def truncated(rows: SurrogateRows, cut: float, meat: Meat) -> Matrix:
+    r"""The part of the second moment of scores that weights and clips take, of shape (q, q).
+
+    A model that misses ``tau`` standard deviations of the residuals may have its estimand moved by as much as
+    ``tau`` times the standard deviation that this matrix has in the sandwich.
+
+    Parameters
+    ----------
+    rows : SurrogateRows
+    cut : float
+        The share of the residuals' second moment beyond the clip.
+    meat : Meat
+    """
+    lighter = (1 - np.minimum(rows.weight, 1)) / rows.weight
+    lost = (rows.x * lighter[:, None] ** 2).T @ rows.x / len(rows.x)
+    blocks = len(meat.matrix) // len(lost)
+    variance = float(np.trace(meat.matrix)) / (blocks * max(float(np.mean(np.sum(rows.x**2, axis=1))), 1e-300))
+    return np.asarray(variance * np.kron(lost, np.eye(blocks)) + cut * meat.matrix)
+
+
+def unshrunk(
+    scores: Sequence[Evidence],
+    start: Vector,
+    system: Matrix,
+    meat: Meat,
+    gram: Matrix,
+    *,
+    n: int,
+    mean: MeanEquation | None,
+    hidden: Matrix,
+    unidentified: Matrix,
+    dispersion: float,
+    lost: Matrix,
+) -> Unshrunk:
+    """The estimate that explains the scores alone, with its covariances.
+
+    Parameters
+    ----------
+    scores : sequence of Evidence
+    start : ndarray of shape (q,)
+        The fit.
+    system : ndarray of shape (q, q)
+        J, the slope of the last score.
+    meat : Meat
+    gram : ndarray of shape (p, p)
+    n : int
+    mean : MeanEquation or None
+    hidden : ndarray of shape (q, q)
+        A covariance of what the design does not resolve.
+    unidentified : ndarray of shape (q, q)
+        The projection on directions about which too little is known.
+    dispersion : float
+    lost : ndarray of shape (q, q)
+        From :func:`truncated`.
+    """
+    nothing = FixedPrior(np.zeros(len(start)), np.zeros((len(start), len(start))))
+    found = explain(scores, nothing, start, lambda move: move)
+    coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
+    if mean is not None:
+        coef, sampling, privacy = mean.applied(coef, sampling, privacy)
+    shift = _MISSED**2 * sandwich(system, lost)
+    return Unshrunk(coef, sampling, privacy, unidentified, shift, meat.df, meat.cov_type, dispersion, gram)
