@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dpregress.accounting import PrivacyStatement
 from dpregress.accounting.ledger import describe
 from dpregress.inference import intervals, p_values, standard_errors, t_ratios
@@ -20,6 +22,8 @@ _SHRUNK = (
     "These are the shrunk coefficients that predict (coef_). Their errors are no basis for intervals",
     "or tests, which this fit does not offer.",
 )
+#: Coefficients that a note names.
+_NAMED = 5
 
 
 def summary_of(
@@ -59,9 +63,24 @@ def summary_of(
         least = float(estimates.degrees_of_freedom.min())
         reference = "normal" if math.isinf(least) else f"t with {least:.4g} df or more"
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
-        tables, said = estimate_tables(estimates, coefficients, level), _UNSHRUNK
+        tables, said = estimate_tables(estimates, coefficients, level), (*_UNSHRUNK, *_moved(estimates))
     guarantee = f"n = {coefficients.n}; {privacy.describe()}"
     return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, (*said, guarantee))
+
+
+def _moved(estimates: Estimates) -> tuple[str, ...]:
+    """A note on coefficients that row weights and clips may move further than their standard errors tell."""
+    error = standard_errors(estimates)
+    far = estimates.identified & (estimates.shift > np.where(np.isfinite(error), error, np.inf))
+    if not far.any():
+        return ()
+    names = [name for name, is_far in zip(estimates.names, far, strict=True) if is_far]
+    shown = "all of them" if far.all() else ", ".join(names[:_NAMED]) + (" .." if len(names) > _NAMED else "")
+    most = float(np.max(estimates.shift[far] / error[far]))
+    return (
+        "Rows far out and large residuals count less. If the model misses the mean response by a tenth of the",
+        f"residuals' standard deviation, that may move coefficients by up to {most:.1f} std err: {shown}.",
+    )
 
 
 def _shrunk_tables(coefficients: Coefficients | ClassCoefficients) -> tuple[SummaryTable, ...]:
