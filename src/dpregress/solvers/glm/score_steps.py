@@ -139,7 +139,7 @@ class ScoreSteps(FactSolver):
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
         """From the Gram matrix of the usable rows."""
         gram = mixed.matrix
-        rows = surrogate_rows(space, self.facts.public, gram)
+        rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
         space = replace(space, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
         exposures = None
         if space.exposure is not None:
