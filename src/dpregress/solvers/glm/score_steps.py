@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
     ClippedScore,
+    Counted,
     ExposureHistogram,
     ExposureScore,
     MeanResidual,
@@ -49,6 +51,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.radius_plan import CLIP
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
@@ -133,10 +136,12 @@ class ScoreSteps(FactSolver):
         return len(self._spend) + len(self._steps)
 
     def solve(self, ask: Ask) -> Solution:
-        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms)
-        return self.among(n)._scored(among(ask, n), space, gram)
+        rate = self._rate(ask) if self.family == BinomialFamily else None
+        clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
+        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip)
+        return self.among(n)._scored(among(ask, n), space, gram, rate)
 
-    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
+    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
         """From the Gram matrix of the usable rows."""
         gram = mixed.matrix
         rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
@@ -147,7 +152,7 @@ class ScoreSteps(FactSolver):
             rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
 
         prior = self._prior(space)
-        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures)
+        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
         levels = self._levels(ask, space, coef, prior)
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
@@ -178,19 +183,24 @@ class ScoreSteps(FactSolver):
         found = ask(ExposureScore(space, centre, clip), self._spend["exposed"])
         return np.asarray(np.linalg.solve(gram, found.mean))
 
-    def _start(self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None) -> tuple[Vector, float]:
+    def _rate(self, ask: Ask) -> Rate | None:
+        """The rate of the second class, of public labels or released, which says how little a row tells."""
+        if "start" in self._spend:
+            spend, space = self._spend["start"], self.facts.start.space.with_response(ResponseScale(self.facts.target))
+            query = Counted(MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5))
+            found = ask(query, spend)
+            return Rate.of(0.5 + float(found.mean[0]), query.noise(spend, found.n), found.n)
+        labels = self.facts.trusted_labels
+        return None if labels is None or not self._labelled else Rate.of(float(np.mean(labels)), 0.0, len(labels))
+
+    def _start(
+        self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, rate: Rate | None
+    ) -> tuple[Vector, float]:
         """No slopes, and the intercept of the mean with its variance: of two classes their rate, else the mean size."""
         if "start" not in self._spend:
             return np.zeros(space.order), 0.0
-        if self.family == BinomialFamily:
-            spend = self._spend["start"]
-            query = MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5)
-            found = ask(query, spend)
-            noise = query.noise(spend, self.facts.n)
-            rarest = min(max(2 * noise, 1 / self.facts.n), 0.5)
-            rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
-            level = self.family.link.predictor(rate)
-            return level * space.constant, noise**2 + max(rate - 0.5 - float(found.mean[0]), 0) ** 2
+        if rate is not None:
+            return self.family.link.predictor(rate.value) * space.constant, rate.variance
         sizes = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"]))
         mean = sizes.mean
         level = self.family.link.predictor(mean)
@@ -211,6 +221,20 @@ class ScoreSteps(FactSolver):
         if prior is not None:
             return Beginning.public(prior.coef, prior.covariance, prior.dispersion)
         return model.beginning(coef)
+
+
+class Rate(NamedTuple):
+    """The rate of the second of two classes, away from 0 and 1, and its variance."""
+
+    value: float
+    variance: float
+
+    @classmethod
+    def of(cls, found: float, noise: float, n: int) -> Rate:
+        """A released rate, or that of n labels without noise."""
+        rarest = min(max(2 * noise, 1 / n), 0.5)
+        value = min(max(found, rarest), 1 - rarest)
+        return cls(value, noise**2 + max(value - found, 0) ** 2)
 
 
 def _start_share(facts: PublicFacts, budget: GDP) -> float:
