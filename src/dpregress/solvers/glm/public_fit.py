@@ -15,7 +15,7 @@ from dpregress.solvers.glm.scoring import fisher_scoring
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
 #: Penalty on whitened slopes, in rows: public rows are few.
-RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Penalties that are compared by complete fits, beside the largest ones: the best by one step; and parts left out.
 _SHORT_LIST, _FOLDS = 3, 5
 #: Penalty on what standardised columns do not vary in, beside that on their slopes.

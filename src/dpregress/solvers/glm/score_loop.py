@@ -25,6 +25,8 @@ from dpregress.solvers.shared.repair import solvable
 
 #: What the surrogate model misses of a change, as a share of its squared length, where it is long.
 _CURVATURE = 0.1
+#: A move that may not be lengthened by this factor was shortened to the longest step, up to rounding.
+_BEYOND, _WHOLE = 1.01, 1 - 1e-9
 #: No coefficient goes beyond it.
 _LARGEST = 1e90
 
@@ -142,6 +144,11 @@ class Beginning:
         return FixedPrior.of(self.prior.coef, known * widening(known, step))
 
 
+def _within(model: ScoreModel, reach: float) -> Callable[[Vector], Vector]:
+    """Moves shortened to so many times the longest step."""
+    return lambda move: model.limited(move / reach) * reach
+
+
 def take_steps(
     ask: Ask,
     model: ScoreModel,
@@ -174,7 +181,7 @@ def take_steps(
         The matrix of the last step.
     uncertainty : Uncertainty
     """
-    coef, scores = beginning.prior.coef, []
+    coef, scores, reach = beginning.prior.coef, [], 1.0
     for spend in spends:
         question = model.question(coef, spend)
         score = ask(question, spend)
@@ -182,8 +189,11 @@ def take_steps(
         value = np.asarray(score.mean - penalty @ coef)
         scores.append(ModelledScore.of(model, coef, value, question.noise(spend, n) ** 2, system))
         sampling = beginning.dispersion / n * sandwich(system, system)
-        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, model.limited)
+        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, _within(model, reach))
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
+        moved = found.coef - coef
+        if np.linalg.norm(_within(model, reach)(_BEYOND * moved)) < _BEYOND * _WHOLE * np.linalg.norm(moved):
+            reach *= 2  # it was shortened, and the next score tells whether it led the right way
         coef = found.coef
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))
