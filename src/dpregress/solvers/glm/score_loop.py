@@ -25,6 +25,8 @@ from dpregress.solvers.shared.repair import solvable
 
 #: What the surrogate model misses of a change, as a share of its squared length, where it is long.
 _CURVATURE = 0.1
+#: Moves after one that was shortened may be so many times as long.
+_LONGER = 2.0
 #: A move that may not be lengthened by this factor was shortened to the longest step, up to rounding.
 _BEYOND, _WHOLE = 1.01, 1 - 1e-9
 #: No coefficient goes beyond it.
@@ -194,6 +196,6 @@ def take_steps(
             break
         moved = found.coef - coef
         if np.linalg.norm(_within(model, reach)(_BEYOND * moved)) < _BEYOND * _WHOLE * np.linalg.norm(moved):
-            reach *= 2  # it was shortened, and the next score tells whether it led the right way
+            reach = _LONGER  # it was shortened, and the next score tells whether it led the right way
         coef = found.coef
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

@@ -77,6 +77,8 @@ _HIDDEN = 0.3
 MOST_ROWS = 0.95
 #: Intercepts may be so many of the longest steps away.
 _INTERCEPT = 3.0
+#: Predictors of two classes that a plane nearly separates may have a standard deviation of so many of the longest steps.
+_SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals that the model itself bounds.
 _CUT = 0.02
 #: What the surrogate rows miss of a mean that moves, as a share.
@@ -300,7 +302,8 @@ class SurrogateModel(ScoreModel):
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
         along = self.space.along_constant
         slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * reach) ** 2
-        return Beginning(SlopesPrior(coef, intercept, slopes, reach**2), self.dispersion(coef))
+        furthest = _SEPARATED * reach if self.levels is None else reach
+        return Beginning(SlopesPrior(coef, intercept, slopes, furthest**2), self.dispersion(coef))
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""
