@@ -64,7 +64,7 @@ _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: Shares for the mean residual: of a response in [0, 1]; of one with a tail, with a prior and without one.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private scores.
-STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
+STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 3.0)
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
 #: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
