@@ -22,7 +22,7 @@ PROXY = 0.15
 _FAR_BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: The excess error that is expected of rows further out than assumed ones, if the radius is the median norm. It falls
 #: in inverse proportion to the radius.
-_UNKNOWN_TAIL = 0.003
+_UNKNOWN_TAIL = 0.002
 #: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
 _SIGNAL, CLIP = 2.0, 2.0
 #: The power with which what the noise of the Gram matrix leaves falls, over several steps.
