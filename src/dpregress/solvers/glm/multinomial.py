@@ -89,7 +89,7 @@ class MultinomialSteps(FactSolver):
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
         """From the Gram matrix of the usable rows."""
         gram = mixed.matrix
-        rows = surrogate_rows(space, self.facts.public, gram)
+        rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
         space = space.with_response(ResponseScale(self.facts.target))
         each = np.eye(self.classes - 1)
         penalty = np.asarray(np.kron(ridge_penalty(space, self.alpha, self.facts.n), each), dtype=np.float64)

@@ -27,8 +27,8 @@ from dpregress.solvers.shared.repair import solvable
 _CURVATURE = 0.1
 #: Moves after one that was shortened may be so many times as long.
 _LONGER = 2.0
-#: A move that may not be lengthened by this factor was shortened to the longest step, up to rounding.
-_BEYOND, _WHOLE = 1.01, 1 - 1e-9
+#: A move that cannot be lengthened by this factor was shortened.
+_LENGTHENED = 1.01
 #: No coefficient goes beyond it.
 _LARGEST = 1e90
 
@@ -195,7 +195,8 @@ def take_steps(
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         moved = found.coef - coef
-        if np.linalg.norm(_within(model, reach)(_BEYOND * moved)) < _BEYOND * _WHOLE * np.linalg.norm(moved):
+        longer = float(np.linalg.norm(_within(model, reach)(_LENGTHENED * moved)))
+        if longer < (1 + _LENGTHENED) / 2 * float(np.linalg.norm(moved)):
             reach = _LONGER  # it was shortened, and the next score tells whether it led the right way
         coef = found.coef
     return coef, system, Uncertainty(found.privacy, np.asarray(sampling + found.covariance))

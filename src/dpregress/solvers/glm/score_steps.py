@@ -77,7 +77,7 @@ _HIDDEN = 0.3
 MOST_ROWS = 0.95
 #: Intercepts may be so many of the longest steps away.
 _INTERCEPT = 3.0
-#: Predictors of two classes that a plane nearly separates may have a standard deviation of so many of the longest steps.
+#: The standard deviation of predictors, in longest steps, where a plane nearly separates two classes.
 _SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals that the model itself bounds.
 _CUT = 0.02

@@ -169,7 +169,8 @@ def _quasi_normal(degrees: int) -> Matrix:
 
 def _implied(space: WhitenedSpace, gram: Matrix) -> tuple[Vector, Matrix]:
     """The mean and covariance of rows in original units that the Gram matrix implies, with an intercept."""
-    back = np.linalg.inv(space.whitening)[1:]
+    unit = np.linalg.norm(space.whitening, axis=0)  # scales far apart cost no digits
+    back = (np.linalg.inv(space.whitening / unit) / unit[:, None])[1:]
     wanted = _about_constant(gram, space.constant)
     across = back @ wanted.across
     return back @ wanted.mean, np.asarray(across @ (wanted.spread / wanted.square) @ across.T)
