@@ -76,8 +76,8 @@ START = 0.05
 
 
 def without_labels(rest: float) -> list[float]:
-    """The shares of four scores that divide the rest."""
-    return [rest * weight / 6 for weight in (1, 1, 1, 3)]
+    """The shares of five scores that divide the rest."""
+    return [rest * weight / 7 for weight in (1, 1, 1, 2, 2)]
 
 
 #: Family, public rows, labelled, intercept; queries and shares of mu^2, with the least share of a start.
@@ -89,16 +89,16 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         M,
         False,
         True,
-        [S, H, R, *[G] * 4, M1],
+        [S, H, R, *[G] * 5, M1],
         [0.15, START, 0.05, *without_labels(0.5), 0.25],
     ),
-    "unlabelled, no intercept": (GammaFamily, M, False, False, [S, R, *[G] * 4], [0.15, 0.05, *without_labels(0.8)]),
+    "unlabelled, no intercept": (GammaFamily, M, False, False, [S, R, *[G] * 5], [0.15, 0.05, *without_labels(0.8)]),
     "few public rows": (
         PoissonFamily,
         14,
         False,
         True,
-        [S, S, H, R, *[G] * 4, M1],
+        [S, S, H, R, *[G] * 5, M1],
         [0.1, 0.15, START, 0.05, *without_labels(0.4), 0.25],
     ),
     "no public rows": (
@@ -106,7 +106,7 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         0,
         False,
         True,
-        [S, S, S, S, H, R, *[G] * 4, M1],
+        [S, S, S, S, H, R, *[G] * 5, M1],
         [0.1, 0.1, 0.1, 0.15, START, 0.05, *without_labels(0.2), 0.25],
     ),
     "few labelled public rows": (
@@ -114,7 +114,7 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         14,
         True,
         True,
-        [S, S, H, R, *[G] * 4, M1],
+        [S, S, H, R, *[G] * 5, M1],
         [0.1, 0.15, START, 0.05, *without_labels(0.4), 0.25],
     ),
     "logistic, unlabelled": (
@@ -123,7 +123,7 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         False,
         True,
         [M1, S, *[G] * 4, M1],
-        [START, 0.15, *without_labels(0.75), 0.05],
+        [START, 0.15, 0.125, 0.125, 0.125, 0.375, 0.05],
     ),
     "logistic, labelled": (BinomialFamily, M, True, False, [S, G, G, G], [0.15, 0.2125, 0.2125, 0.425]),
 }

@@ -29,8 +29,8 @@ from dpregress.solvers.glm.score_steps import (
     MEAN_BOUNDED,
     MOST_ROWS,
     SMALLEST_SATURATED,
+    STEPS_OF_CLASSES,
     STEPS_WITH_PRIOR,
-    STEPS_WITHOUT,
 )
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -75,7 +75,7 @@ class MultinomialSteps(FactSolver):
             **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
         }
-        weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_WITHOUT)
+        weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_OF_CLASSES)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
 
     @property

@@ -64,7 +64,9 @@ _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: Shares for the mean residual: of a response in [0, 1]; of one with a tail, with a prior and without one.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private scores.
-STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 3.0)
+STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
+#: The same for classes without labelled public rows.
+STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
 #: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
@@ -118,7 +120,7 @@ class ScoreSteps(FactSolver):
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
-        weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
+        weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
