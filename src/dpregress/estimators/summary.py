@@ -58,12 +58,12 @@ def summary_of(
         ("Total", f"{privacy.promise_in_mu}{', nominally' if privacy.seeded else ''}"),
     ]
     if estimates is None:
-        tables, said = _shrunk_tables(coefficients), _SHRUNK
+        tables, said = _shrunk_tables(coefficients), [*_SHRUNK]
     else:
         least = float(estimates.degrees_of_freedom.min())
         reference = "normal" if math.isinf(least) else f"t with {least:.4g} df or more"
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
-        tables, said = estimate_tables(estimates, coefficients, level), (*_UNSHRUNK, *_moved(estimates))
+        tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
     guarantee = f"n = {coefficients.n}; {privacy.describe()}"
     return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, (*said, guarantee))
 

@@ -61,17 +61,17 @@ S, G, M = SecondMoment, MultinomialScore, MeanClassResidual
 
 
 def without_labels(rest: float) -> list[float]:
-    """The shares of five scores that divide the rest."""
-    return [rest * weight / 7 for weight in (1, 1, 1, 2, 2)]
+    """The shares of four scores that divide the rest."""
+    return [rest * weight / 6 for weight in (1, 1, 1, 3)]
 
 
 #: Public rows, labelled, intercept; queries and shares of mu^2.
 SETTINGS: dict[str, tuple[int, bool, bool, list[type[Query[Any]]], list[float]]] = {
     "labelled": (200, True, True, [S, G, G, G, M], [0.15, 0.2, 0.2, 0.4, 0.05]),
     "labelled, no intercept": (200, True, False, [S, G, G, G], [0.15, 0.2125, 0.2125, 0.425]),
-    "unlabelled": (200, False, True, [S, *[G] * 5, M], [0.15, *without_labels(0.8), 0.05]),
-    "few public rows": (14, True, True, [S, S, *[G] * 5, M], [0.1, 0.15, *without_labels(0.7), 0.05]),
-    "no public rows": (0, False, True, [S, S, S, S, *[G] * 5, M], [0.1, 0.1, 0.1, 0.15, *without_labels(0.5), 0.05]),
+    "unlabelled": (200, False, True, [S, *[G] * 4, M], [0.15, *without_labels(0.8), 0.05]),
+    "few public rows": (14, True, True, [S, S, *[G] * 4, M], [0.1, 0.15, *without_labels(0.7), 0.05]),
+    "no public rows": (0, False, True, [S, S, S, S, *[G] * 4, M], [0.1, 0.1, 0.1, 0.15, *without_labels(0.5), 0.05]),
 }
 
 
