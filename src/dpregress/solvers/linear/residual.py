@@ -390,7 +390,7 @@ class Residual(FactSolver):
         meat = final.meat(ask, self._spend.get("squares"), rows, n)
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
         result = final.estimates(
-            told, meat, equation, hidden, surrogate_rows(space, self.facts.public, mixed.matrix), n
+            told, meat, equation, hidden, surrogate_rows(space, self.facts.public, mixed.matrix, self.facts.schema), n
         )
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias

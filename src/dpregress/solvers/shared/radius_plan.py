@@ -25,7 +25,7 @@ _FAR_BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: in inverse proportion to the radius.
 _UNKNOWN_TAIL = 0.002
 #: The share of the second moment that is feared beyond the median norm of assumed rows; it falls likewise.
-_FAR_SHARE = 0.1
+_FAR_SHARE = 0.03
 #: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
 _SIGNAL, CLIP = 2.0, 2.0
 #: The power with which what the noise of the Gram matrix leaves falls, over several steps.
