@@ -85,6 +85,8 @@ _INTERCEPT = 3.0
 _SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals that the model itself bounds.
 _CUT = 0.02
+#: The bias of slopes, as a share of the mean size that a clip cuts off.
+_BIAS = 0.4
 #: What the surrogate rows miss of a mean that moves, as a share.
 _MEAN_MISSED = 0.1
 
@@ -287,7 +289,7 @@ class SurrogateModel(ScoreModel):
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
         tolerated = TOLERATED * levels.root_mean_square**2 * self.space.order / self.n
-        clip = levels.best_clip(lambda clip: per_unit * clip, least=least, tolerated=tolerated)
+        clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
