@@ -13,6 +13,7 @@ from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.estimators.base import CentralModel, checked_penalty
+from dpregress.estimators.parameters import checked_robust
 from dpregress.inference import privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_space
 from dpregress.public import Schema
@@ -65,6 +66,10 @@ class DPRidge(RegressorMixin, CentralModel):
     recipe : {"residual", "one-shot", "paper"}, default="residual"
         Private residual steps; one joint release of moments, from which fits with other penalties cost nothing; or
         Algorithm 2 of Cao, Bi and Zhang (2026) with its constants, which needs labelled public rows.
+    cov_type : {"robust", "model"}, default="robust"
+        The sampling covariance of ``estimates_``: from a released second moment of scores, which takes 1% to 6% of the
+        budget and allows for unequal error variances; or from one error variance, which is free (docs/inference.md).
+        Other recipes have no such estimates.
     ledger : Ledger, optional
         Charged with the whole budget before any row is read. Without a ledger the spending is not recorded.
     random_state : None, int or numpy Generator
@@ -78,6 +83,8 @@ class DPRidge(RegressorMixin, CentralModel):
         The guarantee of this fit, and the events that it drew.
     coefficients_ : Coefficients
         The same coefficients with names and standard errors.
+    estimates_ : Estimates or None
+        Estimates for intervals and tests, which are not shrunk, with their covariances (docs/inference.md).
     moments_ : Moments or None
         The noisy moments of the one-shot recipe; anything computed from them is post-processing.
     n_features_in_ : int
@@ -111,6 +118,7 @@ class DPRidge(RegressorMixin, CentralModel):
         fit_intercept: bool = True,
         formula: str | None = None,
         recipe: str = "residual",
+        cov_type: str = "robust",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -122,6 +130,7 @@ class DPRidge(RegressorMixin, CentralModel):
         self.fit_intercept = fit_intercept
         self.formula = formula
         self.recipe = recipe
+        self.cov_type = cov_type
         self.ledger = ledger
         self.random_state = random_state
 
@@ -135,7 +144,8 @@ class DPRidge(RegressorMixin, CentralModel):
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts)
         check_choice("recipe", self.recipe, LINEAR_RECIPES)
-        return LINEAR_RECIPES[self.recipe](facts, budget, alpha)
+        robust, recipe = checked_robust(self.cov_type), LINEAR_RECIPES[self.recipe]
+        return Residual(facts, budget, alpha, robust=robust) if recipe is Residual else recipe(facts, budget, alpha)
 
     @property
     def response_model(self) -> ResponseModel:
@@ -162,12 +172,12 @@ class DPLinearRegression(DPRidge):
 
     Parameters
     ----------
-    privacy, public, schema, row_bound, fit_intercept, formula, recipe, ledger, random_state
+    privacy, public, schema, row_bound, fit_intercept, formula, recipe, cov_type, ledger, random_state
         As in :class:`DPRidge`.
 
     Attributes
     ----------
-    coef_, intercept_, privacy_, coefficients_, moments_, n_features_in_, feature_names_in_
+    coef_, intercept_, privacy_, coefficients_, estimates_, moments_, n_features_in_, feature_names_in_
         As in :class:`DPRidge`.
 
     References
@@ -196,6 +206,7 @@ class DPLinearRegression(DPRidge):
         fit_intercept: bool = True,
         formula: str | None = None,
         recipe: str = "residual",
+        cov_type: str = "robust",
         ledger: Ledger | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -207,6 +218,7 @@ class DPLinearRegression(DPRidge):
             fit_intercept=fit_intercept,
             formula=formula,
             recipe=recipe,
+            cov_type=cov_type,
             ledger=ledger,
             random_state=random_state,
         )

@@ -69,10 +69,11 @@ def run(
 
 
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
-UNLABELLED = [M, S, R, C, R, C, R, C, C, M]
+Q = ScoreSquares
+UNLABELLED = [M, S, R, C, R, C, R, C, C, Q, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
-    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, R, C, M]),
-    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, R, C]),
+    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, R, C, Q, M]),
+    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, R, C, Q]),
     "unlabelled": (lambda x, _y: facts(N, PublicMoments.from_rows(x)), [H, *UNLABELLED]),
     "a bounded response": (
         lambda x, _y: facts(N, PublicMoments.from_rows(x), Schema({"y": Numeric(-40, 40), **BOUNDS})),
@@ -242,7 +243,7 @@ def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
     assert not sizes.blind
     assert sizes.clip(1e-9, 1e-9) >= 8
     assert sizes.clip(10.0, 1e-9) <= 6
-    assert sizes.above(1e9) == 0
+    assert sizes.levels.above(1e9) == 0
 
 
 def test_shrinking_believes_a_clear_step_and_forgets_a_drowned_one() -> None:

@@ -135,6 +135,7 @@ class ScoreSteps(FactSolver):
             rest = (1 - shares["start"]) / (1 - _START)
             shares = {name: share if name == "start" else share * rest for name, share in shares.items()}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
+        self.squares = facts.start.space.order if "squares" in self._spend else 0
 
     @property
     def rounds(self) -> int:
