@@ -17,7 +17,15 @@ from dpregress.mechanisms import SeededSampler
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.public.whitening import start
-from dpregress.queries import ClippedScore, MeanResidual, Query, ResidualHistogram, ResponseHistogram, SecondMoment
+from dpregress.queries import (
+    ClippedScore,
+    MeanResidual,
+    Query,
+    ResidualHistogram,
+    ResponseHistogram,
+    ScoreSquares,
+    SecondMoment,
+)
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
