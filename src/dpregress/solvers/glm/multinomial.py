@@ -179,7 +179,7 @@ class SurrogateClasses(ScoreModel):
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         sizes = self._sizes(self._mean(coef))
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
+        share = sizes.share_within(clip)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
         return Clipped(math.sqrt(share), share, 1.0, rows, within)
 

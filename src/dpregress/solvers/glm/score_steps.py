@@ -271,7 +271,7 @@ class SurrogateModel(ScoreModel):
         else:
             sizes, kept = self.levels, 1 - self.levels.above(clip)
         dispersion = self.dispersion(coef)
-        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
+        share = sizes.share_within(clip)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         return Clipped(kept, share * dispersion, dispersion, norms, within)
 

@@ -104,6 +104,11 @@ class Magnitudes:
         """``E min(|r|, bound)^2``."""
         return float(self.share @ np.minimum(self.size, bound) ** 2)
 
+    def share_within(self, bound: float) -> float:
+        """The same as a share of ``E r^2``; 1 if there are no sizes but 0."""
+        whole = self.root_mean_square**2
+        return self.square_within(bound) / whole if whole > 0 else 1.0
+
     def nearly_all(self, share: float) -> float:
         """The least size beyond which no more than this share of ``E r^2`` is cut off."""
         sizes = np.unique(self.size[self.share > 0])

@@ -33,17 +33,30 @@ _LEAST_KAPPA, _MOST_KAPPA, _KAPPA = 6.0, 40.0, 0.08
 _FEWEST = 4.0
 #: The eigenvalues of the released second moment, relative to the model's, are at least this.
 _SMALLEST = 0.2
+#: Least mean square of a score, as a share of the largest square.
+_NEGLIGIBLE = 1e-24
 #: Points at which the sizes of rows and residuals are taken.
 _POINTS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Meat:
-    """The second moment of scores per row; ``df`` is infinite if it is the model's."""
+    """The second moment of scores per row.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (q, q)
+    df : float
+        Infinite if it is the model's.
+    cov_type : {"robust", "model"}
+    ratio : float
+        To the model's, on average over directions.
+    """
 
     matrix: Matrix
     df: float
     cov_type: CovarianceType
+    ratio: float = 1.0
 
 
 def meat_share(n: int, order: int, budget: GDP) -> float:
@@ -84,6 +97,8 @@ def released_meat(
     n : int
     """
     order = len(expected)
+    # where the model expects no residuals at all, the query still needs a bound
+    expected = symmetric_power(expected, 1.0, smallest=_NEGLIGIBLE * score.contribution() ** 2 / order)
     square = _kappa(n, order, spend) * float(np.trace(expected))
     at = (np.arange(_POINTS) + 0.5) / _POINTS
     squares = np.multiply.outer(sizes[0].quantiles(at) ** 2, sizes[1].quantiles(at) ** 2)
@@ -92,7 +107,8 @@ def released_meat(
     root = symmetric_power(expected, 0.5)
     back = symmetric_power(expected, -0.5, smallest=1e-12 * float(np.trace(expected)))
     relative = symmetric_power(np.asarray(back @ found @ back), 1.0, smallest=_SMALLEST)
-    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust")
+    ratio = float(np.trace(relative)) / order
+    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust", ratio)
 
 
 @dataclass(frozen=True, eq=False)
