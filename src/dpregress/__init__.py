@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpregress.version import __version__
+
 if TYPE_CHECKING:
     from dpregress.accounting import (
         GDP,
@@ -26,10 +28,9 @@ if TYPE_CHECKING:
         MarginalsRegression,
         VerticalRegression,
     )
+    from dpregress.estimators.saved import load
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
     from dpregress.rows import SQLQuery
-
-__version__ = "0.1.0"
 
 #: Every public name and the package it lives in; imported on first use, so that `import dpregress` is quick.
 _EXPORTS = {
@@ -54,6 +55,7 @@ _EXPORTS = {
     "SQLiteLedger": "accounting",
     "Schema": "public",
     "VerticalRegression": "estimators",
+    "load": "estimators.saved",
 }
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "Schema",
     "VerticalRegression",
     "__version__",
+    "load",
 ]
 
 

@@ -1,8 +1,10 @@
-"""Untrusted text, made safe to print: URLs without credentials, names without control characters."""
+"""Untrusted text, made safe to show: URLs without credentials, names without control characters, HTML escaped."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from html import escape
 
 _MASK = "***"
 #: ``scheme://``, also with fewer slashes: a path collapses two into one, and people forget them.
@@ -66,3 +68,14 @@ def plain(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
     )
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A table as HTML, in which no text is markup."""
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    head = f"<thead>{line('th', header)}</thead>" if any(header) else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}{head}<tbody>{''.join(line('td', row) for row in rows)}</tbody></table>"

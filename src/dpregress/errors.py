@@ -5,6 +5,7 @@
     DPRegressError
     ├── InvalidInput (ValueError)     a public fact is wrong: the call, a file's shape, the public table
     │   ├── UnboundedData             a bound that must be public is missing
+    │   ├── NotAvailable              a quantity that this fit does not have, or has not yet
     │   └── SchemaError               the schema contradicts itself or the table's columns
     ├── PrivacyError                  the answer would break the guarantee
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
@@ -35,6 +36,10 @@ class InvalidInput(DPRegressError, ValueError):
 
 class UnboundedData(InvalidInput):
     """A bound that must come from public facts is missing; the library never reads it from private rows."""
+
+
+class NotAvailable(InvalidInput, AttributeError):
+    """A quantity that this fit does not have; an AttributeError too, so that ``hasattr`` and ``dir`` say no."""
 
 
 class SchemaError(InvalidInput):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from dpregress.errors import InvalidInput
@@ -14,6 +15,11 @@ MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 
 
 _SURROGATE = re.compile(r"\\u[dD][89A-Fa-f]")
+
+
+def finite_or_null(values: Iterable[float]) -> list[float | None]:
+    """Numbers for JSON, which has no others than finite ones: null in place of those."""
+    return [float(value) if math.isfinite(value) else None for value in values]
 
 
 def parsed(text: str) -> Any:

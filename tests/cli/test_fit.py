@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress import SQLiteLedger
+from dpregress import SQLiteLedger, load
 from dpregress.releases.model_files import load_model
 from tests.support import Outcome, run
 
@@ -40,6 +40,17 @@ class TestSuccess:
         for outside in ("src=", "<script", "<link", "@import", "url(http"):
             assert outside not in page
         assert sorted(os.listdir("result")) == ["model.json", "privacy.json", "report.html"]
+
+    def test_what_is_printed_is_the_summary_of_the_model(self, capsys: pytest.CaptureFixture[str]) -> None:
+        said = fit(capsys, "--public", "public.csv", "--out", "result").out
+        summary = load("result").summary()
+        for row in summary.tables[0].texts():
+            assert next(line for line in said.splitlines() if line.startswith(row[0])).split()[1] == row[1]
+            assert f"<td>{row[0]}</td><td>{row[1]}</td>" in Path("result/report.html").read_text()
+        for note in summary.notes:
+            assert note in said
+        block = said.splitlines()[: len(str(summary).splitlines()) - 1]
+        assert max(map(len, block)) <= 100
 
     def test_parquet_equals_csv(self, capsys: pytest.CaptureFixture[str]) -> None:
         table = pa.csv.read_csv("private.csv")
@@ -69,6 +80,13 @@ class TestSuccess:
         fit(capsys, "--public", "public.csv", "--ignore-public-labels", "--out", "b")
         events = [len(json.loads(Path(f"{name}/model.json").read_text())["privacy"]["events"]) for name in "ab"]
         assert events == [6, 12]  # what labels tell is then bought privately
+
+    def test_a_covariance_by_the_model_is_free(self, capsys: pytest.CaptureFixture[str]) -> None:
+        fit(capsys, "--public", "public.csv", "--out", "a")
+        assert fit(capsys, "--public", "public.csv", "--cov-type", "model", "--out", "b").code == 0
+        models = [json.loads(Path(f"{name}/model.json").read_text()) for name in "ab"]
+        assert [model["estimates"]["cov_type"] for model in models] == ["robust", "model"]
+        assert [len(model["privacy"]["events"]) for model in models] == [6, 5]
 
     def test_moments_file_in_place_of_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
         made = run(capsys, "public", "public.csv", "--features", "age,bmi", "-o", "moments.json")

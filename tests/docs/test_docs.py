@@ -14,6 +14,7 @@ from scipy.special import ndtr
 import dpregress
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.cli.main import cli
+from dpregress.estimators.inferential import InferenceMixin
 from dpregress.mechanisms import Mechanism, Sampler
 from dpregress.queries import Query
 from dpregress.solvers import Solver
@@ -48,6 +49,11 @@ def test_every_exported_name_is_on_its_page(name: str) -> None:
 def test_no_page_lists_a_name_that_is_not_exported() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert set(listed) <= set(dpregress.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(InferenceMixin) if not name.startswith("_")])
+def test_every_name_of_inference_is_on_its_page(name: str) -> None:
+    assert re.search(rf"`{name}\b", (DOCS / "inference.md").read_text(encoding="utf-8"))
 
 
 def commands(group: click.Command, path: tuple[str, ...] = ("dpregress",)) -> Iterator[tuple[str, click.Command]]:

@@ -62,7 +62,7 @@ def test_paid_first_and_once(recipe: str, labelled: bool, seed: int) -> None:
     else:  # the whole budget, less what integer messages add to delta
         assert (1 - 1e-6) * budget.gaussian_mu < model.privacy_.promise.mu < budget.gaussian_mu
     assert model.privacy_.relation is Relation.REPLACE_ONE
-    assert "local model" in model.summary()
+    assert "local model" in str(model.summary())
     assert not model.privacy_.seeded
 
 
@@ -148,7 +148,7 @@ def test_shuffling(seed: int) -> None:
     model = model_of(rng).fit(*sample(rng, 5_000))
     assert model.shuffled_epsilon() == shuffled_epsilon(PureDP(2.0), 5_000, 1e-6) < 1.0
     assert model.shuffled_epsilon(1e-3) < model.shuffled_epsilon()
-    assert "if shuffled" in model.summary()
+    assert "if shuffled" in str(model.summary())
 
 
 # ------------------------------------------------------------------ accuracy

@@ -51,7 +51,7 @@ def test_shapes_and_predictions(seed: int) -> None:
     assert isinstance(model.privacy_, PrivacyStatement)
     assert model.privacy_.promise.mu == pytest.approx(2.0)
     for words in ("y = low", "y = mid", "y = high", "std. error"):
-        assert words in model.summary()
+        assert words in str(model.summary())
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def check_seed_is_recorded(entry: EstimatorEntry, seed: int) -> None:
             model = fitted(entry, seed, privacy=GDP(0.9), ledger=ledger, random_state=random_state)
         assert [charge.seeded for charge in ledger.charges] == [seeded]
         assert ("no protection" in model.privacy_.describe()) is seeded
-        assert ("no protection" in model.summary()) is seeded
+        assert ("no protection" in str(model.summary())) is seeded
         if seeded:
             with pytest.raises(SeededNoise):
                 model.privacy_.epsilon(1e-6)

@@ -16,6 +16,7 @@ import dpregress
 SOURCE = Path(dpregress.__file__).parent
 
 _LEFT = (
+    "version",
     "display",
     "errors",
     "json_files",
@@ -29,10 +30,21 @@ _LEFT = (
     "mechanisms",
     "trust",
 )
-_RIGHT = ("display", "errors", "json_files", "accounting", "coordinates", "models", "releases", "public", "queries")
+_RIGHT = (
+    "version",
+    "display",
+    "errors",
+    "json_files",
+    "accounting",
+    "coordinates",
+    "models",
+    "releases",
+    "public",
+    "queries",
+)
 _METHODS = (*_LEFT, "solvers", "inference")
-_ABOVE = (*_METHODS, "inputs", "curator", "papers", "baselines", "estimators")
-_TOP = ("collector", "parties", "datasets", "reports", "experiments")
+_ABOVE = (*_METHODS, "inputs", "curator", "papers", "baselines", "reports", "estimators")
+_TOP = ("collector", "parties", "datasets", "experiments")
 
 #: What each package may import besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -43,7 +55,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "inputs": _METHODS,
     "papers": (*_METHODS, "baselines"),
     "baselines": _METHODS,
-    "estimators": (*_METHODS, "inputs", "curator", "papers"),
+    "reports": ("version", "display", "errors", "accounting", "coordinates", "models", "releases"),
+    "estimators": (*_METHODS, "inputs", "curator", "papers", "reports"),
     **dict.fromkeys((*_TOP, "cli"), (*_ABOVE, *_TOP)),
     "__main__": ("cli",),
 }

@@ -15,6 +15,7 @@ from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation
 from dpregress.accounting.names import check_name, check_note
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
+from dpregress.display import html_table
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, type_of
 
 
@@ -136,6 +137,17 @@ class Ledger(ABC):
         self._append(event, note, once=once, seeded=bool(seeded))
         return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
+    def describe(self) -> str:
+        """The budget, and how much of it is spent, in one line."""
+        account = self.account
+        return (
+            f"{account.dataset}: {describe(account.budget)} for {account.relation.value} neighbours, "
+            f"one {account.unit}; {describe_spent(self.spent, account.budget)} spent"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(CHARGE_COLUMNS, charge_rows(self.charges), self.describe())
+
     def _check_account(self, relation: Relation, unit: Unit | None) -> None:
         if relation is not self.account.relation:
             raise LedgerError(
@@ -226,6 +238,16 @@ class MemoryLedger(Ledger):
         raise TypeError(
             "a ledger in memory cannot be sent to another process, where its charges would be lost: use SQLiteLedger"
         )
+
+
+#: What a charge bought: seeded noise gives no protection from those who know the seed.
+_NOISE = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
+CHARGE_COLUMNS = ("charged (UTC)", "for", "event", "noise")
+
+
+def charge_rows(charges: Iterable[Charge]) -> list[list[str]]:
+    """Charges as rows of a table with the columns ``CHARGE_COLUMNS``."""
+    return [[charge.charged, charge.note, describe(charge.event), _NOISE[charge.seeded]] for charge in charges]
 
 
 def describe(event: Event) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dpregress.accounting.events import GDP, Composed, Event, Relation, decode, group
+from dpregress.accounting.ledger import describe
 from dpregress.accounting.unit import Unit
+from dpregress.display import html_table
 from dpregress.errors import InvalidInput, SeededNoise
 
 
@@ -89,17 +91,31 @@ class PrivacyStatement:
     def _row_mu(self, promise: Event) -> float:
         return promise.mu if self.max_rows_per_unit is None else 2 * promise.mu / self.max_rows_per_unit
 
+    @property
+    def promise_in_mu(self) -> str:
+        """The promise in mu, or in rho where there is no finite mu; nominal if the noise was seeded."""
+        mu = self.promise.mu
+        return f"mu = {mu:.4g}" if math.isfinite(mu) else f"rho = {self.promise.rho:.4g}"
+
     def describe(self) -> str:
         """The guarantee in one sentence."""
-        parts = self.budget.parts if isinstance(self.budget, Composed) else (self.budget,)
-        budgets = (", ".join(f"{name} = {value:g}" for name, value in part.parameters().items()) for part in parts)
-        parameters = " + ".join(budgets)
         seeded = "no protection, because the noise came from a seed; nominally " if self.seeded else ""
         unit = Unit(self.unit, self.max_rows_per_unit).describe()
         row = "" if self.max_rows_per_unit is None else f" ({self._row_mu(self.promise):.4g} for any one row)"
-        mu = self.promise.mu
-        total = f"mu = {mu:.4g}" if math.isfinite(mu) else f"rho = {self.promise.rho:.4g}"
-        return f"{seeded}{parameters} for {self.relation.value} neighbours, one {unit}; {total} in total{row}"
+        budget, total = describe(self.budget), self.promise_in_mu
+        return f"{seeded}{budget} for {self.relation.value} neighbours, one {unit}; {total} in total{row}"
+
+    def _repr_html_(self) -> str:
+        """The guarantee, and what it assumes, as a table."""
+        return html_table(
+            ("guarantee", ""),
+            [
+                ("total", self.describe()),
+                ("releases", str(len(self.events.parts))),
+                ("taken as public", "; ".join(self.assumed_public)),
+                ("recorded in", "no ledger" if self.recorded is None else Path(self.recorded).name),
+            ],
+        )
 
     def encode(self) -> dict[str, Any]:
         """Plain values for JSON; totals are null if the noise was seeded."""

@@ -43,7 +43,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
     """
     from dpregress import __version__
     from dpregress.accounting import compose_statements
-    from dpregress.cli.fit import text_of_model
+    from dpregress.estimators.saving import model_documents
     from dpregress.experiments import rand_health as demo
     from dpregress.reports import fit_page, words
 
@@ -53,7 +53,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
         models = demo.run()
         fits = [model.fitted for model in models]
         page = fit_page("Doctor visits, privately", fits, software=software, notes=demo.NOTES)
-        place.write(*(text_of_model(model.estimator, software) for model in models), page)
+        place.write(*(model_documents(model.estimator)[0] for model in models), page)
     for note in (*demo.NOTES, ""):
         say(note)
     for fit in fits:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
-from dpregress.cli.output import number, print_table, say
+from dpregress.cli.output import print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
@@ -215,34 +215,11 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
-def text_of_model(model, software: str) -> str:  # type: ignore[no-untyped-def]  # imported lazily
-    """The model file of a fitted estimator."""
-    from dpregress.releases.model_files import model_text
-
-    return model_text(
-        model.coefficients_,
-        model.privacy_,
-        model.moments_,
-        software=software,
-        response=model.response_model,
-        formula=model.written_formula,
-        schema=model.written_schema,
-    )
-
-
 def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
     """Those of model.json, privacy.json and report.html."""
-    from dpregress import __version__
-    from dpregress.releases.model_files import privacy_text
-    from dpregress.reports import Fitted, fit_page
+    from dpregress.estimators.saving import model_documents, report_page
 
-    software = f"dpregress {__version__}"
-    page = fit_page(
-        f"{model.coefficients_.target} in {table}",
-        [Fitted("Coefficients", model.coefficients_, model.privacy_)],
-        software=software,
-    )
-    return text_of_model(model, software), privacy_text(model.privacy_, software=software), page
+    return (*model_documents(model), report_page(model, f"{model.coefficients_.target} in {table}"))
 
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
@@ -250,12 +227,7 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
     from dpregress.reports import words
 
     found = model.coefficients_
-    for title, one in found.by_class():
-        rows = [["(intercept)", number(one.intercept), "", ""]]
-        for name, *values in zip(one.features, one.coef, one.standard_error, one.privacy_error, strict=True):
-            rows.append([name, *(number(value) for value in values)])
-        what = f"{found.target} = {title}" if title else found.target
-        print_table(f"{what}, {found.n:,} private records", ["", "private", "std. error", "privacy s.e."], rows)
+    print_lines(str(model.summary()))
     say(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
         say("The spending is not recorded: without --ledger, nothing adds up the fits on these people.")

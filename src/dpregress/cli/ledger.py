@@ -9,8 +9,6 @@ import click
 from dpregress.cli.output import print_table, say
 
 _PATH = click.Path(path_type=Path)
-#: What a charge bought: seeded noise gives no protection from those who know the seed.
-_SEEDED = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
 
 
 @click.group()
@@ -65,15 +63,8 @@ def show(file: Path, dataset: str | None) -> None:
       dpregress ledger show budget.db --dataset claims
     """
     from dpregress import SQLiteLedger
-    from dpregress.accounting.ledger import describe, describe_spent
+    from dpregress.accounting.ledger import CHARGE_COLUMNS, charge_rows
 
     for name in [dataset] if dataset is not None else SQLiteLedger.datasets(file):
         opened = SQLiteLedger(file, name)
-        account = opened.account
-        charges = opened.charges
-        title = (
-            f"{name}: {describe(account.budget)} for {account.relation.value} neighbours, one {account.unit}; "
-            f"{describe_spent(opened.spent, account.budget)} spent"
-        )
-        rows = [[charge.charged, charge.note, describe(charge.event), _SEEDED[charge.seeded]] for charge in charges]
-        print_table(title, ["charged (UTC)", "for", "event", "noise"], rows)
+        print_table(opened.describe(), CHARGE_COLUMNS, charge_rows(opened.charges))

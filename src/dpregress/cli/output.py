@@ -53,6 +53,13 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     return widths
 
 
+def print_lines(text: str) -> None:
+    """Lines that are safe to print already, broken nowhere."""
+    from rich.console import Console
+
+    Console(highlight=False, markup=False, emoji=False).print(text, soft_wrap=True)
+
+
 def number(value: float) -> str:
     """Four significant digits."""
     return f"{value:.4g}"

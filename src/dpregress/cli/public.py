@@ -37,8 +37,8 @@ def public(rows: Path, out: Path, features: str | None, schema_file: Path | None
         place.write(moments.text())
     assert moments.mean is not None
     table = [
-        [name, number(mean), number(max(second - mean**2, 0) ** 0.5)]
-        for name, mean, second in zip(moments.names, moments.mean, moments.second.diagonal(), strict=True)
+        [name, number(mean), number(deviation)]
+        for name, mean, deviation in zip(moments.names, moments.mean, moments.deviation, strict=True)
     ]
     print_table(f"{moments.n:,} public rows", ["column", "mean", "std. deviation"], table)
     if left_out:

@@ -368,7 +368,7 @@ def vertical_fit(
     """
     from dpregress import __version__
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.vertical import joint_coefficients
+    from dpregress.estimators.joint import joint_coefficients
     from dpregress.parties import load_joint
     from dpregress.releases.model_files import ResponseModel, model_text, privacy_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_promise
 from dpregress.accounting.names import note_of
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.results import estimates_of, original
-from dpregress.estimators.summary import summary_of
+from dpregress.estimators.saving import SavingMixin
+from dpregress.estimators.shown import ShownMixin
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -69,7 +71,7 @@ class Training(NamedTuple):
         return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
 
 
-class PrivateLinearModel(BaseEstimator, ABC):
+class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
     """Base class of linear estimators for every trust model.
 
     The order is fixed: everything public is checked, the whole budget is charged, and only then is anything computed
@@ -118,10 +120,13 @@ class PrivateLinearModel(BaseEstimator, ABC):
         """Texts of the classes of the response; empty for a number."""
         return ()
 
-    def summary(self) -> str:
-        """Coefficients, their standard errors and the guarantee, as text."""
+    def _check_fitted(self) -> None:
         check_is_fitted(self)
-        return summary_of(self.coefficients_, self.privacy_)
+
+    def _terms(self) -> Mapping[str, Sequence[str]]:
+        if self.design_ is not None:
+            return self.design_.terms
+        return terms_of(self.coefficients_.features, self.schema)
 
     @classmethod
     def from_formula(cls, formula: str, **parameters: Any) -> Self:
@@ -319,11 +324,16 @@ class PrivateLinearModel(BaseEstimator, ABC):
         return budget
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
+        rows = self._rows(X)
+        return self.coefficients_.predict(rows)
+
+    def _rows(self, X: ArrayLike) -> Matrix:
+        """Rows to predict for, in the order of the design columns, of shape (m, d)."""
         check_is_fitted(self)
         if self.design_ is not None:
             table = read_columns(X, self.design_.needed)
             self.design_.check_types(table.schema)
-            return self.coefficients_.predict(self.design_.x(table))
+            return self.design_.x(table)
         if not is_table(X):
             matrix(X)  # its shape is judged before its width is compared
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -333,7 +343,7 @@ class PrivateLinearModel(BaseEstimator, ABC):
                 f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{len(self.coefficients_.features)} features as input"
             )
-        return self.coefficients_.predict(x)
+        return x
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ from dpregress.estimators.base import CentralModel, checked_penalty
 from dpregress.estimators.classes import ClassModel
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.results import original
+from dpregress.inference import IntervalKind
 from dpregress.inputs.exposure import offsets
 from dpregress.inputs.tables import coded
 from dpregress.models import Family, family_of
@@ -91,7 +92,14 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
     def _family(self) -> Family:
         return family_of(self._name)
 
-    def predict(self, X: ArrayLike, *, exposure: ArrayLike | None = None) -> Vector:
+    def predict(
+        self,
+        X: ArrayLike,
+        *,
+        exposure: ArrayLike | None = None,
+        interval: IntervalKind | None = None,
+        level: float = 0.95,
+    ) -> Any:
         """Mean responses ``m(X coef + intercept + log exposure)``, of shape (m,).
 
         Parameters
@@ -101,11 +109,18 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         exposure : array-like of shape (m,), optional
             For a model that was fitted with an exposure. Default: 1 for every row, so that rates are predicted. The
             prediction is NaN if the exposure is not a positive finite number.
+        interval : {"mean", "prediction"}, optional
+            Also an interval of the mean response, or of a new one; the result is then a
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+        level : float, default=0.95
         """
-        predictor = self._linear_predictor(X)
+        rows = self._rows(X)
         if exposure is not None and self.exposure_ is None:
             raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
-        return self._family().mean(predictor + offsets(exposure, len(predictor)))
+        offset = offsets(exposure, len(rows))
+        if interval is not None:
+            return self._intervals(rows, interval, level, offset)
+        return self._family().mean(self.coefficients_.predict(rows) + offset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,14 +152,11 @@ class DPGLMRegressor(_ScoredRegressor):
     alpha : float, default=0.0
         Ridge penalty ``alpha / 2 ||b||^2`` on the slopes, subtracted from the log-likelihood.
     fit_intercept : bool, default=True
-    formula : str, optional
-        Such as ``"visits ~ age + C(plan)"``: determines the columns and the intercept (docs/formulas.md).
+    formula, ledger, random_state
+        As in :class:`DPRidge`.
     cov_type : {"robust", "model"}, default="robust"
         The sampling covariance of ``estimates_``: from a released second moment of scores, which takes 1% to 6% of the
         budget and allows for another variance than the family's; or by the family, which is free (docs/inference.md).
-    ledger : Ledger, optional
-    random_state : None, int or numpy Generator
-        None draws noise from the operating system. A seed is for tests and simulations, and raises a warning.
 
     Attributes
     ----------
@@ -395,8 +407,19 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         second = self._family().mean(predictor)
         return np.column_stack([1 - second, second])
 
-    def predict(self, X: ArrayLike) -> Any:
-        """The most likely class of each row, of shape (m,)."""
+    def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
+        """The most likely class of each row, of shape (m,).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d)
+        interval : {"mean"}, optional
+            The probability of the second of two classes with an interval, in place of the class, as a
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+        level : float, default=0.95
+        """
+        if interval is not None:
+            return self._intervals(self._rows(X), interval, level)
         predictor = self._linear_predictor(X)
         return self.classes_[predictor.argmax(axis=1) if self._several else (predictor > 0).astype(int)]
 

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
-from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.estimators.base import CentralModel, checked_penalty
 from dpregress.estimators.parameters import checked_robust
-from dpregress.inference import privacy_covariance, sampling_covariance
+from dpregress.inference import IntervalKind, privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_space
 from dpregress.public import Schema
 from dpregress.public.facts import PublicFacts
@@ -84,7 +83,7 @@ class DPRidge(RegressorMixin, CentralModel):
     coefficients_ : Coefficients
         The same coefficients with names and standard errors.
     estimates_ : Estimates or None
-        Estimates for intervals and tests, which are not shrunk, with their covariances (docs/inference.md).
+        Estimates that are not shrunk, for intervals and tests (docs/inference.md); None for a recipe without them.
     moments_ : Moments or None
         The noisy moments of the one-shot recipe; anything computed from them is post-processing.
     n_features_in_ : int
@@ -134,9 +133,20 @@ class DPRidge(RegressorMixin, CentralModel):
         self.ledger = ledger
         self.random_state = random_state
 
-    def predict(self, X: ArrayLike) -> Vector:
-        """``X coef + intercept``, of shape (m,); a missing cell counts as the public mean."""
-        return self._linear_predictor(X)
+    def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
+        """``X coef + intercept``, of shape (m,).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d)
+            A missing cell counts as the public mean.
+        interval : {"mean", "prediction"}, optional
+            Also an interval of the mean response, or of a new one; the result is then a
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+        level : float, default=0.95
+        """
+        rows = self._rows(X)
+        return self.coefficients_.predict(rows) if interval is None else self._intervals(rows, interval, level)
 
     def _penalty(self) -> float:
         return self.alpha

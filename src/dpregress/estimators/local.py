@@ -16,11 +16,12 @@ from dpregress.accounting import ApproxDP, Composed, Event, Ledger, PrivacyState
 from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
-from dpregress.errors import ChargedBefore, InvalidInput, UnboundedData, one_line
+from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, UnboundedData, one_line
 from dpregress.estimators.base import PrivateLinearModel, Training
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.estimators.results import original
+from dpregress.inference import IntervalKind
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
 from dpregress.models import family_of
@@ -29,6 +30,7 @@ from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Moments, Release, Score
 from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.solvers.local.message_plan import MessagePlan, MessageRecipe, plan_messages
@@ -37,6 +39,9 @@ from dpregress.trust import Local, Session
 
 #: Whose guarantee it is: a user's message is all that anybody sees of their row.
 _DEVICE = Unit("user, whose own device adds the noise (local model)")
+
+#: Families that files hold.
+_FILED = ("gaussian", "binomial", "poisson")
 
 
 class LocalGLM(RegressorMixin, PrivateLinearModel):
@@ -229,23 +234,39 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         message_plan, delta = self.message_plan_, self._checked_parameters().delta0 if delta is None else delta
         return shuffled_epsilon(message_plan.spend, self.release_.n, delta, entries=message_plan.query.size)
 
-    def predict(self, X: ArrayLike) -> Vector:
-        """Mean responses ``m(X coef + intercept)``, of shape (m,); a missing cell counts as the public mean."""
+    def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
+        """Mean responses ``m(X coef + intercept)``, of shape (m,).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d)
+            A missing cell counts as the public mean.
+        interval : {"mean", "prediction"}, optional
+            Also an interval of the mean response, or of a new one; the result is then a
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+        level : float, default=0.95
+        """
+        if interval is not None:
+            return self._intervals(self._rows(X), interval, level)
         return np.asarray(mean_of(self.family).mean(self._linear_predictor(X)))
 
     @property
     def response_model(self) -> ResponseModel:
         """How the linear predictor becomes a prediction, for models that files can hold."""
-        if self.family not in ("gaussian", "binomial", "poisson"):
-            raise InvalidInput("files hold gaussian, binomial and poisson models only")
-        return ResponseModel(str(self.family), family_of(str(self.family)).link.name)
+        if not isinstance(self.family, str) or self.family not in _FILED:
+            raise NotAvailable("files hold gaussian, binomial and poisson models only")
+        return ResponseModel(self.family, family_of(self.family).link.name)
 
-    def summary(self) -> str:
-        """Coefficients, their standard errors and the guarantees: of a message, and of shuffled ones."""
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of every model, with the guarantee of shuffled messages below that of one message."""
+        found = super().summary(level=level, alpha=alpha)
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
         shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
-        hidden = "" if self.coef_.any() else "\nno slope is told: everybody is predicted the same mean"
-        return f"{super().summary()}{hidden}\n{shuffled}"
+        hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
+        return found.with_notes(*hidden, shuffled)
+
+    def _known_response(self) -> ResponseModel | None:
+        return self.response_model if isinstance(self.family, str) and self.family in _FILED else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -14,13 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, one_line
+from dpregress.estimators.inferential import InferenceMixin, terms_of
 from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals
 from dpregress.estimators.marginals_release import coded_source, release_marginals
 from dpregress.estimators.parameters import checked_privacy
+from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.summary import summary_of
+from dpregress.inference import checked_level
 from dpregress.inputs.tables import array_table, joined_table, listed
+from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
+from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.summary import Summary
 from dpregress.rows import LevelRows
 from dpregress.rows.engines import Progress
 from dpregress.rows.readers.files import is_table, names_of, to_table
@@ -35,7 +41,7 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, np.ndarray)
 
 
-class MarginalsRegression(BaseEstimator):
+class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
     r"""Regression of one coded column on others, from differentially private pair tables.
 
     Every column has a public list of levels. The pair tables of all columns are released once; the regression
@@ -212,12 +218,30 @@ class MarginalsRegression(BaseEstimator):
             raise InvalidInput(f"family={self.family!r} predicts a number: use predict")
         return means
 
-    def summary(self) -> str:
-        """Coefficients, their standard errors and the guarantee, as text."""
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of every model; several classes have coefficients without errors."""
         check_is_fitted(self)
-        if self.coefficients_ is None:
-            return f"{len(self.classes_)} classes: see coef_ and intercept_\n{self.privacy_.describe()}"
-        return summary_of(self.coefficients_, self.privacy_)
+        return summary_of(
+            type(self).__name__,
+            self.fit_.by_class if self.coefficients_ is None else self.coefficients_,
+            self.privacy_,
+            response=self.response_model,
+            estimates=self.estimates_,
+            level=checked_level(level, alpha),
+        )
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """Family, link, and the classes of a class target."""
+        check_is_fitted(self)
+        link = "logit" if self.fit_.family == MULTINOMIAL else family_of(self.fit_.family).link.name
+        return ResponseModel(self.fit_.family, link, self.fit_.classes)
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def _terms(self) -> Mapping[str, Sequence[str]]:
+        return terms_of(self.fit_.moments.space.features, self.schema)
 
     def _means(self, X: Any) -> Matrix:
         """Predictions for rows that hold the features; undeclared cells are mapped as in the fit."""

@@ -12,7 +12,7 @@ from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.inference import original_coefficients
 from dpregress.models import MULTINOMIAL, family_of
-from dpregress.releases import Coefficients, Marginals, Moments
+from dpregress.releases import ClassCoefficients, Coefficients, Marginals, Moments
 from dpregress.releases.marginals import encoded_design
 from dpregress.solvers.marginals.mixture_likelihood import solve_classes, solve_logistic
 from dpregress.solvers.marginals.relevance import Counts, Shrunk, solve_by_relevance
@@ -88,6 +88,19 @@ class TableFit:
         if TABLE_FAMILIES[self.family].numeric:
             return ()
         return self.domain.attributes[self.domain.index(self.target)].levels
+
+    @property
+    def by_class(self) -> ClassCoefficients:
+        """The coefficients of several classes, whose errors are not known."""
+        names = self.moments.space.features
+        unknown = np.full(len(names), np.nan)
+        each = (
+            Coefficients(
+                names, coef, float(intercept), self.target, self.moments.n, unknown, unknown, np.zeros(len(names))
+            )
+            for coef, intercept in zip(self.coef, self.intercept, strict=True)
+        )
+        return ClassCoefficients(self.classes, tuple(each))
 
     def mean(self, codes: Matrix) -> Matrix:
         """Expected values, of shape (m,), or probabilities of the classes, of shape (m, classes).

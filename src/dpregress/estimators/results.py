@@ -34,6 +34,7 @@ def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_o
         sampling=rows_of_a_unit * found.sampling,
         privacy=found.privacy,
         unidentified=found.unidentified,
+        shift=found.shift,
         df=found.df,
         cov_type=found.cov_type,
         dispersion=found.dispersion,

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
+from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput
-from dpregress.inputs.exposure import log_exposure
+from dpregress.display import shown
+from dpregress.errors import InvalidInput, one_line
+from dpregress.estimators.inferential import InferenceMixin, terms_of
+from dpregress.inference import IntervalKind
+from dpregress.inputs.exposure import log_exposure, offsets
+from dpregress.inputs.formula import names_files, read_columns
+from dpregress.inputs.tables import design, opened_table
 from dpregress.models import family_of
 from dpregress.public import Categorical, Schema
-from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.releases import ClassCoefficients, Coefficients, Estimates
+from dpregress.releases.estimates import INTERCEPT
 from dpregress.releases.model_files import (
     ResponseModel,
     WrittenFormula,
+    load_estimates,
     load_formula,
     load_model,
+    load_privacy,
     load_response,
     load_schema_text,
 )
@@ -28,22 +39,29 @@ from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.design.encoder import to_numbers
 from dpregress.rows.readers.files import FilesReader, read, read_files
 
+__all__ = ["SavedModel", "load"]
 
-@dataclass(frozen=True, eq=False)
-class SavedModel:
-    """Coefficients of a model file with how predictions are made from them.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedModel(InferenceMixin):
+    """A fitted model from a file: it predicts, and has the summary and the inference of the model that was saved.
 
     Parameters
     ----------
-    coefficients : Coefficients or ClassCoefficients
-    response : ResponseModel
+    coefficients_ : Coefficients or ClassCoefficients
+    response_model : ResponseModel
+        Family, link, classes, and the name of the exposure.
+    privacy_ : PrivacyStatement
+    estimates_ : Estimates, optional
     formula : WrittenFormula, optional
     schema : Schema, optional
         The schema of the columns from which predictions are made.
     """
 
-    coefficients: Coefficients | ClassCoefficients
-    response: ResponseModel
+    coefficients_: Coefficients | ClassCoefficients
+    response_model: ResponseModel
+    privacy_: PrivacyStatement
+    estimates_: Estimates | None = None
     formula: WrittenFormula | None = None
     schema: Schema | None = None
 
@@ -52,7 +70,67 @@ class SavedModel:
         """Read a ``model.json``; InvalidInput for a file that is not one."""
         text = load_schema_text(path)
         schema = None if text is None else Schema.from_text(text, f"the schema in {path}")
-        return cls(load_model(path), load_response(path), load_formula(path), schema)
+        response, privacy, estimates = load_response(path), load_privacy(path), load_estimates(path)
+        found = load_model(path)
+        if estimates is not None and not _belong(estimates, found):
+            raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
+        return cls(found, response, privacy, estimates, load_formula(path), schema)
+
+    @property
+    def coef_(self) -> Any:
+        """The shrunk slopes, of shape (d,), or (K, d) for K > 2 classes."""
+        return self.coefficients_.coef
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept, or those of the classes."""
+        return self.coefficients_.intercept
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        exposure: ArrayLike | None = None,
+        interval: IntervalKind | None = None,
+        level: float = 0.95,
+    ) -> Any:
+        """Mean responses, or the likeliest class as text, of shape (m,); as of the estimator that was saved.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d), or path
+            Arrays have the design columns of ``coefficients_.features``, in this order.
+        exposure : array-like of shape (m,), optional
+            Default: 1 for every row.
+        interval : {"mean", "prediction"}, optional
+            Also an interval, as of the estimator.
+        level : float, default=0.95
+        """
+        if exposure is not None and self.response_model.exposure is None:
+            raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
+        rows = self._rows(X)
+        offset = offsets(exposure, len(rows))
+        if interval is not None:
+            return self._intervals(rows, interval, level, offset)
+        chances = self._means(self.coefficients_.predict(rows) + offset)
+        names = np.array(self.response_model.classes)
+        if not len(names):
+            return chances
+        return names[chances.argmax(axis=1) if chances.ndim == 2 else (chances > 0.5).astype(int)]
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probabilities of the classes, of shape (m, K)."""
+        if not self.response_model.classes:
+            raise InvalidInput("this model predicts a number: use predict")
+        chances = self._means(self.coefficients_.predict(self._rows(X)))
+        return chances if chances.ndim == 2 else np.column_stack([1 - chances, chances])
+
+    def __repr__(self) -> str:
+        response = self.response_model
+        return f"<SavedModel of {one_line(self.coefficients_.target)}: {response.family}, {response.link} link>"
+
+    def _repr_html_(self) -> str:
+        return self.summary().to_html()
 
     def predict_file(self, data: str | Path, schema: Schema | None = None) -> pa.Table:
         """One row for each row of a CSV or Parquet file: the mean response under the target's name.
@@ -78,21 +156,43 @@ class SavedModel:
             return self._predicted(read_files(data), schema)
 
     def _predicted(self, data: FilesReader, schema: Schema | None) -> pa.Table:
-        target = self.coefficients.target
+        target, response = self.coefficients_.target, self.response_model
         x = self._x(data, schema or self.schema) if self.formula is None else self._computed(data, self.formula, schema)
-        predictor = self.coefficients.predict(x)
-        if isinstance(self.coefficients, ClassCoefficients):
-            chances = softmax(predictor, axis=1)
-            names = self.coefficients.classes
+        predictor = self.coefficients_.predict(x)
+        if isinstance(self.coefficients_, ClassCoefficients):
+            chances = self._means(predictor)
+            names = self.coefficients_.classes
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
             return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
-        if self.response.exposure is not None:
-            predictor = predictor + log_exposure(self._exposure(data, self.response.exposure))
-        mean = family_of(self.response.family, self.response.link).mean(predictor)
-        if not self.response.classes:
+        if response.exposure is not None:
+            predictor = predictor + log_exposure(self._exposure(data, response.exposure))
+        mean = self._means(predictor)
+        if not response.classes:
             return pa.table({target: mean})
-        likelier = np.array(self.response.classes)[(mean > 0.5).astype(int)]
-        return pa.table({f"P({target} = {self.response.classes[1]})": mean, target: likelier})
+        likelier = np.array(response.classes)[(mean > 0.5).astype(int)]
+        return pa.table({f"P({target} = {response.classes[1]})": mean, target: likelier})
+
+    def _means(self, predictor: Matrix) -> Matrix:
+        """Means, or for several classes their probabilities."""
+        if isinstance(self.coefficients_, ClassCoefficients):
+            return np.asarray(softmax(predictor, axis=1))
+        return family_of(self.response_model.family, self.response_model.link).mean(predictor)
+
+    def _rows(self, X: Any) -> Matrix:
+        """Rows to predict for, in the order of the design columns."""
+        if names_files(X):
+            X = opened_table(X)
+        if self.formula is not None:
+            encoder = self._encoder(self.formula, None)
+            table = read_columns(X, encoder.needed)
+            encoder.check_types(table.schema)
+            return encoder.x(table)
+        if isinstance(X, FilesReader):
+            return self._x(X, self.schema)
+        x = design(X, schema=self.schema, features=self.coefficients_.features)
+        if x.shape[1] != len(self.coefficients_.features):
+            raise InvalidInput(f"X has {x.shape[1]} columns, the model {len(self.coefficients_.features)} features")
+        return x
 
     @staticmethod
     def _exposure(data: FilesReader, name: str) -> Vector:
@@ -104,7 +204,7 @@ class SavedModel:
         return to_numbers(table[name])
 
     def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:
-        features = self.coefficients.features
+        features = self.coefficients_.features
         columns = [name for name in data.schema.names if _feeds(name, features)]
         encoder = Encoder.of(columns, None, schema)
         absent = [name for name in features if name not in encoder.features]
@@ -117,18 +217,65 @@ class SavedModel:
         return encoder.x(table)[:, [encoder.features.index(name) for name in features]]
 
     def _computed(self, data: FilesReader, formula: WrittenFormula, schema: Schema | None) -> Matrix:
+        encoder = self._encoder(formula, schema)
+        table = read(data, encoder.needed)
+        encoder.check_types(table.schema)
+        return encoder.x(table)
+
+    def _encoder(self, formula: WrittenFormula, schema: Schema | None) -> FormulaEncoder:
+        """The formula's columns, by the schema or by the levels that the file holds."""
         levels = Schema(
             {name: Categorical(levels, formula.missing.get(name)) for name, levels in formula.levels.items()}
         )
         known = levels if schema is None else schema
-        encoder = FormulaEncoder.of(formula.text, known, self.response.classes).right
-        if encoder.features != self.coefficients.features:
+        encoder = FormulaEncoder.of(formula.text, known, self.response_model.classes).right
+        if encoder.features != self.coefficients_.features:
             raise InvalidInput(
                 "the columns of the formula differ from those of the model: give the schema of the fit, or none"
             )
-        table = read(data, encoder.needed)
-        encoder.check_types(table.schema)
-        return encoder.x(table)
+        return encoder
+
+    def _terms(self) -> Mapping[str, Sequence[str]]:
+        if self.formula is not None:
+            return self._encoder(self.formula, None).terms
+        return terms_of(self.coefficients_.features, self.schema)
+
+    def _model_name(self) -> str:
+        return "saved model"
+
+    def _no_estimates(self) -> str:
+        return "this model file holds no estimates for inference: fit again with the default recipe of this version"
+
+
+def load(path: str | Path) -> SavedModel:
+    """Read a fitted model that ``save`` or ``dpregress fit`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The folder, or the ``model.json`` in it.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not a model file, or has another version.
+    """
+    return SavedModel.load(path)
+
+
+def _belong(estimates: Estimates, coefficients: Coefficients | ClassCoefficients) -> bool:
+    """Whether estimates and coefficients have the same names, with or without an intercept."""
+    expected = []
+    for name, one in coefficients.by_class():
+        prefix = f"{name}: " if name else ""
+        expected.append([prefix + feature for feature in one.features])
+    whole = [name for each in expected for name in each]
+    constant = [
+        name
+        for each, (label, _) in zip(expected, coefficients.by_class(), strict=True)
+        for name in (f"{label}: {INTERCEPT}" if label else INTERCEPT, *each)
+    ]
+    return list(estimates.names) in (whole, constant)
 
 
 def _feeds(column: str, features: tuple[str, ...]) -> bool:

@@ -1,24 +1,120 @@
-"""A fitted model as text."""
+"""A fitted model as a summary."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from dpregress.accounting import PrivacyStatement
-from dpregress.display import plain
-from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.accounting.ledger import describe
+from dpregress.inference import intervals, p_values, standard_errors, t_ratios
+from dpregress.releases import ClassCoefficients, Coefficients, Estimates
+from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.summary import Summary, SummaryTable
+
+#: What the numbers of a table are, by whether there are estimates for inference.
+_UNSHRUNK = (
+    "coef is the unshrunk estimate, on which intervals and tests are centred; privacy s.e. is the part",
+    "of std err that privacy noise adds. Predictions use the shrunk estimate, coef_.",
+)
+_SHRUNK = (
+    "These are the shrunk coefficients that predict (coef_). Their errors are no basis for intervals",
+    "or tests, which this fit does not offer.",
+)
+#: Coefficients that a note names.
+_NAMED = 5
 
 
-def summary_of(coefficients: Coefficients | ClassCoefficients, privacy: PrivacyStatement) -> str:
-    """A table of coefficients with standard errors, and the guarantee below it."""
-    titled = [(f"{one.target} = {name}" if name else "", one) for name, one in coefficients.by_class()]
-    width = max(map(len, [*coefficients.features, "(intercept)", *(title for title, _ in titled)]))
-    header = f"  {'coefficient':>13}  {'std. error':>13}  {'privacy s.e.':>13}"
-    lines: list[str] = []
-    for title, one in titled:
-        lines.append(f"{title:{width}}{header}")
-        lines.append(f"{'(intercept)':{width}}  {one.intercept:13.6g}")
-        columns = (one.coef, one.standard_error, one.privacy_error)
-        for name, *values in zip(one.features, *columns, strict=True):
-            lines.append(f"{name:{width}}  " + "  ".join(f"{value:13.6g}" for value in values))
-        lines.append("")
-    lines.append(f"n = {coefficients.n}; {privacy.describe()}")
-    return "\n".join(map(plain, lines))
+def summary_of(
+    model: str,
+    coefficients: Coefficients | ClassCoefficients,
+    privacy: PrivacyStatement,
+    *,
+    response: ResponseModel | None = None,
+    estimates: Estimates | None = None,
+    level: float = 0.95,
+) -> Summary:
+    """Estimates with intervals and tests, or the coefficients alone where there are none, and the guarantee below.
+
+    Parameters
+    ----------
+    model : str
+        The name of the estimator.
+    coefficients : Coefficients or ClassCoefficients
+    privacy : PrivacyStatement
+    response : ResponseModel, optional
+    estimates : Estimates, optional
+    level : float
+        Of the intervals.
+    """
+    family = () if response is None else (("Family", f"{response.family}, {response.link} link"),)
+    facts = [
+        ("Response", coefficients.target),
+        ("Model", model),
+        *family,
+        ("Rows", f"{coefficients.n:,} private records"),
+        ("Budget", f"{describe(privacy.budget)}{' (seeded: no protection)' if privacy.seeded else ''}"),
+        ("Total", f"{privacy.promise_in_mu}{', nominally' if privacy.seeded else ''}"),
+    ]
+    if estimates is None:
+        tables, said = _shrunk_tables(coefficients), [*_SHRUNK]
+    else:
+        least = float(estimates.degrees_of_freedom.min())
+        reference = "normal" if math.isinf(least) else f"t with {least:.4g} df or more"
+        facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
+        tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
+    guarantee = f"n = {coefficients.n}; {privacy.describe()}"
+    return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, (*said, guarantee))
+
+
+def _moved(estimates: Estimates) -> tuple[str, ...]:
+    """A note on coefficients that row weights and clips may move further than their standard errors tell."""
+    error = standard_errors(estimates)
+    far = estimates.identified & (estimates.shift > np.where(np.isfinite(error), error, np.inf))
+    if not far.any():
+        return ()
+    names = [name for name, is_far in zip(estimates.names, far, strict=True) if is_far]
+    shown = "all of them" if far.all() else ", ".join(names[:_NAMED]) + (" .." if len(names) > _NAMED else "")
+    most = float(np.max(estimates.shift[far] / error[far]))
+    return (
+        "Rows far out and large residuals count less. If the model misses the mean response by a tenth of the",
+        f"residuals' standard deviation, that may move coefficients by up to {most:.1f} std err: {shown}.",
+    )
+
+
+def _shrunk_tables(coefficients: Coefficients | ClassCoefficients) -> tuple[SummaryTable, ...]:
+    tables = []
+    for name, one in coefficients.by_class():
+        columns = ("coefficient", "std. error", "privacy s.e.")
+        values = zip(one.coef.tolist(), one.standard_error.tolist(), one.privacy_error.tolist(), strict=True)
+        names = ("(intercept)", *one.features)
+        rows = ((float(one.intercept), None, None), *values)
+        tables.append(SummaryTable(_title(one.target, name), columns, names, rows, (True,) * len(names)))
+    return tuple(tables)
+
+
+def estimate_tables(
+    estimates: Estimates, coefficients: Coefficients | ClassCoefficients, level: float
+) -> tuple[SummaryTable, ...]:
+    """Tables as statisticians know them, one for each class."""
+    ratio = "z" if math.isinf(estimates.df) else "t"
+    tail = (1 - level) / 2
+    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
+    lower, upper = intervals(estimates, level).T
+    privacy = standard_errors(estimates, estimates.privacy)
+    numbers = (estimates.estimate, standard_errors(estimates), privacy, t_ratios(estimates), p_values(estimates))
+    rows = list(zip(*(column.tolist() for column in (*numbers, lower, upper)), strict=True))
+    tables = []
+    classes = coefficients.by_class()
+    each = len(rows) // len(classes)
+    for position, (name, _) in enumerate(classes):
+        own = slice(position * each, (position + 1) * each)
+        names = tuple(text.removeprefix(f"{name}: ") for text in estimates.names[own])
+        known = tuple(estimates.identified[own].tolist())
+        tables.append(SummaryTable(_title(coefficients.target, name), columns, names, tuple(rows[own]), known))
+    return tuple(tables)
+
+
+def _title(target: str, name: str) -> str:
+    return f"{target} = {name}" if name else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,12 +12,23 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from dpregress.accounting import RECORD, ApproxDP, Event, Ledger, compose_statements, gaussian_promise
+from dpregress.accounting import (
+    RECORD,
+    ApproxDP,
+    Event,
+    Ledger,
+    PrivacyStatement,
+    compose_statements,
+    gaussian_promise,
+)
 from dpregress.coordinates import Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, check_choice, one_line
+from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
+from dpregress.estimators.inferential import terms_of
+from dpregress.estimators.joint import joint_coefficients
 from dpregress.estimators.parameters import checked_bounds, checked_privacy
-from dpregress.estimators.summary import summary_of
-from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
+from dpregress.estimators.saving import SavingMixin
+from dpregress.estimators.shown import ShownMixin
+from dpregress.inference import IntervalKind
 from dpregress.inputs.parties import (
     LabelledArray,
     Parties,
@@ -36,13 +46,13 @@ from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Moments
+from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.summary import Summary
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source
 from dpregress.rows.memory import check_mixture_fits
 from dpregress.rows.readers.files import is_table, to_table
-from dpregress.solvers.base import Solution
-from dpregress.solvers.shared.stein import logistic_scale
-from dpregress.solvers.vertical.joint import regression, solve_joint
-from dpregress.solvers.vertical.release import PARTY_ROUNDS, Joint, join_parties, plan_rows, release_party
+from dpregress.solvers.vertical.joint import regression
+from dpregress.solvers.vertical.release import PARTY_ROUNDS, join_parties, plan_rows, release_party
 from dpregress.trust import Session, Vertical
 
 PARTY_FAMILIES = ("gaussian", "binomial")
@@ -50,7 +60,7 @@ PARTY_FAMILIES = ("gaussian", "binomial")
 _PUBLIC_REACH = 2.0
 
 
-class VerticalRegression(BaseEstimator):
+class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     r"""Regression across parties that hold different columns of the same people, under differential privacy.
 
     Each party releases, within its own budget, the moments of its columns and a noisy mixture ``B Z`` of its
@@ -256,38 +266,56 @@ class VerticalRegression(BaseEstimator):
         """
         return regression(self.joint_, *self._chosen(target, features))[0]
 
-    def predict(self, X: ArrayLike) -> Vector:
+    def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
         """``X coef + intercept``, of shape (m,); for a binomial family the probability of the upper bound.
 
         Parameters
         ----------
         X : array-like of shape (m, d)
             The features, in the order of ``coef_``; a table is read by name.
+        interval : {"mean", "prediction"}, optional
+            Also an interval of the mean response, or of a new one; the result is then a
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+        level : float, default=0.95
         """
-        if not hasattr(self, "coefficients_"):
-            raise InvalidInput("nothing is fitted yet: call fit first")
+        self._check_fitted()
         x = design(X, schema=self.schema, features=self.coefficients_.features)
         if x.shape[1] != len(self.coef_):
             raise InvalidInput(f"X has {x.shape[1]} columns, the model {len(self.coef_)} features")
+        if interval is not None:
+            return self._intervals(x, interval, level)
         linear = self.coefficients_.predict(x)
         return np.asarray(expit(linear)) if self.family == "binomial" else linear
 
-    def summary(self) -> str:
-        """Coefficients with their standard errors and both guarantees, as text."""
-        if not hasattr(self, "coefficients_"):
-            raise InvalidInput("nothing is fitted yet: call fit first")
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of every model, with what each party promises and what holds for a person over all parties."""
+        self._check_fitted()
         person, budget = self.joint_privacy_.promise, self.privacy_[0].budget
         nominal = ", nominally" if self.joint_privacy_.seeded else ""
-        return (
-            summary_of(self.coefficients_, self.privacy_[0])
-            + f" (each of {len(self.privacy_)} parties, for its own columns)"
-            + f"\nfor a person over all parties{nominal}: mu = {person.mu:.4g}"
-            + (
-                f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
-                if isinstance(budget, ApproxDP)
-                else ""
-            )
-        )
+        whole = f"for a person over all parties{nominal}: mu = {person.mu:.4g}"
+        if isinstance(budget, ApproxDP):
+            whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
+        each = f"(each of {len(self.privacy_)} parties, for its own columns)"
+        return super().summary(level=level, alpha=alpha).with_notes(each, whole)
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
+        return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
+
+    def _check_fitted(self) -> None:
+        if "coefficients_" not in vars(self):
+            raise NotAvailable("nothing is fitted yet: call fit first")
+
+    def _statement(self) -> PrivacyStatement:
+        found: PrivacyStatement = self.privacy_[0]
+        return found
+
+    def _promised(self) -> PrivacyStatement:
+        return self.joint_privacy_
+
+    def _terms(self) -> Mapping[str, Sequence[str]]:
+        return terms_of(self.coefficients_.features, self.schema)
 
     def _checked_parameters(self) -> Event:
         """Refuse parameters of another type than documented; the budget."""
@@ -373,40 +401,3 @@ def party_space(names: Sequence[str], schema: Schema, public: PublicMoments | No
     """A party's first space: its public moments with a ball of twice their radius, else its bounds."""
     space = start(names, intercept=True, public=public, schema=schema, row_bound=None).space
     return space if public is None else space.rewhitened(np.eye(space.order), _PUBLIC_REACH * space.radius)
-
-
-def joint_coefficients(
-    joint: Joint, target: str, features: Sequence[str], levels: tuple[float, float] | None = None
-) -> tuple[Coefficients, Moments]:
-    """Coefficients with standard errors in the order of the features, and the moments they rest on.
-
-    With levels, those of the logistic regression of a target that has these two values.
-    """
-    solution = solve_joint(joint, target, features)
-    moments = solution.moments
-    assert moments is not None
-    privacy = privacy_covariance(moments, solution.whitened, solution.system)
-    sampling = sampling_covariance(moments, solution.whitened, solution.system)
-    found = original_coefficients(
-        solution.space, solution.whitened, target=target, n=moments.n, privacy=privacy, total=privacy + sampling
-    ).in_order(features)
-    return (found if levels is None else _logistic(found, solution, *levels)), moments
-
-
-def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: float) -> Coefficients:
-    """The logistic coefficients that go with a least squares fit of labels at two ends, for a normal predictor."""
-    response = solution.space.response
-    assert response is not None
-    width, slopes = upper - lower, solution.whitened[1:]
-    rare = min(1 / linear.n, 0.5)
-    mean = min(max((response.centre - lower) / width, rare), 1 - rare)
-    spread = response.scale / width * math.sqrt(max(float(slopes @ solution.system[1:, 1:] @ slopes), 0.0))
-    scale, level = logistic_scale(mean, spread)
-    factor = scale.value / width
-    return replace(
-        linear,
-        coef=factor * linear.coef,
-        intercept=level + factor * (linear.intercept - response.centre),
-        privacy_error=factor * linear.privacy_error,
-        standard_error=factor * linear.standard_error,
-    )

@@ -19,6 +19,7 @@ def original_estimates(
     sampling: Matrix,
     privacy: Matrix,
     unidentified: Matrix | None = None,
+    shift: Matrix | None = None,
     df: float = np.inf,
     cov_type: CovarianceType = "model",
     dispersion: float | None = None,
@@ -37,6 +38,8 @@ def original_estimates(
         Covariances of the whitened estimates.
     unidentified : ndarray of shape (q, q), optional
         The projection on directions about which too little is known; coefficients that lie along them have no interval.
+    shift : ndarray of shape (q, q), optional
+        The second moment of what weights and clips may add.
     df, cov_type, dispersion
         As in :class:`~dpregress.releases.Estimates`.
     gram : ndarray of shape (p, p), optional
@@ -64,6 +67,7 @@ def original_estimates(
         sampling=rows,
         privacy=noise,
         identified=np.asarray((hidden <= _NEGLIGIBLE * length) & known),
+        shift=_root_diagonal(turn, shift),
         df=df,
         cov_type=cov_type,
         dispersion=dispersion,
@@ -75,6 +79,12 @@ def original_estimates(
 _NEGLIGIBLE = 0.1
 #: A coefficient is not identified if its privacy variance exceeds this share of the sampling variance of a single row.
 _ROWS = 0.25
+
+
+def _root_diagonal(turn: Matrix, moment: Matrix | None) -> Vector:
+    if moment is None:
+        return np.zeros(len(turn))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", turn, moment, turn), 0)))
 
 
 def _spread(space: WhitenedSpace, gram: Matrix) -> Matrix:

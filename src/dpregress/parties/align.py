@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms.sketching import derived_key
-from dpregress.parties.documents import MALFORMED, check_signature, keyed, load, signed
+from dpregress.parties.documents import MALFORMED, check_signature, keyed, load_document, signed
 from dpregress.parties.keys import PartyKeys, committed
 from dpregress.parties.plan import Agreement
 from dpregress.rows.design.encoder import text_of
@@ -110,7 +110,7 @@ def check_not_real(path: Path) -> None:
     """Refuse to replace a list of real people by invented ones."""
     if path.exists():
         try:
-            real = load(path, _FORMAT).get("mock") is not True
+            real = load_document(path, _FORMAT).get("mock") is not True
         except InvalidInput:
             return  # a damaged file is nobody's list
         if real:
@@ -192,7 +192,7 @@ def order_check(alignment: Alignment, key: bytes, pseudonyms: Sequence[bytes | N
 
 
 def _record(agreed: Agreement, party: str, path: str | Path) -> dict[str, Any]:
-    record = load(path, _FORMAT)
+    record = load_document(path, _FORMAT)
     check_signature(record, agreed.public_keys[party], str(path))
     if record.get("agreement") != agreed.digest or record.get("party") != party:
         raise InvalidInput(f"{path} belongs to another agreement or party: ask {party} to align again")

@@ -131,7 +131,7 @@ def read_bytes(path: str | Path, most: int) -> bytes:
     return found
 
 
-def load(path: str | Path, kind: str, *, most: int = LARGEST_DOCUMENT) -> dict[str, Any]:
+def load_document(path: str | Path, kind: str, *, most: int = LARGEST_DOCUMENT) -> dict[str, Any]:
     """Read a document of one format, of at most this many bytes.
 
     Raises

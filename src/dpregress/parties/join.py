@@ -14,7 +14,16 @@ from dpregress.accounting import ApproxDP, PrivacyStatement, compose_statements,
 from dpregress.coordinates import WhitenedSpace
 from dpregress.coordinates.svec import un_upper, upper
 from dpregress.errors import InvalidInput
-from dpregress.parties.documents import MALFORMED, load, packed, text_in, texts_in, truth_in, unpacked, whole_in
+from dpregress.parties.documents import (
+    MALFORMED,
+    load_document,
+    packed,
+    text_in,
+    texts_in,
+    truth_in,
+    unpacked,
+    whole_in,
+)
 from dpregress.parties.plan import Agreement
 from dpregress.parties.release import LARGEST_CONDITION, ReleaseFile, read_release, statement
 from dpregress.releases import Entrywise, Moments
@@ -126,7 +135,7 @@ def load_joint(path: str | Path) -> JointRelease:
     ------
     InvalidInput
     """
-    record = load(path, _FORMAT)
+    record = load_document(path, _FORMAT)
     try:
         return _decoded(record)
     except InvalidInput as error:

@@ -19,7 +19,7 @@ from dpregress.parties.documents import (
     fingerprint,
     fingerprint_in,
     known_in,
-    load,
+    load_document,
     number_in,
     read_bytes,
     signed,
@@ -220,7 +220,7 @@ def load_plan(path: str | Path) -> StudyPlan:
     ------
     InvalidInput
     """
-    return _plan(load(path, _PLAN, most=LARGEST_TERMS), str(path))
+    return _plan(load_document(path, _PLAN, most=LARGEST_TERMS), str(path))
 
 
 def signature_text(plan: StudyPlan, party: str, identity: PartyKeys) -> str:
@@ -302,7 +302,7 @@ def _check_key(terms: PartyTerms, public_key: str, what: str) -> None:
 
 def _signature(path: str | Path) -> dict[str, Any]:
     """A signature that verifies under the key in it, with all that it must hold."""
-    record = load(path, _SIGNATURE, most=LARGEST_TERMS)
+    record = load_document(path, _SIGNATURE, most=LARGEST_TERMS)
     check_signature(record, str(record.get("public_key")), str(path))
     if not all(isinstance(record.get(name), str) for name in ("plan", "party", "public_key", "seed_commitment")):
         raise InvalidInput(f"{path} does not hold what a signature holds: refused")

@@ -20,7 +20,7 @@ from dpregress.parties.documents import (
     LARGEST_TERMS,
     MALFORMED,
     check_signature,
-    load,
+    load_document,
     packed,
     signed,
     text_in,
@@ -162,7 +162,7 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
     InvalidInput
         For a file that is cut off, changed, of another agreement, or does not match the plan.
     """
-    record = load(path, _FORMAT, most=_largest(agreed))
+    record = load_document(path, _FORMAT, most=_largest(agreed))
     party = str(record.get("party"))
     terms = agreed.plan.party(party)
     check_signature(record, agreed.public_keys[party], str(path))

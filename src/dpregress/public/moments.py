@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import shown
+from dpregress.display import html_table, shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
 
@@ -186,6 +186,24 @@ class PublicMoments:
         if self.mean is None:
             raise InvalidInput("an intercept needs the public means: give mean=, or fit_intercept=False")
         return np.block([[np.ones((1, 1)), self.mean[None, :]], [self.mean[:, None], self.second]])
+
+    @property
+    def deviation(self) -> Vector:
+        """Standard deviations of the columns, of shape (d,); NaN without means."""
+        if self.mean is None:
+            return np.full(len(self.names), np.nan)
+        return np.sqrt(np.maximum(self.second.diagonal() - self.mean**2, 0.0))
+
+    def __repr__(self) -> str:
+        return f"<PublicMoments {self.n} x {len(self.names)}>"
+
+    def _repr_html_(self) -> str:
+        means = np.full(len(self.names), np.nan) if self.mean is None else self.mean
+        rows = [
+            [name, f"{mean:.4g}", f"{sd:.4g}"] for name, mean, sd in zip(self.names, means, self.deviation, strict=True)
+        ]
+        labelled = "unlabelled" if self.labels is None else "labelled"
+        return html_table(("column", "mean", "std. deviation"), rows, f"{self.n:,} public rows, {labelled}")
 
     def text(self) -> str:
         """The count, names, means and second moment as JSON text, without rows and labels."""

@@ -28,10 +28,13 @@ class RowNorms:
         Equally likely norms above 0, correct up to one common factor.
     median : float
         The median norm itself, which fixes that factor. It is also the radius before any planning.
+    assumed : bool
+        Whether the sample is of normal rows, because no rows were seen.
     """
 
     sample: Vector
     median: float
+    assumed: bool = False
 
     @classmethod
     def leave_one_out(cls, public: PublicMoments, space: WhitenedSpace) -> RowNorms:
@@ -58,7 +61,7 @@ class RowNorms:
         """Norms of normal rows that are whitened exactly, or whose median norm is ``median``."""
         levels = (np.arange(_NORMAL_NORMS) + 0.5) / _NORMAL_NORMS
         sample = np.asarray(np.sqrt(chi2.ppf(levels, len(space.features)) + space.intercept))
-        return cls(sample, chi_radius(space) if median is None else median)
+        return cls(sample, chi_radius(space) if median is None else median, assumed=True)
 
     @classmethod
     def of(cls, public: PublicMoments | None, space: WhitenedSpace, *, refined: bool) -> RowNorms:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpregress.display import shown
-from dpregress.errors import SchemaError, UnboundedData, reason
+from dpregress.display import html_table, shown
+from dpregress.errors import SchemaError, UnboundedData, one_line, reason
 from dpregress.public.columns import Categorical, Column, Numeric, coded_column, is_plain, read_column
 from dpregress.public.toml import toml_key, toml_value
 
@@ -136,6 +136,14 @@ class Schema:
             + "".join(f"{key} = {toml_value(value)}\n" for key, value in column._entries.items())
             for name, column in self.columns.items()
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [name, type(column).__name__, *(f"{key}: {one_line(value)}" for key, value in column._entries.items())]
+            for name, column in self.columns.items()
+        ]
+        rows = [[*row[:2], "; ".join(row[2:])] for row in rows]
+        return html_table(("column", "kind", "declared"), rows, f"{len(rows)} declared columns")
 
     def save(self, path: str | Path) -> None:
         """Write :meth:`to_toml` to a file."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.errors import InvalidInput, check_choice
+from dpregress.json_files import finite_or_null
 
 #: How the sampling covariance was found: from a release of squared scores, or from the model alone.
 CovarianceType = Literal["robust", "model"]
@@ -32,6 +35,9 @@ class Estimates:
         Covariances due to the sampling of rows, and due to privacy noise.
     identified : ndarray of bool, of shape (k,)
         Whether released and public facts determine the coefficient; no interval is offered for others.
+    shift : ndarray of shape (k,)
+        How far row weights and clips may move the coefficient from that of the unweighted population, if the model
+        misses the mean response by a tenth of the residuals' standard deviation.
     df : float
         Degrees of freedom of the sampling covariance; infinite if it is the model's.
     cov_type : {"robust", "model"}
@@ -47,6 +53,7 @@ class Estimates:
     sampling: Matrix
     privacy: Matrix
     identified: NDArray[np.bool_]
+    shift: Vector
     df: float
     cov_type: CovarianceType
     dispersion: float | None = None
@@ -59,7 +66,83 @@ class Estimates:
 
     @property
     def degrees_of_freedom(self) -> Vector:
-        """Of each ratio, of shape (k,): only the sampling part of a variance is estimated (Satterthwaite 1946)."""
-        variance, sampling = np.diag(self.covariance), np.diag(self.sampling)
+        """Of each ratio, of shape (k,)."""
+        return self.df_along(np.eye(len(self.names)))
+
+    def df_along(self, rows: Matrix) -> Vector:
+        """Of the ratios of linear combinations: only the sampling part of a variance is estimated (Satterthwaite 1946).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (r, k)
+        """
+        variance = np.einsum("ri,ij,rj->r", rows, self.covariance, rows)
+        sampling = np.einsum("ri,ij,rj->r", rows, self.sampling, rows)
         share = np.divide(sampling, variance, out=np.ones(len(variance)), where=variance > 0)
         return np.asarray(self.df / np.maximum(share, 1e-12) ** 2)
+
+    def encode(self) -> dict[str, Any]:
+        """Plain values for JSON: null for what is not finite; of a symmetric matrix the rows up to the diagonal."""
+        return {
+            "names": list(self.names),
+            "estimate": finite_or_null(self.estimate),
+            "sampling": _lower(self.sampling),
+            "privacy": _lower(self.privacy),
+            "identified": [bool(known) for known in self.identified],
+            "shift": finite_or_null(self.shift),
+            "df": finite_or_null([self.df])[0],
+            "cov_type": self.cov_type,
+            "dispersion": None if self.dispersion is None else finite_or_null([self.dispersion])[0],
+            "spread": None if self.spread is None else _lower(self.spread),
+        }
+
+    @classmethod
+    def decode(cls, record: Mapping[str, Any]) -> Self:
+        """Read back what :meth:`encode` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            For numbers that do not fit together.
+        """
+        names = tuple(str(name) for name in record["names"])
+        k, spread = len(names), record["spread"]
+        check_choice("cov_type", record["cov_type"], ("robust", "model"))
+        df = np.inf if record["df"] is None else float(record["df"])
+        dispersion = None if record["dispersion"] is None else float(record["dispersion"])
+        if not df > 0 or (dispersion is not None and dispersion < 0) or len(set(names)) != k:
+            raise InvalidInput("its estimates have a number or name that cannot be")
+        identified = np.array([known is True for known in record["identified"]], dtype=np.bool_)
+        if identified.shape != (k,):
+            raise InvalidInput(f"its {k} estimates do not say which of them are identified")
+        return cls(
+            names=names,
+            estimate=_numbers(record["estimate"], k),
+            sampling=_symmetric(record["sampling"], k),
+            privacy=_symmetric(record["privacy"], k),
+            identified=identified,
+            shift=_numbers(record["shift"], k),
+            df=df,
+            cov_type=record["cov_type"],
+            dispersion=dispersion,
+            spread=None if spread is None else _symmetric(spread, len(spread)),
+        )
+
+
+def _lower(matrix: Matrix) -> list[list[float | None]]:
+    return [finite_or_null(row[: place + 1]) for place, row in enumerate(matrix)]
+
+
+def _numbers(values: Any, count: int) -> Vector:
+    if not isinstance(values, list) or len(values) != count:
+        raise InvalidInput(f"its estimates hold a list that has not {count} numbers")
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+
+
+def _symmetric(rows: Any, order: int) -> Matrix:
+    if not isinstance(rows, list) or len(rows) != order:
+        raise InvalidInput(f"its estimates hold a matrix that has not {order} rows")
+    found = np.empty((order, order))
+    for place, row in enumerate(rows):
+        found[place, : place + 1] = found[: place + 1, place] = _numbers(row, place + 1)
+    return found

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
-from dpregress.coordinates.svec import Vector
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
-from dpregress.json_files import MALFORMED, parsed
+from dpregress.json_files import MALFORMED, finite_or_null, parsed
+from dpregress.releases.estimates import Estimates
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
 
@@ -63,6 +63,7 @@ def model_text(
     response: ResponseModel = _LINEAR,
     formula: WrittenFormula | None = None,
     schema: str | None = None,
+    estimates: Estimates | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
 
@@ -78,6 +79,8 @@ def model_text(
     formula : WrittenFormula, optional
     schema : str, optional
         The declaration, in TOML, of the columns from which predictions are made.
+    estimates : Estimates, optional
+        For inference. Files of earlier versions have none.
     """
     record = {
         "format": _FORMAT,
@@ -90,6 +93,7 @@ def model_text(
         "response": dict(vars(response)),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
+        "estimates": None if estimates is None else estimates.encode(),
         "privacy": privacy.encode(),
         "moments": None if moments is None else _moments(moments),
     }
@@ -119,6 +123,21 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
         raise InvalidInput("its classes are not those of its coefficients")
     exposure = None if found.get("exposure") is None else str(found["exposure"])
     return ResponseModel(str(found["family"]), str(found["link"]), classes, exposure)
+
+
+def load_estimates(path: str | Path) -> Estimates | None:
+    """Read the estimates for inference of a model file; None where it holds none."""
+
+    def read(record: Mapping[str, Any]) -> Estimates | None:
+        found = record.get("estimates")
+        return None if found is None else Estimates.decode(found)
+
+    return _load(path, read)
+
+
+def load_privacy(path: str | Path) -> PrivacyStatement:
+    """Read the guarantee of the fit from a model file."""
+    return _load(path, lambda record: PrivacyStatement.decode(record["privacy"]))
 
 
 def load_formula(path: str | Path) -> WrittenFormula | None:
@@ -154,7 +173,7 @@ def privacy_text(privacy: PrivacyStatement, *, software: str) -> str:
     """
     delta = privacy.budget.parameters().get("delta", 1e-6)
     promise = privacy.promise
-    total = {"mu": promise.mu, "epsilon": _finite(np.array([promise.epsilon(delta)]))[0], "delta": delta}
+    total = {"mu": promise.mu, "epsilon": finite_or_null([promise.epsilon(delta)])[0], "delta": delta}
     if privacy.seeded:
         total = {"mu": None, "epsilon": None, "delta": delta, "nominal": total}
     record = {"format": _PRIVACY_FORMAT, "software": software, "total": total, **privacy.encode()}
@@ -196,8 +215,8 @@ def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
     return {
         "intercept": coefficients.intercept,
         "coef": coefficients.coef.tolist(),
-        "standard_error": _finite(coefficients.standard_error),
-        "privacy_error": _finite(coefficients.privacy_error),
+        "standard_error": finite_or_null(coefficients.standard_error),
+        "privacy_error": finite_or_null(coefficients.privacy_error),
     }
 
 
@@ -241,10 +260,6 @@ def _decoded_moments(record: Mapping[str, Any]) -> Moments:
         Entrywise.of_scales(np.array(sigma, dtype=np.float64)) if isinstance(sigma, list) else Isotropic(float(sigma))
     )
     return Moments(total, int(moments["n"]), noise, events, space)
-
-
-def _finite(values: Vector) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _moments(moments: Moments) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import Coordinates, WhitenedSpace
+from dpregress.display import html_table
 from dpregress.errors import InvalidInput
 from dpregress.releases.noise import NoiseLaw
 
@@ -198,6 +199,9 @@ class Coefficients:
         """A single linear predictor, which belongs to no class."""
         return (("", self),)
 
+    def _repr_html_(self) -> str:
+        return _html(self.by_class())
+
 
 @dataclass(frozen=True, eq=False)
 class ClassCoefficients:
@@ -264,3 +268,21 @@ class ClassCoefficients:
     def by_class(self) -> tuple[tuple[str, Coefficients], ...]:
         """The classes with their predictors."""
         return tuple(zip(self.classes, self.each, strict=True))
+
+    def _repr_html_(self) -> str:
+        return _html(self.by_class())
+
+
+def _html(each: Sequence[tuple[str, Coefficients]]) -> str:
+    """Tables of coefficients with their errors, one for each class."""
+    tables = []
+    for name, one in each:
+        columns = (one.coef, one.standard_error, one.privacy_error)
+        rows = [["(intercept)", f"{one.intercept:.6g}", "", ""]]
+        rows += [
+            [feature, *(f"{value:.6g}" for value in values)]
+            for feature, *values in zip(one.features, *columns, strict=True)
+        ]
+        title = f"{one.target} = {name}" if name else one.target
+        tables.append(html_table(("", "coefficient", "std. error", "privacy s.e."), rows, title))
+    return "".join(tables)

@@ -1,5 +1,6 @@
 """Fits for people: words, pictures and self-contained pages."""
 
 from dpregress.reports.page import Comparison, Fitted, fit_page
+from dpregress.reports.summary import Summary, SummaryTable
 
-__all__ = ["Comparison", "Fitted", "fit_page"]
+__all__ = ["Comparison", "Fitted", "Summary", "SummaryTable", "fit_page"]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, compose_statements
 from dpregress.coordinates import Vector
+from dpregress.display import html_table, plain
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.reports import words
 from dpregress.reports.plots import coefficient_plot
+from dpregress.reports.summary import Summary, SummaryTable
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
@@ -54,12 +56,16 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One fit of a page: its title, coefficients and guarantee, and what to set beside them, if anything."""
+    """One fit of a page: its title, coefficients and guarantee, and what to set beside them, if anything.
+
+    With a summary, its tables take the place of the coefficients.
+    """
 
     title: str
     coefficients: Coefficients | ClassCoefficients
     privacy: PrivacyStatement
     comparison: Comparison | None = None
+    summary: Summary | None = None
 
 
 def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequence[str] = ()) -> str:
@@ -82,8 +88,7 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
         *(f"<p>{escape(note)}</p>" for note in notes),
         *([_NOT_PRIVATE] if compared else []),
         *(part for fit in fits for part in _fit_parts(fit)),
-        '<p class="note">Standard errors are first-order and cover privacy noise and sampling; the privacy s.e. is '
-        "the part that privacy noise adds. The bias of row weights and clipping is not included.</p>",
+        *([_ERRORS] if any(fit.summary is None for fit in fits) else []),
         "<h2>What is promised</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
         group_table(privacy),
@@ -97,6 +102,10 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
 def _fit_parts(fit: Fitted) -> list[str]:
     comparison = fit.comparison
     parts = [f"<h2>{escape(fit.title)}</h2>"]
+    if fit.summary is not None:
+        pairs = zip(fit.coefficients.by_class(), fit.summary.tables, strict=True)
+        tables = [_summary_table(one, table) for (_, one), table in pairs]
+        return [*parts, *tables, f'<p class="note">{escape(plain(" ".join(fit.summary.notes)))}</p>']
     for name, coefficients in fit.coefficients.by_class():
         plot = coefficient_plot(
             coefficients.features,
@@ -112,10 +121,24 @@ def _fit_parts(fit: Fitted) -> list[str]:
     return parts
 
 
+_ERRORS = (
+    '<p class="note">Standard errors are first-order and cover privacy noise and sampling; the privacy s.e. is '
+    "the part that privacy noise adds. The bias of row weights and clipping is not included.</p>"
+)
 _NOT_PRIVATE = (
     '<p class="warn">This page shows non-private numbers beside private ones, for demonstration. '
     "Never publish it about data that must be protected.</p>"
 )
+
+
+def _summary_table(coefficients: Coefficients, table: SummaryTable) -> str:
+    """A plot of the slopes that are identified, and the table."""
+    known = zip(table.names, table.rows, table.identified, strict=True)
+    slopes = {name: row for name, row, identified in known if identified and name in coefficients.features}
+    estimate, error = (np.array([row[place] for row in slopes.values()], dtype=np.float64) for place in (0, 1))
+    plot = coefficient_plot(tuple(slopes), estimate, error, other=None, other_name="") if slopes else ""
+    title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
+    return title + plot + replace(table, title="").to_html()
 
 
 def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None) -> str:
@@ -133,13 +156,13 @@ def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None
         header.append(comparison.name)
         for row, value in zip(rows, [comparison.intercept, *comparison.coef], strict=True):
             row.append(_number(float(value)))
-    return _table(header, rows)
+    return html_table(header, rows)
 
 
 def _error_table(comparison: Comparison) -> str:
     header = ["predictor", comparison.loss, "mean prediction"]
     rows = [[name, _number(error), _number(mean)] for name, error, mean in comparison.errors]
-    return _table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
+    return html_table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
 
 
 def group_table(privacy: PrivacyStatement) -> str:
@@ -148,15 +171,7 @@ def group_table(privacy: PrivacyStatement) -> str:
         return ""
     rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
     several = "records of one person" if privacy.max_rows_per_unit is None else f"{privacy.unit}s together"
-    return _table([several, "mu", "epsilon"], rows)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(line("td", row) for row in rows)
-    return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
+    return html_table([several, "mu", "epsilon"], rows)
 
 
 def _number(value: float) -> str:

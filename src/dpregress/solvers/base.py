@@ -33,6 +33,8 @@ class Unshrunk:
         Its covariances due to the sampling of rows, and due to privacy noise.
     unidentified : ndarray of shape (q, q)
         The projection on directions about which too little is known.
+    shift : ndarray of shape (q, q)
+        The second moment of what weights and clips may add to the coefficients of a model that is not exact.
     df : float
         Degrees of freedom of the sampling covariance.
     cov_type : {"robust", "model"}
@@ -45,6 +47,7 @@ class Unshrunk:
     sampling: Matrix
     privacy: Matrix
     unidentified: Matrix
+    shift: Matrix
     df: float
     cov_type: CovarianceType
     dispersion: float

@@ -61,21 +61,21 @@ S, G, Q, M = SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual
 
 
 def without_labels(rest: float) -> list[float]:
-    """The shares of five scores that divide the rest."""
-    return [rest * weight / 7 for weight in (1, 1, 1, 2, 2)]
+    """The shares of four scores that divide the rest."""
+    return [rest * weight / 6 for weight in (1, 1, 1, 3)]
 
 
 #: Public rows, labelled, intercept; queries and shares of mu^2.
 SETTINGS: dict[str, tuple[int, bool, bool, list[type[Query[Any]]], list[float]]] = {
     "labelled": (200, True, True, [S, G, G, G, Q, M], [0.15, 0.1975, 0.1975, 0.395, 0.01, 0.05]),
     "labelled, no intercept": (200, True, False, [S, G, G, G, Q], [0.15, 0.21, 0.21, 0.42, 0.01]),
-    "unlabelled": (200, False, True, [S, *[G] * 5, Q, M], [0.15, *without_labels(0.79), 0.01, 0.05]),
-    "few public rows": (14, True, True, [S, S, *[G] * 5, Q, M], [0.1, 0.15, *without_labels(0.69), 0.01, 0.05]),
+    "unlabelled": (200, False, True, [S, *[G] * 4, Q, M], [0.15, *without_labels(0.79), 0.01, 0.05]),
+    "few public rows": (14, True, True, [S, S, *[G] * 4, Q, M], [0.1, 0.15, *without_labels(0.69), 0.01, 0.05]),
     "no public rows": (
         0,
         False,
         True,
-        [S, S, S, S, *[G] * 5, Q, M],
+        [S, S, S, S, *[G] * 4, Q, M],
         [0.1, 0.1, 0.1, 0.15, *without_labels(0.49), 0.01, 0.05],
     ),
 }

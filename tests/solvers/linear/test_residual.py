@@ -161,6 +161,16 @@ def test_the_radius_without_labels_grows_with_the_budget(seed: int) -> None:
     assert radii[-1] == pytest.approx(4 * norms.sample.max(), rel=1e-4)
 
 
+def test_the_radius_of_assumed_norms_grows_far_beyond_them_where_noise_allows() -> None:
+    """Nobody saw how far out rows lie: where noise is negligible, the radius does not rely on normal rows."""
+    space = facts(N, None, intercept=False).start.space
+    norms = RowNorms.normal(space)
+    radii = [plan_unlabelled(norms, 3, n=N, scores=GDP(mu), gram=GDP(mu / 3)).radius for mu in (1e-3, 0.1, 10.0, 1e9)]
+    assert radii == sorted(radii)
+    assert radii[1] < 2 * norms.sample.max()
+    assert radii[-1] > 30 * norms.sample.max()
+
+
 @pytest.mark.parametrize("setting", ["labelled public rows", "unlabelled"])
 def test_the_planned_radius_does_not_depend_on_the_radius_to_begin_with(setting: str, seed: int) -> None:
     """It is planned on the norms of new rows: another rule for the first radius moves nothing."""

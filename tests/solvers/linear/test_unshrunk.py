@@ -63,7 +63,7 @@ def test_it_is_the_merge_of_all_scores_with_the_sandwich(seed: int) -> None:
 
     The implementation weighs scores by H and not by its trace, counts a tail of residuals that noise may hide, and
     divides the second moment by the share that its bound keeps. H is near the identity, so that each of these changes
-    weights and variances by a few per cent. Ten other seeds differed by .04 standard errors and 1.5% at most.
+    weights and variances by a few per cent. Three other seeds differed by .04 standard errors and 1.5% at most.
     """
     solution, told = transcript(seed)
     found = solution.unshrunk

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpregress import Numeric, PublicMoments, Schema
+from dpregress import Categorical, Numeric, PublicMoments, Schema
+from dpregress.models import BinomialFamily
 from dpregress.public.whitening import from_public, start
+from dpregress.solvers.shared.likely_rows import likely_rows
 from dpregress.solvers.shared.repair import floored
 from dpregress.solvers.shared.surrogate import surrogate_rows
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 30.0])
-@pytest.mark.parametrize("rows", [True, False], ids=["public rows", "normal rows"])
-def test_the_constant_stays_a_constant_whatever_the_noise(rows: bool, noise: float, seed: int) -> None:
+@pytest.mark.parametrize("rows", ["public rows", "normal rows", "likely rows"])
+def test_the_constant_stays_a_constant_whatever_the_noise(rows: str, noise: float, seed: int) -> None:
     """The predictor of the constant is 1 in each row, and the rows have the Gram matrix.
 
     Recoloured with the other columns it would vary over rows, and so would the means of a model without slopes.
@@ -26,7 +28,8 @@ def test_the_constant_stays_a_constant_whatever_the_noise(rows: bool, noise: flo
     weighted = white * space.weights(white)[:, None]
     error = rng.normal(size=(4, 4))
     gram = floored(weighted.T @ weighted / len(weighted) + noise * (error + error.T) / 2, 0.05)
-    found = surrogate_rows(space, public if rows else None, gram)
+    schema = Schema({name: Numeric(-40, 50) for name in space.features}) if rows == "likely rows" else None
+    found = surrogate_rows(space, public if rows == "public rows" else None, gram, schema)
     np.testing.assert_allclose(found.predictor(space.constant), 1.0, rtol=1e-9)
     assert (found.weight > 0).all()
     np.testing.assert_allclose(found.x.T @ found.x / len(found.x) + found.unseen, gram, rtol=0, atol=1e-6 * (1 + noise))
@@ -71,3 +74,38 @@ def test_rows_far_from_where_they_were_whitened(distance: float, seed: int) -> N
         found = surrogate_rows(turned, PublicMoments.from_rows(rows + distance), np.eye(3))
         np.testing.assert_allclose(found.predictor(turned.constant), 1.0, rtol=1e-9)
         np.testing.assert_allclose(found.weight, 1.0, rtol=1e-2)
+
+
+def test_likely_rows_have_the_shapes_that_bounds_and_moments_imply(seed: int) -> None:
+    """Indicators are 0 or 1, and an amount whose mean is near its lower bound is skewed; moments are kept."""
+    schema = Schema({"g": Categorical(("a", "b")), "amount": Numeric(0, 100), "age": Numeric(0, 100)})
+    names = ("g=b", "amount", "age")
+    normal = np.random.default_rng(seed).normal(size=(20_000, 3))
+    mean, variance = np.array([0.03, 2.0, 50.0]), np.array([0.03 * 0.97, 60.0, 100.0])
+    rows = likely_rows(schema, names, normal, mean, variance)
+    assert set(np.unique(rows[:, 0])) == {0.0, 1.0}
+    assert (rows >= 0).all()
+    assert (rows <= 100).all()
+    away = np.abs(rows.mean(axis=0) - mean) / np.sqrt(variance / len(rows))
+    assert away.max() < 6  # each with a probability of 2e-9 or less, beside what quantiles are rounded by
+    np.testing.assert_allclose(rows.var(axis=0)[1:], variance[1:], rtol=0.2)
+    assert np.mean(rows[:, 1] < 0.1) > 0.5
+    assert abs(np.median(rows[:, 2]) - 50) < 1
+
+
+def test_likely_rows_have_informations_closer_to_those_of_indicators(seed: int) -> None:
+    """An indicator of one row in fifty with a large effect: normal rows misstate what its rows tell."""
+    rng = np.random.default_rng(seed)
+    x = (rng.random((20_000, 2)) < [0.02, 0.5]).astype(float)
+    schema = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1)})
+    space = from_public(PublicMoments.from_rows(x), intercept=True)
+    space = space.rewhitened(np.eye(3), 100.0)
+    white = space.whiten(x)
+    coef = np.linalg.solve(space.whitening.T, [-4.0, 4.0, 1.0])
+    exact = (white * BinomialFamily.information(white @ coef)[:, None]).T @ white / len(x)
+    found = []
+    for known in (schema, None):
+        rows = surrogate_rows(space, None, white.T @ white / len(x), known)
+        ratio = np.linalg.eigvals(np.linalg.solve(exact, rows.information(BinomialFamily, coef))).real
+        found.append(float(np.abs(np.log(ratio)).max()))
+    assert found[0] < 0.2 < 0.4 < found[1]

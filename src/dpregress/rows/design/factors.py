@@ -44,6 +44,11 @@ class Factor(ABC):
     def columns(self) -> frozenset[str]:
         """Columns of the table that it reads."""
 
+    @property
+    @abstractmethod
+    def term(self) -> str:
+        """What the term of this factor alone is called."""
+
 
 @dataclass(frozen=True)
 class Computed(Factor):
@@ -65,6 +70,10 @@ class Computed(Factor):
     @property
     def columns(self) -> frozenset[str]:
         return self.expression.columns
+
+    @property
+    def term(self) -> str:
+        return self.label
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,10 @@ class FactorLevels(Factor):
     def columns(self) -> frozenset[str]:
         return frozenset({self.column})
 
+    @property
+    def term(self) -> str:
+        return self.column
+
 
 @dataclass(frozen=True)
 class Splined(Factor):
@@ -117,6 +130,10 @@ class Splined(Factor):
     @property
     def columns(self) -> frozenset[str]:
         return self.spline.argument.columns
+
+    @property
+    def term(self) -> str:
+        return self.label
 
 
 def factor_of(text: str, schema: Schema | None) -> Factor:

@@ -131,6 +131,15 @@ class FormulaEncoder(Design):
         return tuple(name for block in self.blocks for name, _ in _products(block))
 
     @property
+    def terms(self) -> dict[str, list[str]]:
+        """Names of the design columns of each term."""
+        found: dict[str, list[str]] = {}
+        for block in self.blocks:
+            label = ":".join(coded.factor.term for coded in block)
+            found.setdefault(label, []).extend(name for name, _ in _products(block))
+        return found
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """Columns of the table on the right side."""
         return tuple(name for name, _ in self.table.columns)

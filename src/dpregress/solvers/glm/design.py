@@ -14,7 +14,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import Ask, Counted, SecondMoment
 from dpregress.solvers.shared.gram import MixedGram, mixed_gram
-from dpregress.solvers.shared.radius_plan import plan_unlabelled
+from dpregress.solvers.shared.radius_plan import CLIP, plan_unlabelled
 from dpregress.solvers.shared.whitening import REFINE, refined, refinements
 
 #: Share of mu^2 of the Gram matrix.
@@ -35,7 +35,12 @@ def design_shares(facts: PublicFacts) -> dict[str, float]:
 
 
 def released_design(
-    ask: Ask, facts: PublicFacts, spend: Mapping[str, GDP], scores: Sequence[GDP], norms: RowNorms | None = None
+    ask: Ask,
+    facts: PublicFacts,
+    spend: Mapping[str, GDP],
+    scores: Sequence[GDP],
+    norms: RowNorms | None = None,
+    clip: float = CLIP,
 ) -> ReleasedDesign:
     """Release the design.
 
@@ -49,6 +54,8 @@ def released_design(
         What the scores will cost: the radius is weighed against their noise.
     norms : RowNorms, optional
         Of new rows in the first space. Default: by the public rows.
+    clip : float
+        The expected clip of residuals, in units of their standard deviation.
     """
     space = facts.start.space
     rounds = refinements(facts)
@@ -57,7 +64,7 @@ def released_design(
         better = refined(ask, space, spend[turn])
         space, norms = better.space, better.norms
     together = GDP(math.hypot(*(each.mu for each in scores)))
-    plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=spend["gram"])
+    plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=spend["gram"], clip=clip)
     space = space.rewhitened(np.eye(space.order), plan.radius)
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
     known = None if facts.public is None or rounds else facts.public.rows

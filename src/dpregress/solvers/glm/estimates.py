@@ -15,7 +15,7 @@ from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.glm.score_loop import ScoreModel, Steps
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.repair import solvable
-from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, unshrunk
+from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, truncated, unshrunk
 from dpregress.solvers.shared.unresolved import unidentified_directions
 
 
@@ -26,6 +26,7 @@ class Squares:
     slope: Matrix
     meat: Meat
     dispersion: float
+    lost: Matrix
 
 
 def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend: GDP | None, n: int) -> Squares:
@@ -50,7 +51,8 @@ def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend
         meat = released_meat(ask, score, spend, expected, (clipped.rows, clipped.sizes), n)
     slope = clipped.kept * information
     cut = model.cut_off(coef, score.clip)
-    return Squares(slope if cut is None else slope - cut.slope(coef), meat, meat.ratio * clipped.dispersion)
+    slope = slope if cut is None else slope - cut.slope(coef)
+    return Squares(slope, meat, meat.ratio * clipped.dispersion, truncated(model.rows, clipped.beyond, meat))
 
 
 def scored_estimates(
@@ -86,4 +88,5 @@ def scored_estimates(
         hidden=np.zeros((order, order)),
         unidentified=np.asarray(unknown),
         dispersion=squares.dispersion,
+        lost=squares.lost,
     )  # fmt: skip

@@ -31,8 +31,8 @@ from dpregress.solvers.glm.score_steps import (
     MEAN_BOUNDED,
     MOST_ROWS,
     SMALLEST_SATURATED,
+    STEPS_OF_CLASSES,
     STEPS_WITH_PRIOR,
-    STEPS_WITHOUT,
 )
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -90,7 +90,7 @@ class MultinomialSteps(FactSolver):
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
             "squares": meat_share(facts.n, order, budget) if robust else 0.0,
         }
-        weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_WITHOUT)
+        weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_OF_CLASSES)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = order if "squares" in self._spend else 0
 
@@ -105,7 +105,7 @@ class MultinomialSteps(FactSolver):
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
         """From the Gram matrix of the usable rows."""
         gram = mixed.matrix
-        rows = surrogate_rows(space, self.facts.public, gram)
+        rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
         space = space.with_response(ResponseScale(self.facts.target))
         each = np.eye(self.classes - 1)
         penalty = np.asarray(np.kron(ridge_penalty(space, self.alpha, self.facts.n), each), dtype=np.float64)
@@ -181,7 +181,7 @@ class SurrogateClasses(ScoreModel):
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         share = sizes.share_within(clip)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
-        return Clipped(math.sqrt(share), share, 1.0, rows, within)
+        return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes.beyond(clip))
 
     def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
         """The released mean residual as an equation of the intercepts."""

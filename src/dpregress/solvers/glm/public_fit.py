@@ -15,9 +15,11 @@ from dpregress.solvers.glm.scoring import fisher_scoring
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
 #: Penalty on whitened slopes, in rows: public rows are few.
-RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Penalties that are compared by complete fits, beside the largest ones: the best by one step; and parts left out.
 _SHORT_LIST, _FOLDS = 3, 5
+#: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
+_SMALL_DOUBT = 1.1
 #: Penalty on what standardised columns do not vary in, beside that on their slopes.
 _NEARLY_FREE = 0.01
 #: Share of an information's trace below which an eigenvalue is rounding.
@@ -61,9 +63,15 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
     candidates = [ridge * shape for shape in _shapes(public.rows, space) for ridge in RIDGES]
     fits = [fisher_scoring(x, y, family, start, penalty=each, offset=offset) for each in candidates]
     loss = [_left_out(x, y, family, coef, each, offset) for coef, each in zip(fits, candidates, strict=True)]
-    largest = range(len(RIDGES) - 1, len(candidates), len(RIDGES))
-    short = dict.fromkeys([*np.argsort(loss, kind="stable")[:_SHORT_LIST], *largest])
-    best = min(short, key=lambda at: _cross_validated(x, y, family, start, candidates[at], offset))
+    kinds, usual = range(0, len(candidates), len(RIDGES)), RIDGES.index(1.0)
+    always = [kind + at for kind in kinds for at in (usual, len(RIDGES) - 1)]
+    short = dict.fromkeys([*np.argsort(loss, kind="stable")[:_SHORT_LIST], *always])
+
+    def left_out(at: int) -> float:
+        doubt = _SMALL_DOUBT if RIDGES[at % len(RIDGES)] < 1 else 1.0
+        return doubt * _cross_validated(x, y, family, start, candidates[at], offset)
+
+    best = min(short, key=left_out)
     coef, penalty = fits[best], candidates[best]
     eta = x @ coef + offset
     residuals = (y - family.mean(eta)) * family.factor(eta)

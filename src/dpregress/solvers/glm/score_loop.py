@@ -28,6 +28,10 @@ from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: What the surrogate model misses of a change, as a share of its squared length, where it is long.
 _CURVATURE = 0.1
+#: Moves after one that was shortened may be so many times as long.
+_LONGER = 2.0
+#: A move that cannot be lengthened by this factor was shortened.
+_LENGTHENED = 1.01
 #: No coefficient goes beyond it.
 _LARGEST = 1e90
 
@@ -79,6 +83,8 @@ class Clipped:
         The same of a score without clips.
     rows, sizes : Magnitudes
         Norms of weighted rows, and sizes of clipped residuals.
+    beyond : float
+        The share of the residuals' second moment that clips take.
     """
 
     kept: float
@@ -86,11 +92,13 @@ class Clipped:
     dispersion: float
     rows: Magnitudes
     sizes: Magnitudes
+    beyond: float
 
 
 class ScoreModel(ABC):
     """The interface of a model in the loop. Coefficients are flat vectors of shape (q,)."""
 
+    rows: SurrogateRows
     #: Variance of an entry of the Gram matrix that surrogate rows have.
     gram_variance: float
     #: Whether the factors are 1, so that an expected score does not depend on where it was asked.
@@ -243,6 +251,11 @@ class Beginning:
         return FixedPrior.of(self.prior.coef, known * widening(known, step))
 
 
+def _within(model: ScoreModel, reach: float) -> Callable[[Vector], Vector]:
+    """Moves shortened to so many times the longest step."""
+    return lambda move: model.limited(move / reach) * reach
+
+
 def take_steps(
     ask: Ask,
     model: ScoreModel,
@@ -268,7 +281,7 @@ def take_steps(
     told : sequence of Evidence
         What was released before.
     """
-    coef, scores, plain, clips = beginning.prior.coef, [], [], []
+    coef, scores, plain, clips, reach = beginning.prior.coef, [], [], [], 1.0
     for spend in spends:
         question = model.question(coef, spend)
         clips.append(question.clip)
@@ -279,9 +292,13 @@ def take_steps(
         scores.append(ModelledScore.of(model, coef, value, variance, system, question.clip))
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         sampling = beginning.dispersion / n * sandwich(system, system)
-        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, model.limited)
+        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, _within(model, reach))
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
+        moved = found.coef - coef
+        longer = float(np.linalg.norm(_within(model, reach)(_LENGTHENED * moved)))
+        if longer < (1 + _LENGTHENED) / 2 * float(np.linalg.norm(moved)):
+            reach = _LONGER  # it was shortened, and the next score tells whether it led the right way
         coef = found.coef
     uncertainty = Uncertainty(found.privacy, np.asarray(sampling + found.covariance))
     return Steps(coef, system, uncertainty, tuple(plain), tuple(clips))

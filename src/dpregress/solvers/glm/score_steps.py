@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
     ClippedScore,
+    Counted,
     ExposureHistogram,
     ExposureScore,
     MeanResidual,
@@ -50,7 +52,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
-from dpregress.solvers.shared.radius_plan import TOLERATED
+from dpregress.solvers.shared.radius_plan import CLIP, TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -65,6 +67,8 @@ _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private scores.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
+#: The same for classes without labelled public rows.
+STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
 #: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
@@ -77,6 +81,8 @@ _HIDDEN = 0.3
 MOST_ROWS = 0.95
 #: Intercepts may be so many of the longest steps away.
 _INTERCEPT = 3.0
+#: The standard deviation of predictors, in longest steps, where a plane nearly separates two classes.
+_SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals that the model itself bounds.
 _CUT = 0.02
 #: What the surrogate rows miss of a mean that moves, as a share.
@@ -120,7 +126,7 @@ class ScoreSteps(FactSolver):
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
-        weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT)
+        weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
@@ -142,13 +148,15 @@ class ScoreSteps(FactSolver):
         return len(self._spend) + len(self._steps)
 
     def solve(self, ask: Ask) -> Solution:
-        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms)
-        return self.among(n)._scored(among(ask, n), space, gram)
+        rate = self._rate(ask) if self.family == BinomialFamily else None
+        clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
+        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip)
+        return self.among(n)._scored(among(ask, n), space, gram, rate)
 
-    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
+    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
         """From the Gram matrix of the usable rows."""
         gram = mixed.matrix
-        rows = surrogate_rows(space, self.facts.public, gram)
+        rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
         space = replace(space, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
         exposures = None
         if space.exposure is not None:
@@ -156,7 +164,7 @@ class ScoreSteps(FactSolver):
             rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
 
         prior = self._prior(space)
-        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures)
+        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
         levels = self._levels(ask, space, coef, prior)
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
@@ -189,19 +197,24 @@ class ScoreSteps(FactSolver):
         found = ask(ExposureScore(space, centre, clip), self._spend["exposed"])
         return np.asarray(np.linalg.solve(gram, found.mean))
 
-    def _start(self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None) -> tuple[Vector, float]:
+    def _rate(self, ask: Ask) -> Rate | None:
+        """The rate of the second class, of public labels or released, which says how little a row tells."""
+        if "start" in self._spend:
+            spend, space = self._spend["start"], self.facts.start.space.with_response(ResponseScale(self.facts.target))
+            query = Counted(MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5))
+            found = ask(query, spend)
+            return Rate.of(0.5 + float(found.mean[0]), query.noise(spend, found.n), found.n)
+        labels = self.facts.trusted_labels
+        return None if labels is None or not self._labelled else Rate.of(float(np.mean(labels)), 0.0, len(labels))
+
+    def _start(
+        self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, rate: Rate | None
+    ) -> tuple[Vector, float]:
         """No slopes, and the intercept of the mean with its variance: of two classes their rate, else the mean size."""
         if "start" not in self._spend:
             return np.zeros(space.order), 0.0
-        if self.family == BinomialFamily:
-            spend = self._spend["start"]
-            query = MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5)
-            found = ask(query, spend)
-            noise = query.noise(spend, self.facts.n)
-            rarest = min(max(2 * noise, 1 / self.facts.n), 0.5)
-            rate = min(max(0.5 + float(found.mean[0]), rarest), 1 - rarest)
-            level = self.family.link.predictor(rate)
-            return level * space.constant, noise**2 + max(rate - 0.5 - float(found.mean[0]), 0) ** 2
+        if rate is not None:
+            return self.family.link.predictor(rate.value) * space.constant, rate.variance
         sizes = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"]))
         mean = sizes.mean
         level = self.family.link.predictor(mean)
@@ -222,6 +235,20 @@ class ScoreSteps(FactSolver):
         if prior is not None:
             return Beginning.public(prior.coef, prior.covariance, prior.dispersion)
         return model.beginning(coef)
+
+
+class Rate(NamedTuple):
+    """The rate of the second of two classes, away from 0 and 1, and its variance."""
+
+    value: float
+    variance: float
+
+    @classmethod
+    def of(cls, found: float, noise: float, n: int) -> Rate:
+        """A released rate, or that of n labels without noise."""
+        rarest = min(max(2 * noise, 1 / n), 0.5)
+        value = min(max(found, rarest), 1 - rarest)
+        return cls(value, noise**2 + max(value - found, 0) ** 2)
 
 
 def _start_share(facts: PublicFacts, budget: GDP) -> float:
@@ -273,7 +300,7 @@ class SurrogateModel(ScoreModel):
         dispersion = self.dispersion(coef)
         share = sizes.share_within(clip)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        return Clipped(kept, share * dispersion, dispersion, norms, within)
+        return Clipped(kept, share * dispersion, dispersion, norms, within, sizes.beyond(clip))
 
     def cut_off(self, coef: Vector, clip: float) -> CutOff | None:
         if self.levels is not None:
@@ -307,7 +334,8 @@ class SurrogateModel(ScoreModel):
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
         along = self.space.along_constant
         slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * reach) ** 2
-        return Beginning(SlopesPrior(coef, intercept, slopes, reach**2), self.dispersion(coef))
+        furthest = _SEPARATED * reach if self.levels is None else reach
+        return Beginning(SlopesPrior(coef, intercept, slopes, furthest**2), self.dispersion(coef))
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""

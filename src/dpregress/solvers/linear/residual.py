@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,17 +37,22 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.linear.estimates import FinalScore, LinearScore
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, shrunk_precision
-from dpregress.solvers.linear.scores import LinearScore
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
-from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, meat_share, released_meat, unshrunk
-from dpregress.solvers.shared.unresolved import unidentified_directions, unresolved_covariance
+from dpregress.solvers.shared.sandwich import (
+    ClippedEvidence,
+    MeanEquation,
+    meat_share,
+)
+from dpregress.solvers.shared.surrogate import surrogate_rows
+from dpregress.solvers.shared.unresolved import unresolved_covariance
 from dpregress.solvers.shared.whitening import REFINE, planned_start, refined, refinements, rewhitened
 
 #: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
@@ -381,19 +385,14 @@ class Residual(FactSolver):
         """Release the second moment of scores, and update the intercept by the released mean residual."""
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
-        covariance, slope = posterior.known, (1 - levels.above(clip)) * mixed.matrix
-        meat = Meat(levels.square_within(clip) / self._mean_weight(space) * mixed.matrix, math.inf, "model")
-        if "squares" in self._spend:
-            rows = Magnitudes.of_sample(np.minimum(self.norms.sample, space.radius))
-            sizes = (rows, replace(levels, size=np.minimum(levels.size, clip)))
-            meat = released_meat(ask, self._score(space, coef, clip), self._spend["squares"], meat.matrix, sizes, n)
-        equation = None
-        if "mean" in self._spend:
-            equation = self._mean_residual(ask, found, coef, levels, clip, dispersion)
-        result = unshrunk(
-            told, coef, slope, meat, mixed.matrix,
-            n=n, mean=equation, hidden=hidden, unidentified=unidentified_directions(mixed), dispersion=dispersion,
-        )  # fmt: skip
+        covariance = posterior.known
+        final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
+        rows = Magnitudes.of_sample(np.minimum(self.norms.sample, space.radius))
+        meat = final.meat(ask, self._spend.get("squares"), rows, n)
+        equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
+        result = final.estimates(
+            told, meat, equation, hidden, surrogate_rows(space, self.facts.public, mixed.matrix, self.facts.schema), n
+        )
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
             coef = coef + doubt / (doubt + equation.privacy) * float(equation.value[0]) * space.constant
@@ -401,24 +400,13 @@ class Residual(FactSolver):
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
         return Solution(coef, system, space, None, uncertainty, result)
 
-    def _mean_residual(
-        self, ask: Ask, found: _Found, coef: Vector, levels: Magnitudes, clip: float, dispersion: float
-    ) -> MeanEquation:
+    def _mean_residual(self, ask: Ask, found: _Found, final: FinalScore) -> MeanEquation:
         """The released mean residual between wide bounds."""
-        spend, space = self._spend["mean"], found.space
+        spend, space, coef = self._spend["mean"], found.space, final.score.coef
         per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
-        upper = levels.best_clip(lambda clip: per_unit * clip)
+        upper = final.levels.best_clip(lambda clip: per_unit * clip)
         answer = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)
-        slope = found.mixed.matrix @ space.constant
-        return MeanEquation(
-            asked=coef,
-            value=answer.mean,
-            slope=slope[None, :],
-            constant=space.constant[:, None],
-            privacy=(per_unit * upper) ** 2,
-            sampling=np.array([[dispersion / self.facts.n]]),
-            bias=levels.cut(clip) ** 2,
-        )
+        return final.mean_equation(answer.mean, (per_unit * upper) ** 2, self.facts.n)
 
     def _range(self, levels: Magnitudes) -> float:
         """Half the range of the response: declared, that of public labels, or of the residuals seen."""

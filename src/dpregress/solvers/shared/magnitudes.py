@@ -109,6 +109,10 @@ class Magnitudes:
         whole = self.root_mean_square**2
         return self.square_within(bound) / whole if whole > 0 else 1.0
 
+    def beyond(self, bound: float) -> float:
+        """The share of ``E r^2`` that a clip there removes, ``E (|r| - bound)+^2 / E r^2``."""
+        return float(self.share @ np.maximum(self.size - bound, 0) ** 2) / max(self.root_mean_square**2, 1e-300)
+
     def nearly_all(self, share: float) -> float:
         """The least size beyond which no more than this share of ``E r^2`` is cut off."""
         sizes = np.unique(self.size[self.share > 0])

@@ -19,8 +19,15 @@ _BEYOND = 2.0 ** np.arange(0.5, 2.1, 0.5)
 HIDDEN = 0.3
 #: The squared bias is approximated by half the squared share of the second moment that is cut off, times this.
 PROXY = 0.15
+#: Candidates beyond the largest assumed size, which few rows may exceed by far: half octaves, up to 64 times that size.
+_FAR_BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
+#: The excess error that is expected of rows further out than assumed ones, if the radius is the median norm. It falls
+#: in inverse proportion to the radius.
+_UNKNOWN_TAIL = 0.002
+#: The share of the second moment that is feared beyond the median norm of assumed rows; it falls likewise.
+_FAR_SHARE = 0.03
 #: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
-_SIGNAL, _CLIP = 2.0, 2.0
+_SIGNAL, CLIP = 2.0, 2.0
 #: The power with which what the noise of the Gram matrix leaves falls, over several steps.
 _UNSOLVED = 2.0
 #: A larger radius or clip may cost this share of the sampling variance.
@@ -45,23 +52,43 @@ class TruncationPlan:
     truncated: float
 
 
-def plan_unlabelled(expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP) -> TruncationPlan:
-    """The radius with the smallest expected error if residuals are not known and assumed to be normal."""
+def plan_unlabelled(
+    expected_norms: RowNorms, order: int, *, n: int, scores: GDP, gram: GDP, clip: float = CLIP
+) -> TruncationPlan:
+    """The radius with the smallest expected error if residuals are not known.
+
+    Parameters
+    ----------
+    expected_norms : RowNorms
+    order : int
+    n : int
+        Private rows.
+    scores, gram : GDP
+        What all scores and the Gram matrix will cost.
+    clip : float
+        Of residuals, in units of their standard deviation.
+    """
     norms = expected_norms.sample
     unit = float(np.median(norms)) / expected_norms.median
     whole = float(np.mean(norms**2))
     plans = []
-    for radius, hidden in candidates(norms, NORM_LEVELS):
+    beyond = _FAR_BEYOND if expected_norms.assumed else _BEYOND
+    for radius, hidden in candidates(norms, NORM_LEVELS, beyond):
         weight = np.minimum(1.0, radius / norms)
         kept = float(np.mean((weight * norms) ** 2)) / whole
-        noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, _CLIP), scores, n) / kept) ** 2
+        noise = (noise_in_mean(ClippedScore.largest_change(radius / unit, clip), scores, n) / kept) ** 2
         shrunk = order * noise / (1 + order * noise / _SIGNAL)
         cut_rows = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / order
         inefficiency = float(np.mean((weight**2 * norms) ** 2)) / whole / kept**2 - 1
         gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
         unsolved = PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
         expected = shrunk + PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
-        plans.append(TruncationPlan(radius / unit, _CLIP, PROXY * (cut_rows / kept) ** 2 / order, expected, cut_rows))
+        truncated = cut_rows
+        if expected_norms.assumed:
+            expected += _UNKNOWN_TAIL * float(np.median(norms)) / radius
+            truncated += _FAR_SHARE * float(np.median(norms)) / radius
+        bias = PROXY * (cut_rows / kept) ** 2 / order
+        plans.append(TruncationPlan(radius / unit, clip, bias, expected, truncated))
     return least_truncating(plans, TOLERATED * order / n)
 
 
@@ -76,9 +103,9 @@ def least_truncating(plans: Sequence[TruncationPlan], tolerated: float) -> Trunc
     return min((plan for plan in usable if plan.truncated <= least + _NEGLIGIBLE), key=lambda plan: plan.expected)
 
 
-def candidates(sizes: Vector, levels: Vector) -> list[tuple[float, float]]:
+def candidates(sizes: Vector, levels: Vector, beyond: Vector = _BEYOND) -> list[tuple[float, float]]:
     """Quantiles of public sizes and larger candidates, each with the number of rows that may lie above."""
     seen = np.quantile(sizes, levels)
-    beyond = seen[-1] * _BEYOND
+    beyond = seen[-1] * beyond
     hidden = [HIDDEN] * len(seen) + [HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
     return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]

@@ -22,6 +22,7 @@ from dpregress.releases import CovarianceType, Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: Share of mu^2 of the second moment of scores, between these: the standard deviation of the noise, relative to a mean
 #: square, is then this for the least kappa.
@@ -35,6 +36,8 @@ _FEWEST = 4.0
 _SMALLEST = 0.2
 #: Least mean square of a score, as a share of the largest square.
 _NEGLIGIBLE = 1e-24
+#: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
+_MISSED = 0.1
 #: Points at which the sizes of rows and residuals are taken.
 _POINTS = 64
 
@@ -181,6 +184,26 @@ class MeanEquation:
         return moved, np.asarray(whole @ sampling @ whole.T + back @ self.sampling @ back.T), np.asarray(known)
 
 
+def truncated(rows: SurrogateRows, cut: float, meat: Meat) -> Matrix:
+    r"""The part of the second moment of scores that weights and clips take, of shape (q, q).
+
+    A model that misses ``tau`` standard deviations of the residuals may have its estimand moved by as much as
+    ``tau`` times the standard deviation that this matrix has in the sandwich.
+
+    Parameters
+    ----------
+    rows : SurrogateRows
+    cut : float
+        The share of the residuals' second moment beyond the clip.
+    meat : Meat
+    """
+    lighter = (1 - np.minimum(rows.weight, 1)) / rows.weight
+    lost = (rows.x * lighter[:, None] ** 2).T @ rows.x / len(rows.x)
+    blocks = len(meat.matrix) // len(lost)
+    variance = float(np.trace(meat.matrix)) / (blocks * max(float(np.mean(np.sum(rows.x**2, axis=1))), 1e-300))
+    return np.asarray(variance * np.kron(lost, np.eye(blocks)) + cut * meat.matrix)
+
+
 def unshrunk(
     scores: Sequence[Evidence],
     start: Vector,
@@ -193,6 +216,7 @@ def unshrunk(
     hidden: Matrix,
     unidentified: Matrix,
     dispersion: float,
+    lost: Matrix,
 ) -> Unshrunk:
     """The estimate that explains the scores alone, with its covariances.
 
@@ -212,10 +236,13 @@ def unshrunk(
     unidentified : ndarray of shape (q, q)
         The projection on directions about which too little is known.
     dispersion : float
+    lost : ndarray of shape (q, q)
+        From :func:`truncated`.
     """
     nothing = FixedPrior(np.zeros(len(start)), np.zeros((len(start), len(start))))
     found = explain(scores, nothing, start, lambda move: move)
     coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
     if mean is not None:
         coef, sampling, privacy = mean.applied(coef, sampling, privacy)
-    return Unshrunk(coef, sampling, privacy, unidentified, meat.df, meat.cov_type, dispersion, gram)
+    shift = _MISSED**2 * sandwich(system, lost)
+    return Unshrunk(coef, sampling, privacy, unidentified, shift, meat.df, meat.cov_type, dispersion, gram)

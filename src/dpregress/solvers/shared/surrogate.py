@@ -20,6 +20,8 @@ from dpregress.coordinates import Exposure, Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.models import Family
 from dpregress.public import PublicMoments
+from dpregress.public.schema import Schema
+from dpregress.solvers.shared.likely_rows import likely_rows
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
 _PSEUDO_ROWS_LOG2 = 12
@@ -100,8 +102,10 @@ class SurrogateRows:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
 
 
-def surrogate_rows(space: WhitenedSpace, public: PublicMoments | None, gram: Matrix) -> SurrogateRows:
-    """Public rows, transformed to have a private Gram matrix; normal rows if there are no public rows.
+def surrogate_rows(
+    space: WhitenedSpace, public: PublicMoments | None, gram: Matrix, schema: Schema | None = None
+) -> SurrogateRows:
+    """Public rows, transformed to have a private Gram matrix; likely or normal rows if there are no public rows.
 
     Parameters
     ----------
@@ -109,10 +113,22 @@ def surrogate_rows(space: WhitenedSpace, public: PublicMoments | None, gram: Mat
     public : PublicMoments or None
     gram : ndarray of shape (p, p)
         Positive definite: the repaired ``mean s^2 x~ x~'``.
+    schema : Schema, optional
+        With bounds of all columns, the rows that take the place of public ones are likely rows within them.
     """
-    if public is None or public.rows is None:
+    if public is not None and public.rows is not None:
+        return _recoloured(space, public.rows, gram)
+    if schema is None or not space.intercept or not schema.bounds_all(space.features):
         return _normal(space, gram)
-    whitened = space.whiten(public.rows)
+    mean, covariance = _implied(space, gram)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    correlated = _quasi_normal(len(mean)) @ symmetric_power(covariance / np.outer(deviation, deviation), 0.5)
+    return _recoloured(space, likely_rows(schema, space.features, correlated, mean, deviation**2), gram)
+
+
+def _recoloured(space: WhitenedSpace, known: Matrix, gram: Matrix) -> SurrogateRows:
+    """These rows, transformed to have a private Gram matrix."""
+    whitened = space.whiten(known)
     weight = space.weights(whitened)
     rows = whitened * weight[:, None]
     if not space.intercept:
@@ -149,12 +165,26 @@ def _recolouring(public: Matrix, wanted: Matrix) -> Matrix:
     return np.asarray(symmetric_power(public, -0.5, smallest=_SMALLEST) @ symmetric_power(wanted, 0.5))
 
 
-def _normal(space: WhitenedSpace, gram: Matrix) -> SurrogateRows:
-    """Quasi-random normal rows with the mean and covariance that the Gram matrix implies."""
-    points = qmc.Sobol(len(space.features), scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
+def _quasi_normal(degrees: int) -> Matrix:
+    """Quasi-random normal rows with mean 0 and the identity as their covariance."""
+    points = qmc.Sobol(degrees, scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
     normal = ndtri(points * (1 - 2.0**-_PSEUDO_ROWS_LOG2) + 2.0 ** -(_PSEUDO_ROWS_LOG2 + 1))
     normal -= normal.mean(axis=0)  # in high dimensions they are correlated before this
-    normal = normal @ symmetric_power(normal.T @ normal / len(normal), -0.5, smallest=_SMALLEST)
+    return np.asarray(normal @ symmetric_power(normal.T @ normal / len(normal), -0.5, smallest=_SMALLEST))
+
+
+def _implied(space: WhitenedSpace, gram: Matrix) -> tuple[Vector, Matrix]:
+    """The mean and covariance of rows in original units that the Gram matrix implies, with an intercept."""
+    unit = np.linalg.norm(space.whitening, axis=0)  # scales far apart cost no digits
+    back = (np.linalg.inv(space.whitening / unit) / unit[:, None])[1:]
+    wanted = _about_constant(gram, space.constant)
+    across = back @ wanted.across
+    return back @ wanted.mean, np.asarray(across @ (wanted.spread / wanted.square) @ across.T)
+
+
+def _normal(space: WhitenedSpace, gram: Matrix) -> SurrogateRows:
+    """Quasi-random normal rows with the mean and covariance that the Gram matrix implies."""
+    normal = _quasi_normal(len(space.features))
     if not space.intercept:
         return SurrogateRows(normal @ symmetric_power(gram, 0.5), np.ones(len(normal)), np.zeros_like(gram))
     wanted = _about_constant(gram, space.constant)

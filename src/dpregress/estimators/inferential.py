@@ -1,0 +1,335 @@
+"""Intervals, tests and summaries of fitted models, under the names that statsmodels has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector
+from dpregress.errors import InvalidInput, NotAvailable, check_choice
+from dpregress.estimators.summary import summary_of
+from dpregress.inference import (
+    IntervalKind,
+    PredictedIntervals,
+    Submodel,
+    TermTests,
+    TTest,
+    WaldTest,
+    checked_level,
+    explained_share,
+    explained_variance,
+    intervals,
+    masked_covariance,
+    p_values,
+    predicted_intervals,
+    standard_errors,
+    submodel,
+    t_ratios,
+    t_tests,
+    term_tests,
+    wald,
+)
+from dpregress.models import MULTINOMIAL, family_of
+from dpregress.public import Schema
+from dpregress.releases import Estimates
+from dpregress.releases.estimates import INTERCEPT
+from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.summary import Summary
+
+#: Links whose slopes are logarithms of ratios.
+_RATIO_LINKS = ("logit", "log")
+
+
+class InferenceMixin:
+    """Inference from the ``estimates_`` of a fit.
+
+    All of it is centred on the unshrunk estimates; ``coef_`` and predictions are shrunk (docs/inference.md). For
+    coefficients that are not identified, errors, p-values and intervals are NaN.
+    """
+
+    #: Estimates for inference; None before a fit, and where a recipe has none.
+    estimates_: Estimates | None = None
+    coefficients_: Any
+    privacy_: Any
+    if TYPE_CHECKING:  # a property of estimators, an attribute of a saved model
+
+        @property
+        def response_model(self) -> ResponseModel: ...
+
+    # ------------------------------------------------------------- single coefficients
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names of the k coefficients, the intercept first; for several classes ``"class: name"``."""
+        return self._known().names
+
+    @property
+    def params(self) -> Vector:
+        """The unshrunk estimates, of shape (k,)."""
+        return self._known().estimate
+
+    @property
+    def bse(self) -> Vector:
+        """Standard errors of ``params``, due to sampling and to privacy noise, of shape (k,)."""
+        return standard_errors(self._known())
+
+    @property
+    def bse_sampling(self) -> Vector:
+        """The part of ``bse`` that is due to the sampling of rows; the squares of the two parts add up."""
+        return standard_errors(self._known(), self._known().sampling)
+
+    @property
+    def bse_privacy(self) -> Vector:
+        """The part of ``bse`` that is due to privacy noise."""
+        return standard_errors(self._known(), self._known().privacy)
+
+    @property
+    def tvalues(self) -> Vector:
+        """``params / bse``, of shape (k,)."""
+        return t_ratios(self._known())
+
+    @property
+    def pvalues(self) -> Vector:
+        """Two-sided p-values of the hypotheses that a coefficient is 0, of shape (k,)."""
+        return p_values(self._known())
+
+    @property
+    def scale(self) -> float:
+        """The dispersion; the residual variance of a linear model."""
+        found = self._known().dispersion
+        if found is None:
+            raise NotAvailable("the dispersion was not released by this fit: choose another recipe")
+        return found
+
+    def cov_params(self) -> Matrix:
+        """The covariance of ``params``, of shape (k, k)."""
+        found = self._known()
+        return masked_covariance(found, found.covariance)
+
+    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+        """Confidence intervals, of shape (k, 2).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+        alpha : float, optional
+            ``1 - level``, as statsmodels has it. Neither is taken by position, so that they cannot be confused.
+        """
+        return intervals(self._known(), checked_level(level, alpha))
+
+    def ratios(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+        """Odds ratios (logit link) or rate ratios (log link) of the slopes with intervals, of shape (d, 3).
+
+        The columns are ``exp(b)`` and the ends of its interval; rows are in the order of ``coefficients_.features``.
+
+        Parameters
+        ----------
+        level, alpha
+            As in :meth:`conf_int`.
+
+        Raises
+        ------
+        InvalidInput
+            For other links, and for more than two classes, whose coefficients have no base class.
+        """
+        found, response = self._known(), self.response_model
+        if response.family == MULTINOMIAL:
+            raise InvalidInput("coefficients of several classes have no base class: compare two of them by t_test")
+        if response.link not in _RATIO_LINKS:
+            raise InvalidInput(f"ratios go with the links logit and log, and the link of this model is {response.link}")
+        slopes = [name != INTERCEPT for name in found.names]
+        ends = intervals(found, checked_level(level, alpha))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(np.column_stack([found.estimate, ends])[slopes]))
+
+    # ------------------------------------------------------------- hypotheses
+
+    def t_test(self, spec: Any) -> TTest:
+        """Test single linear combinations of coefficients.
+
+        Parameters
+        ----------
+        spec : str, sequence of str, array-like of shape (k,) or (r, k), or pair (R, q)
+            As ``"x1 = x2, x3 = 0"``. Names that are not plain words stand in backticks (```plan=full` = 0``), and the
+            intercept is ``Intercept``; text needs the ``formulas`` extra. Matrices have the columns ``param_names``.
+        """
+        return t_tests(self._known(), spec)
+
+    def wald_test(self, spec: Any) -> WaldTest:
+        """Test linear combinations of coefficients jointly: F if the degrees of freedom are finite, else chi-square.
+
+        Parameters
+        ----------
+        spec
+            As in :meth:`t_test`.
+        """
+        return wald(self._known(), spec)
+
+    def wald_test_terms(self) -> TermTests:
+        """Test each term jointly, as in an analysis of variance: all levels of a column, all columns of a spline."""
+        return term_tests(self._known(), self._coefficients_by_term())
+
+    def compare(self, dropped: str | Sequence[str]) -> Submodel:
+        """The model without some terms beside this one: a Wald test, and differences of AIC and BIC.
+
+        Both are approximations from the estimates and their covariance (docs/inference.md), and cost nothing.
+
+        Parameters
+        ----------
+        dropped : str or sequence of str
+            Terms, or names of coefficients.
+        """
+        known, terms = self._known(), self._coefficients_by_term()
+        asked = [dropped] if isinstance(dropped, str) else list(dropped)
+        names: list[str] = []
+        for name in asked:
+            if name not in terms and name not in known.names:
+                raise InvalidInput(f"{name!r} is neither a term nor a coefficient: choose from {', '.join(terms)}")
+            names.extend(terms.get(name, (name,)))
+        if not names or len(set(names)) == len(known.names):
+            raise InvalidInput("drop at least one term, and keep at least one coefficient")
+        return submodel(known, self.coefficients_.n, list(dict.fromkeys(names)))
+
+    # ------------------------------------------------------------- goodness of fit
+
+    @property
+    def rsquared(self) -> float:
+        """R^2 of a linear model, from the released residual variance and covariance of the features."""
+        return explained_share(self._linear())
+
+    @property
+    def rsquared_adj(self) -> float:
+        """R^2 with the variances divided by their degrees of freedom."""
+        found = self._linear()
+        slopes = sum(name != INTERCEPT for name in found.names)
+        constant = int(INTERCEPT in found.names)
+        n = int(self.coefficients_.n)
+        if n <= slopes + constant:
+            return float("nan")
+        return 1 - (1 - explained_share(found)) * (n - constant) / (n - slopes - constant)
+
+    @property
+    def explained(self) -> float:
+        """The variance of the response that a linear model explains, in squared units of the response."""
+        return explained_variance(self._linear())
+
+    @property
+    def deviance(self) -> float:
+        """Not offered."""
+        raise NotAvailable("the deviance is a sum over private rows that no fit releases: use wald_test_terms")
+
+    @property
+    def llf(self) -> float:
+        """Not offered."""
+        raise NotAvailable("the log-likelihood is a sum over private rows that no fit releases: use wald_test, compare")
+
+    @property
+    def aic(self) -> float:
+        """Not offered; :meth:`compare` has differences."""
+        raise NotAvailable("AIC needs the log-likelihood, which no fit releases: compare gives differences of AIC")
+
+    @property
+    def bic(self) -> float:
+        """Not offered; :meth:`compare` has differences."""
+        raise NotAvailable("BIC needs the log-likelihood, which no fit releases: compare gives differences of BIC")
+
+    # ------------------------------------------------------------- shown
+
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """Estimates with standard errors, tests and intervals, and the guarantee below.
+
+        Without estimates for inference, the shrunk coefficients with what is known of their errors.
+
+        Parameters
+        ----------
+        level, alpha
+            As in :meth:`conf_int`.
+        """
+        self._check_fitted()
+        return summary_of(
+            self._model_name(),
+            self.coefficients_,
+            self._statement(),
+            response=self._known_response(),
+            estimates=self.estimates_,
+            level=checked_level(level, alpha),
+        )
+
+    # ------------------------------------------------------------- what models say of themselves
+
+    def _check_fitted(self) -> None:
+        """Refuse a model without a fit."""
+
+    def _model_name(self) -> str:
+        return type(self).__name__
+
+    def _statement(self) -> Any:
+        """The guarantee that a summary shows."""
+        return self.privacy_
+
+    def _known_response(self) -> ResponseModel | None:
+        """Family and link, where they have names."""
+        return self.response_model
+
+    def _terms(self) -> Mapping[str, Sequence[str]]:
+        """Names of the design columns of each term."""
+        return terms_of(self.coefficients_.features, None)
+
+    def _no_estimates(self) -> str:
+        """Why there are no estimates, and the mend."""
+        return (
+            f"this {type(self).__name__} has no estimates for inference: take the default recipe of "
+            "DPLinearRegression, DPRidge or a generalised linear model"
+        )
+
+    def _known(self) -> Estimates:
+        self._check_fitted()
+        if self.estimates_ is None:
+            raise NotAvailable(self._no_estimates())
+        return self.estimates_
+
+    def _linear(self) -> Estimates:
+        found, response = self._known(), self.response_model
+        if (response.family, response.link) != ("gaussian", "identity"):
+            raise NotAvailable(f"R^2 is for linear models, and this one is {response.family} with link {response.link}")
+        return found
+
+    def _coefficients_by_term(self) -> dict[str, list[str]]:
+        """Names of the coefficients of each term; for several classes those of all classes."""
+        names, features = self._known().names, self.coefficients_.features
+        slopes = [name for name in names if name != INTERCEPT and not name.endswith(f": {INTERCEPT}")]
+        found: dict[str, list[str]] = {}
+        for term, columns in self._terms().items():
+            places = [features.index(column) for column in columns]
+            starts = range(0, len(slopes), len(features))
+            found[term] = [slopes[start + place] for start in starts for place in places]
+        return found
+
+    def _intervals(self, x: Matrix, kind: Any, level: float, offset: Vector | float = 0.0) -> PredictedIntervals:
+        """Intervals for rows of the design; missing cells are filled as in predictions."""
+        found, response = self._known(), self.response_model
+        check_choice("interval", kind, ("mean", "prediction"))
+        if response.family == MULTINOMIAL:
+            raise InvalidInput("intervals of several classes' probabilities are not offered: fit two classes")
+        rows = np.where(np.isfinite(x), x, self.coefficients_.fill)
+        family = family_of(response.family, response.link)
+        asked: IntervalKind = "mean" if kind == "mean" else "prediction"
+        return predicted_intervals(found, rows, family, interval=asked, level=checked_level(level), offset=offset)
+
+
+def terms_of(features: Sequence[str], schema: Schema | None) -> dict[str, list[str]]:
+    """Design columns by term: the columns of a declared one, else those that are called ``term=level``.
+
+    Parameters
+    ----------
+    features : sequence of str
+    schema : Schema or None
+    """
+    declared = {} if schema is None else schema.columns
+    owner = {design: name for name, column in declared.items() for design in column.design(name)}
+    found: dict[str, list[str]] = {}
+    for feature in features:
+        found.setdefault(owner.get(feature, feature.partition("=")[0] or feature), []).append(feature)
+    return found

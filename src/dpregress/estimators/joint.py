@@ -1,0 +1,51 @@
+"""Coefficients from the joint release of several parties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
+from dpregress.releases import Coefficients, Moments
+from dpregress.solvers import Solution
+from dpregress.solvers.shared.stein import logistic_scale
+from dpregress.solvers.vertical.joint import solve_joint
+from dpregress.solvers.vertical.release import Joint
+
+
+def joint_coefficients(
+    joint: Joint, target: str, features: Sequence[str], levels: tuple[float, float] | None = None
+) -> tuple[Coefficients, Moments]:
+    """Coefficients with standard errors in the order of the features, and the moments they rest on.
+
+    With levels, those of the logistic regression of a target that has these two values.
+    """
+    solution = solve_joint(joint, target, features)
+    moments = solution.moments
+    assert moments is not None
+    privacy = privacy_covariance(moments, solution.whitened, solution.system)
+    sampling = sampling_covariance(moments, solution.whitened, solution.system)
+    found = original_coefficients(
+        solution.space, solution.whitened, target=target, n=moments.n, privacy=privacy, total=privacy + sampling
+    ).in_order(features)
+    return (found if levels is None else _logistic(found, solution, *levels)), moments
+
+
+def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: float) -> Coefficients:
+    """The logistic coefficients that go with a least squares fit of labels at two ends, for a normal predictor."""
+    response = solution.space.response
+    assert response is not None
+    width, slopes = upper - lower, solution.whitened[1:]
+    rare = min(1 / linear.n, 0.5)
+    mean = min(max((response.centre - lower) / width, rare), 1 - rare)
+    spread = response.scale / width * math.sqrt(max(float(slopes @ solution.system[1:, 1:] @ slopes), 0.0))
+    scale, level = logistic_scale(mean, spread)
+    factor = scale.value / width
+    return replace(
+        linear,
+        coef=factor * linear.coef,
+        intercept=level + factor * (linear.intercept - response.centre),
+        privacy_error=factor * linear.privacy_error,
+        standard_error=factor * linear.standard_error,
+    )

@@ -1,0 +1,109 @@
+"""Fitted models as files: what a program reads back, and a page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpregress.accounting import PrivacyStatement
+from dpregress.display import shown
+from dpregress.errors import OutputError, reason
+from dpregress.estimators.inferential import InferenceMixin
+from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
+from dpregress.reports import Fitted, fit_page
+from dpregress.version import SOFTWARE
+
+MODEL_FILES = ("model.json", "privacy.json")
+
+
+class SavingMixin(InferenceMixin):
+    """Files of a fitted model, beside its inference."""
+
+    moments_: Any
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``model.json`` and ``privacy.json`` to a folder, in place of earlier ones.
+
+        :func:`dpregress.load` and ``dpregress predict`` read them back.
+
+        Parameters
+        ----------
+        folder : path
+            It is made if it is not there.
+
+        Raises
+        ------
+        OutputError
+            If the files cannot be written.
+        """
+        texts = model_documents(self)
+        _write({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
+
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write a self-contained HTML page with the summary and the guarantee, as ``dpregress fit`` does.
+
+        Parameters
+        ----------
+        path : path
+            The file, or a folder for ``report.html``.
+        title : str, optional
+            Default: the name of the response.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written.
+        """
+        page = report_page(self, self._named() if title is None else title)
+        file = Path(path)
+        _write({file / "report.html" if file.is_dir() else file: page})
+
+    @property
+    def written_formula(self) -> WrittenFormula | None:
+        """The fitted formula in the form of a model file; None for a model without one."""
+        return None
+
+    @property
+    def written_schema(self) -> str | None:
+        """The schema of the fitted columns in the form of a model file, if it is needed to predict."""
+        return None
+
+    def _promised(self) -> PrivacyStatement:
+        """The guarantee that files hold."""
+        found: PrivacyStatement = self.privacy_
+        return found
+
+    def _named(self) -> str:
+        self._check_fitted()
+        return str(self.coefficients_.target)
+
+
+def model_documents(model: SavingMixin) -> tuple[str, str]:
+    """The texts of ``model.json`` and ``privacy.json``."""
+    model._check_fitted()
+    text = model_text(
+        model.coefficients_,
+        model._promised(),
+        model.moments_,
+        software=SOFTWARE,
+        response=model.response_model,
+        formula=model.written_formula,
+        schema=model.written_schema,
+        estimates=model.estimates_,
+    )
+    return text, privacy_text(model._promised(), software=SOFTWARE)
+
+
+def report_page(model: SavingMixin, title: str) -> str:
+    """The page about a fitted model as HTML text."""
+    fitted = Fitted("Coefficients", model.coefficients_, model._promised(), summary=model.summary())
+    return fit_page(title, [fitted], software=SOFTWARE)
+
+
+def _write(texts: dict[Path, str]) -> None:
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", errors="replace")
+        except (OSError, ValueError) as error:
+            raise OutputError(f"cannot write to {shown(path)}: {reason(error)}; choose another place") from error

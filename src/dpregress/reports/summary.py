@@ -1,0 +1,181 @@
+"""Summaries of fits: a block of facts, tables of coefficients and notes, as text, HTML, LaTeX and data frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from dpregress.display import html_table, plain
+
+_WIDTH = 100
+_GAP = "  "
+_LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "]": "{]}",
+}  # fmt: skip
+#: Ratios and p-values; everything else has six significant digits.
+_THREE_DECIMALS = re.compile(r"[tz]|P>\|[tz]\|")
+UNIDENTIFIED = "not identified"
+
+
+@dataclass(frozen=True)
+class SummaryTable:
+    """Coefficients, one row each.
+
+    Parameters
+    ----------
+    title : str
+        Empty for a table by itself.
+    columns : tuple of str
+    names : tuple of str
+    rows : tuple of tuple of float or None
+        None is an empty cell.
+    identified : tuple of bool
+        The other rows show nothing but the estimate.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    rows: tuple[tuple[float | None, ...], ...]
+    identified: tuple[bool, ...]
+
+    def texts(self) -> list[list[str]]:
+        """The rows as text, with the names first."""
+        found = []
+        for name, row, known in zip(self.names, self.rows, self.identified, strict=True):
+            cells = [_number(column, value) for column, value in zip(self.columns, row, strict=True)]
+            if not known:
+                cells = [cells[0], UNIDENTIFIED, *("" for _ in cells[2:])]
+            found.append([plain(name), *cells])
+        return found
+
+    def to_html(self) -> str:
+        """The table in HTML."""
+        return html_table(("", *self.columns), self.texts(), plain(self.title))
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame of numbers."""
+        import pandas as pd
+
+        values = np.array([[np.nan if value is None else value for value in row] for row in self.rows], dtype=float)
+        return pd.DataFrame(values, index=list(self.names), columns=list(self.columns))
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """A fitted model for print, notebooks and papers.
+
+    Parameters
+    ----------
+    title : str
+    facts : tuple of (str, str)
+        What was fitted, to how many rows, for which budget.
+    tables : tuple of SummaryTable
+        One, or one for each class.
+    notes : tuple of str
+        Lines below the tables; the guarantee is one of them.
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    tables: tuple[SummaryTable, ...]
+    notes: tuple[str, ...]
+
+    def with_notes(self, *notes: str) -> Summary:
+        """The same with further lines at the end."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def to_frame(self) -> Any:
+        """The numbers as a pandas DataFrame; for several classes the first index is the class."""
+        import pandas as pd
+
+        frames = [table.to_frame() for table in self.tables]
+        return frames[0] if len(frames) == 1 else pd.concat(frames, keys=[table.title for table in self.tables])
+
+    def to_html(self) -> str:
+        """Tables in HTML, without styles of their own."""
+        facts = html_table(("", ""), [[name, plain(text)] for name, text in self.facts], plain(self.title))
+        notes = "".join(f"<p>{escape(plain(note))}</p>" for note in self.notes)
+        return facts + "".join(table.to_html() for table in self.tables) + notes
+
+    def to_latex(self) -> str:
+        """A ``tabular`` for each table, with the notes as comments above."""
+        parts = [f"% {plain(line)}" for line in (self.title, *self.notes)]
+        for table in self.tables:
+            if table.title:
+                parts.append(f"% {plain(table.title)}")
+            lines = [["", *table.columns], *table.texts()]
+            head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
+            columns = "l" + "r" * len(table.columns)
+            parts += [
+                rf"\begin{{tabular}}{{{columns}}}",
+                r"\hline",
+                head,
+                r"\hline",
+                *body,
+                r"\hline",
+                r"\end{tabular}",
+            ]
+        return "\n".join(parts) + "\n"
+
+    def __str__(self) -> str:
+        blocks = [_aligned(table) for table in self.tables]
+        facts = _two_columns(self.facts)
+        width = max(len(line) for line in (*facts, *(line for block in blocks for line in block)))
+        lines = [plain(self.title), "=" * width, *facts]
+        for table, (head, *body) in zip(self.tables, blocks, strict=True):
+            lines += ["-" * width, *([plain(table.title)] if table.title else []), head, "-" * width, *body]
+        return "\n".join([*lines, "=" * width, *map(plain, self.notes)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _number(column: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    if _THREE_DECIMALS.fullmatch(column) and abs(value) < 1e4:
+        return f"{value:.3f}"
+    return f"{value:.6g}"
+
+
+def _aligned(table: SummaryTable) -> list[str]:
+    """A header and rows of one width; a name that leaves no room for its numbers has a line of its own."""
+    lines = [["", *table.columns], *table.texts()]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    room = max(_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]), 12)
+    widths[0] = max((len(line[0]) for line in lines if len(line[0]) <= room), default=0)
+    found = []
+    for name, *cells in lines:
+        numbers = _GAP.join(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        if len(name) > room:
+            found.append(name)
+            name = ""
+        found.append(f"{name:{widths[0]}}{_GAP}{numbers}".rstrip())
+    return found
+
+
+def _two_columns(facts: Sequence[tuple[str, str]]) -> list[str]:
+    """Facts in two columns where they are short, else one below the other."""
+    width = max(len(name) for name, _ in facts) + 1
+    texts = [f"{name + ':':{width}} {plain(text)}" for name, text in facts]
+    half = (len(texts) + 1) // 2
+    left, right = texts[:half], texts[half:]
+    first = max(map(len, left))
+    if first + len(_GAP) + max(map(len, right), default=0) > _WIDTH:
+        return texts
+    return [f"{one:{first}}{_GAP}{other}".rstrip() for one, other in zip_longest(left, right, fillvalue="")]
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)

@@ -1,0 +1,426 @@
+"""What fitted models say: inference under statsmodels' names, summaries, notebooks, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+import dpregress
+from dpregress import (
+    GDP,
+    ApproxDP,
+    Categorical,
+    DPGLMRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    LocalGLM,
+    MarginalsRegression,
+    MemoryLedger,
+    Numeric,
+    PublicMoments,
+    Schema,
+    VerticalRegression,
+)
+from dpregress.errors import InvalidInput, OutputError
+from dpregress.releases import Estimates
+
+N, M = 1500, 300
+RNG = np.random.default_rng(11)
+PLANS = ("free", "full", "gold")
+TABLE = pd.DataFrame(
+    {"age": RNG.uniform(18, 80, N + M), "plan": RNG.choice(PLANS, N + M), "dose": RNG.uniform(0, 1, N + M)}
+)
+TABLE["cost"] = TABLE["age"] / 10 + 2 * (TABLE["plan"] == "full") + RNG.normal(size=N + M)
+TABLE["visits"] = RNG.poisson(np.exp(TABLE["dose"]))
+TABLE["ill"] = RNG.choice(["no", "yes"], N + M)
+TABLE["kind"] = RNG.choice(["a", "b", "c"], N + M)
+LEVELS = Schema({"plan": Categorical(PLANS), "age": Numeric(18, 80), "dose": Numeric(0, 1)})
+PUBLIC, PRIVATE = TABLE[:M], TABLE[M:]
+FEATURES = ("age", "plan", "dose")
+NEW = TABLE[list(FEATURES)][:7]
+FORMULA = "cost ~ C(plan) * dose + bs(age, knots=[40], degree=2, lower_bound=18, upper_bound=80)"
+
+
+def fitted(kind: Any, target: str, **parameters: Any) -> Any:
+    model = kind(GDP(1.0), schema=LEVELS, public=PUBLIC, **parameters)
+    return model.fit_table(PRIVATE, target, list(FEATURES))
+
+
+def with_estimates(model: Any, df: float = 40.0) -> Any:
+    """The model with estimates made by hand: of the shape that a fit keeps, with a known covariance."""
+    found = model.coefficients_
+    names = [
+        f"{label}: {name}" if label else name
+        for label, _ in found.by_class()
+        for name in ("(intercept)", *found.features)
+    ]
+    rng, k, d = np.random.default_rng(3), len(names), len(found.features)
+    half = rng.normal(size=(k, 2 * k)) / 500
+    estimate, known = rng.normal(size=k) / 50, np.ones(k, dtype=bool)
+    noise = np.eye(k) / 1e5
+    model.estimates_ = Estimates(
+        tuple(names), estimate, half @ half.T, noise, known, np.zeros(k), df, "robust", 1.3, 30 * np.eye(d)
+    )
+    return model
+
+
+LINEAR = partial(fitted, DPLinearRegression, "cost")
+MODELS: dict[str, Callable[[], Any]] = {
+    "linear": LINEAR,
+    "formula": lambda: DPLinearRegression.from_formula(
+        FORMULA, privacy=GDP(1.0), schema=LEVELS, public=PUBLIC
+    ).fit_table(PRIVATE),
+    "logistic": partial(fitted, DPLogisticRegression, "ill", classes=("no", "yes")),
+    "multinomial": partial(fitted, DPLogisticRegression, "kind", classes=("a", "b", "c")),
+    "poisson": partial(fitted, DPPoissonRegressor, "visits"),
+    "identity": partial(fitted, DPGLMRegressor, "visits", family="poisson", link="identity"),
+}
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Any]:
+    return {name: with_estimates(made()) for name, made in MODELS.items()}
+
+
+# ------------------------------------------------------------------ inference
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_names_and_shapes_are_those_of_statsmodels(models: dict[str, Any], name: str) -> None:
+    model = models[name]
+    k = len(model.param_names)
+    for values in (model.params, model.bse, model.bse_sampling, model.bse_privacy, model.tvalues, model.pvalues):
+        assert values.shape == (k,)
+    np.testing.assert_allclose(model.bse**2, model.bse_sampling**2 + model.bse_privacy**2, rtol=1e-12)
+    np.testing.assert_allclose(model.bse**2, np.diag(model.cov_params()), rtol=1e-12)
+    assert model.conf_int().shape == (k, 2)
+    np.testing.assert_array_equal(model.conf_int(level=0.9), model.conf_int(alpha=0.1))
+    assert (model.estimates_.cov_type, model.scale) == ("robust", 1.3)
+    np.testing.assert_allclose(model.t_test(np.eye(k)).pvalue, model.pvalues)
+    with pytest.raises(TypeError):
+        model.conf_int(0.05)  # alpha or level? Neither is taken by position
+
+
+def test_terms_hold_the_columns_that_belong_together(models: dict[str, Any]) -> None:
+    tests = {name: models[name].wald_test_terms() for name in ("linear", "multinomial", "formula")}
+    assert dict(zip(tests["linear"].terms, [each.df_num for each in tests["linear"].tests], strict=True)) == {
+        "age": 1,
+        "plan": 2,
+        "dose": 1,
+    }
+    assert [each.df_num for each in tests["multinomial"].tests] == [3, 6, 3]
+    written = {
+        term.split("(")[0]: test.df_num
+        for term, test in zip(tests["formula"].terms, tests["formula"].tests, strict=True)
+    }
+    assert written == {"plan": 2, "dose": 1, "bs": 3, "plan:dose": 2}
+    linear = models["linear"]
+    assert linear.wald_test("`plan=full` = 0, `plan=gold` = 0") == tests["linear"].tests[1]
+    assert linear.compare("plan").test == tests["linear"].tests[1]
+    assert linear.compare(["plan", "dose"]).dropped == ("plan=full", "plan=gold", "dose")
+
+
+def test_a_level_with_an_equals_sign_belongs_to_its_column() -> None:
+    schema = Schema({"a=b": Categorical(("x", "y=z", "w")), "u": Numeric(0, 1)})
+    rows = pd.DataFrame({"a=b": ["x", "y=z", "w"] * 400, "u": RNG.uniform(size=1200), "y": RNG.normal(size=1200)})
+    model = DPLinearRegression(GDP(1.0), schema=schema, public=rows[:300]).fit_table(rows[300:], "y")
+    assert with_estimates(model).wald_test_terms().terms == ("a=b", "u")
+
+
+def test_ratios_are_of_slopes_under_log_and_logit(models: dict[str, Any]) -> None:
+    for name in ("logistic", "poisson"):
+        model = models[name]
+        expected = np.exp(np.column_stack([model.params, model.conf_int(level=0.9)])[1:])
+        np.testing.assert_allclose(model.ratios(level=0.9), expected)
+    for name, words in (("linear", "link of this model is identity"), ("multinomial", "no base class")):
+        with pytest.raises(InvalidInput, match=words):
+            models[name].ratios()
+
+
+def test_predictions_take_an_interval(models: dict[str, Any]) -> None:
+    linear, logistic, poisson = (models[name] for name in ("linear", "logistic", "poisson"))
+    found = linear.predict(NEW, interval="prediction", level=0.9)
+    assert (found.lower < found.mean).all()
+    assert ((found.upper - found.lower) > 2 * np.sqrt(1.3)).all()
+    assert linear.predict(NEW).shape == (7,)
+    chances = logistic.predict(NEW, interval="mean").to_frame()
+    assert ((chances > 0) & (chances < 1)).all(axis=None)
+    assert (poisson.predict(NEW, interval="mean").lower > 0).all()
+    for name, kind, words in (
+        ("poisson", "prediction", "models their mean only"),
+        ("multinomial", "mean", "fit two classes"),
+        ("linear", "both", "interval must be one of"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            models[name].predict(NEW, interval=kind)
+
+
+def test_a_missing_cell_is_filled_in_intervals_as_in_predictions(models: dict[str, Any]) -> None:
+    model = models["linear"]
+    holed, filled = NEW.copy(), NEW.copy()
+    holed.loc[0, "age"] = np.nan
+    filled.loc[0, "age"] = model.coefficients_.fill[0]
+    np.testing.assert_allclose(
+        model.predict(holed, interval="mean").upper, model.predict(filled, interval="mean").upper
+    )
+
+
+def test_what_no_fit_releases_is_refused_in_one_line(models: dict[str, Any]) -> None:
+    for name in ("deviance", "llf", "aic", "bic"):
+        with pytest.raises(InvalidInput, match="no fit releases") as caught:
+            getattr(models["poisson"], name)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="R\\^2 is for linear models"):
+        _ = models["poisson"].rsquared
+    assert 0 < models["linear"].rsquared_adj < models["linear"].rsquared < 1
+    assert models["linear"].explained > 0
+    for dropped, words in (([], "at least one term"), ("nothing", "neither a term nor a coefficient")):
+        with pytest.raises(InvalidInput, match=words):
+            models["linear"].compare(dropped)
+
+
+def test_a_fit_without_estimates_says_so() -> None:
+    model = DPLinearRegression(GDP(2.0), public=PublicMoments.from_rows(RNG.normal(size=(99, 2)), RNG.normal(size=99)))
+    model.set_params(recipe="paper").fit(RNG.normal(size=(500, 2)), RNG.normal(size=500))
+    assert model.estimates_ is None
+    for ask in (lambda: model.params, model.conf_int, lambda: model.wald_test("x0 = 0"), model.wald_test_terms):
+        with pytest.raises(InvalidInput, match="no estimates for inference: take the default recipe") as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+    assert "no basis for intervals" in str(model.summary())
+
+
+# ------------------------------------------------------------------ summaries
+
+
+def test_the_summary_is_as_statisticians_know_it(models: dict[str, Any]) -> None:
+    model = models["linear"]
+    summary = model.summary(level=0.9)
+    lines = str(summary).splitlines()
+    header = next(line for line in lines if "std err" in line)
+    assert header.split() == ["coef", "std", "err", "privacy", "s.e.", "t", "P>|t|", "[0.05", "0.95]"]
+    frame = summary.to_frame()
+    np.testing.assert_allclose(frame["coef"], model.params)
+    np.testing.assert_allclose(frame[["[0.05", "0.95]"]], model.conf_int(level=0.9))
+    np.testing.assert_allclose(frame["privacy s.e."], model.bse_privacy)
+    row = next(line for line in lines if line.startswith("plan=full"))
+    assert row.split()[1:3] == [f"{model.params[2]:.6g}", f"{model.bse[2]:.6g}"]
+    text = str(summary)
+    for words in (
+        "robust",
+        "df or more",
+        "unshrunk estimate",
+        "Predictions use the shrunk estimate, coef_",
+        "mu = 1",
+    ):
+        assert words in text
+    assert max(map(len, lines)) <= 100
+    assert lines[-1].startswith(f"n = {N}; mu = 1 for replace-one neighbours")
+
+
+def test_several_classes_have_a_table_each(models: dict[str, Any]) -> None:
+    summary = models["multinomial"].summary()
+    assert [table.title for table in summary.tables] == ["kind = a", "kind = b", "kind = c"]
+    assert {table.names for table in summary.tables} == {("(intercept)", "age", "plan=full", "plan=gold", "dose")}
+    assert summary.to_frame().loc[("kind = b", "dose"), "coef"] == models["multinomial"].params[9]
+
+
+def test_what_is_not_identified_is_written_so() -> None:
+    model = with_estimates(LINEAR())
+    object.__setattr__(model.estimates_, "identified", np.array([True, False, True, True, True]))
+    summary = model.summary()
+    for text in (str(summary), summary.to_html(), summary.to_latex()):
+        assert text.count("not identified") == 1
+    row = next(line for line in str(summary).splitlines() if line.startswith("age"))
+    assert row.split() == ["age", f"{model.params[1]:.6g}", "not", "identified"]
+    assert np.isnan(summary.to_frame().loc["age", "std err":]).all()
+
+
+def test_no_name_is_markup_or_obeyed() -> None:
+    name = "<b>&\x1b[31m$_%[x]"
+    model = with_estimates(LINEAR())
+    object.__setattr__(model.estimates_, "names", ("(intercept)", name, *model.estimates_.names[2:]))
+    object.__setattr__(model.coefficients_, "features", (name, *model.coefficients_.features[1:]))
+    summary = model.summary()
+    for text in (str(summary), summary.to_html(), summary.to_latex(), str(model.wald_test_terms())):
+        assert "\x1b" not in text
+    assert "<b>" not in summary.to_html()
+    assert r"\textless{}b\textgreater{}\&\textbackslash{}x1b{[}31m\$\_\%{[}x{]}" in summary.to_latex()
+
+
+# ------------------------------------------------------------------ notebooks
+
+
+def test_a_representation_holds_no_table() -> None:
+    model = DPLinearRegression(GDP(1.0), public=PUBLIC, schema=LEVELS, ledger=MemoryLedger(GDP(3.0)))
+    for public, words in (
+        (PUBLIC, "public=<DataFrame 300 x 7>"),
+        (pl.from_pandas(PUBLIC), "public=<DataFrame 300 x 7>"),
+        (pa.Table.from_pandas(PUBLIC), "public=<Table 300 x 7>"),
+        (PublicMoments.from_rows(np.ones((4, 2))), "public=<PublicMoments 4 x 2>"),
+        ("https://ann:secret@host/rows.csv", "public='https://***@host/rows.csv'"),
+    ):
+        text = repr(model.set_params(public=public))
+        assert words in text
+        assert len(text) < 400
+        assert "ledger=<MemoryLedger>" in text
+    assert repr(DPLinearRegression()) == "DPLinearRegression()"
+    assert "classes=('no', 'yes')" in repr(DPLogisticRegression(GDP(1.0), classes=("no", "yes")))
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    assert again.get_params()["public"] is not None
+
+
+def test_models_show_their_summary_in_notebooks_after_the_fit(models: dict[str, Any]) -> None:
+    model = models["linear"]
+    assert model._repr_html_() == model.summary().to_html() == model._repr_mimebundle_()["text/html"]
+    assert "std err" in model._repr_html_()
+    assert {"conf_int", "params", "rsquared"} <= set(dir(model))
+    assert not {"deviance", "aic"} & set(dir(model))
+    before = clone(model)
+    assert "params" not in dir(before)
+    assert "std err" not in before._repr_html_()
+    assert "DPLinearRegression" in before._repr_mimebundle_()["text/html"]
+
+
+def test_what_belongs_to_a_fit_shows_itself_as_html(models: dict[str, Any]) -> None:
+    ledger = MemoryLedger(GDP(3.0), dataset="<i>people</i>")
+    ledger.reserve(GDP(1.0), note="<script>", seeded=True)
+    shown = (
+        models["linear"].coefficients_,
+        models["multinomial"].coefficients_,
+        models["linear"].privacy_,
+        models["linear"].summary(),
+        ledger,
+        LEVELS,
+        PublicMoments.from_rows(np.ones((4, 2)), np.ones(4)),
+    )
+    for each in shown:
+        html = each._repr_html_()
+        assert html.startswith("<table>")
+        HTMLParser().feed(html)
+    assert "SEEDED" in ledger._repr_html_()
+    assert "<script>" not in ledger._repr_html_()
+    assert "<i>" not in ledger._repr_html_()
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_model_predicts_summarises_and_infers(models: dict[str, Any], name: str, tmp_path: Path) -> None:
+    model = models[name]
+    model.save(tmp_path / "deep" / "model")
+    saved = dpregress.load(tmp_path / "deep" / "model")
+    if isinstance(model, DPLogisticRegression):
+        assert saved.predict(NEW).tolist() == model.predict(NEW).tolist()
+        np.testing.assert_array_equal(saved.predict_proba(NEW), model.predict_proba(NEW))
+    else:
+        np.testing.assert_array_equal(saved.predict(NEW), model.predict(NEW))
+    NEW.to_parquet(tmp_path / "new.parquet")
+    assert np.asarray(saved.predict(tmp_path / "new.parquet")).tolist() == np.asarray(model.predict(NEW)).tolist()
+    np.testing.assert_allclose(saved.cov_params(), model.cov_params(), rtol=1e-12, atol=1e-18)
+    np.testing.assert_array_equal(saved.conf_int(level=0.8), model.conf_int(level=0.8))
+    found, expected = (each.wald_test_terms().to_frame() for each in (saved, model))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert saved.summary().to_frame().equals(model.summary().to_frame())
+    assert saved._repr_html_() == saved.summary().to_html()
+    assert "\n" not in repr(saved)
+    if name != "multinomial":
+        np.testing.assert_array_equal(
+            saved.predict(NEW, interval="mean").upper, model.predict(NEW, interval="mean").upper
+        )
+
+
+def test_exposures_are_taken_by_a_saved_model(tmp_path: Path) -> None:
+    rows = PRIVATE.assign(years=1.0)
+    model = DPPoissonRegressor(GDP(1.0), schema=LEVELS, public=PUBLIC.drop(columns="visits"))
+    with_estimates(model.fit_table(rows, "visits", list(FEATURES), exposure="years")).save(tmp_path)
+    saved, years = dpregress.load(tmp_path), np.arange(1.0, 8.0)
+    np.testing.assert_array_equal(saved.predict(NEW, exposure=years), model.predict(NEW, exposure=years))
+    found = saved.predict(NEW, exposure=years, interval="mean")
+    np.testing.assert_allclose(found.upper, years * saved.predict(NEW, interval="mean").upper)
+
+
+def test_files_hold_finite_numbers_and_bad_ones_are_refused(tmp_path: Path) -> None:
+    model = with_estimates(LINEAR(), df=np.inf)
+    model.estimates_.sampling[0, 0] = np.nan
+    model.save(tmp_path)
+    path = tmp_path / "model.json"
+    record = json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert record["estimates"]["df"] is None
+    assert np.isnan(dpregress.load(path).bse[0])
+    broken: list[tuple[str, Any]] = [
+        ("names", ["x"] * 5),
+        ("names", ["a", "b", "c", "d", "e"]),
+        ("sampling", [[1.0]]),
+        ("privacy", [[1.0] * 5] * 5),
+        ("identified", [True]),
+        ("df", -1.0),
+        ("cov_type", "best"),
+        ("dispersion", -1.0),
+        ("estimate", "12345"),
+        ("spread", 3),
+    ]
+    for key, value in broken:
+        path.write_text(json.dumps({**record, "estimates": {**record["estimates"], key: value}}))
+        with pytest.raises(InvalidInput) as caught:
+            dpregress.load(path)
+        assert "\n" not in str(caught.value)
+    del record["estimates"]
+    path.write_text(json.dumps(record))
+    old = dpregress.load(path)
+    with pytest.raises(InvalidInput, match="fit again with the default recipe"):
+        old.conf_int()
+    assert "no basis for intervals" in str(old.summary())
+
+
+def test_a_report_is_written_from_python_as_by_the_command(models: dict[str, Any], tmp_path: Path) -> None:
+    models["linear"].report(tmp_path, title="A <title>")
+    page = (tmp_path / "report.html").read_text()
+    for words in ("A &lt;title&gt;", "std err", "privacy s.e.", "What is promised", "unshrunk estimate", "<svg"):
+        assert words in page
+    models["multinomial"].report(tmp_path / "page.html")
+    assert "kind = c" in (tmp_path / "page.html").read_text()
+    (tmp_path / "file").write_text("")
+    for write in (models["linear"].save, models["linear"].report):
+        with pytest.raises(OutputError, match="cannot write to"):
+            write(tmp_path / "file" / "model")
+
+
+def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> None:
+    rows = RNG.uniform(-1, 1, size=(4000, 3))
+    parties = VerticalRegression(GDP(1.0)).fit([rows[:, :1], rows[:, 1:]], rows @ [0.3, 0.2, 0.1])
+    chances = VerticalRegression(GDP(1.0), family="binomial").fit([rows[:, :1], rows[:, 1:]], np.sign(rows[:, 0]))
+    users = LocalGLM(ApproxDP(2.0, 1e-6), public=PublicMoments.from_rows(rows[:500])).fit(rows, rows[:, 0] > 0)
+    schema = Schema.from_levels({"a": 3, "y": 4}, numeric=["y"])
+    coded = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema)
+    coded.fit_table(pa.table({"a": RNG.integers(3, size=2000), "y": RNG.integers(4, size=2000)}), "y")
+    for model in (parties, users, coded):
+        with pytest.raises(InvalidInput, match="no estimates for inference"):
+            model.conf_int()
+        assert "no basis for intervals" in str(model.summary())
+        assert model._repr_html_() == model.summary().to_html()
+        assert "params" not in dir(model)
+    for place, each in enumerate((parties, chances, users)):
+        model, new = with_estimates(each), rows[:5]
+        model.save(tmp_path / str(place))
+        saved = dpregress.load(tmp_path / str(place))
+        np.testing.assert_array_equal(saved.conf_int(), model.conf_int())
+        np.testing.assert_array_equal(saved.predict(new), model.predict(new))
+        np.testing.assert_array_equal(
+            saved.predict(new, interval="mean").lower, model.predict(new, interval="mean").lower
+        )
+    assert with_estimates(coded).wald_test_terms().tests[0].df_num == 2
