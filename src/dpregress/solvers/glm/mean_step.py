@@ -16,7 +16,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.queries import Ask, MeanResidual, noise_in_mean
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.sandwich import MeanEquation
+from dpregress.solvers.shared.sandwich import MeanEquation, gain_of
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: The lower bound of a residual is this many of the largest mean predictions, if the upper bound is further away.
@@ -26,7 +26,7 @@ _ABOVE, _MOST_MEANS = 1.5, 0.98
 #: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
 _TAIL = 2.0
 #: Noise in a mean, as a share of it, that is cheap: a bound may be widened half of the way there, in logarithms.
-_FREE = 0.02
+_FREE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,8 @@ class MeanAnswer:
         It moves as far as the mean is known better by that than by the coefficients, which have this covariance.
         """
         doubt = float(self.slope @ covariance @ self.slope) + self.bias
-        return self.step.moved(self.coef, self.eta, self.found * doubt / (doubt + self.noise))
+        gain = gain_of(np.array([self.found]), doubt, self.noise)
+        return self.step.moved(self.coef, self.eta, gain * self.found)
 
     def equation(self, dispersion: float) -> MeanEquation:
         """The same for inference, where responses have this dispersion."""

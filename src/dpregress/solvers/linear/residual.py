@@ -49,6 +49,7 @@ from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_pena
 from dpregress.solvers.shared.sandwich import (
     ClippedEvidence,
     MeanEquation,
+    gain_of,
     meat_share,
 )
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -395,7 +396,8 @@ class Residual(FactSolver):
         )
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
-            coef = coef + doubt / (doubt + equation.privacy) * float(equation.value[0]) * space.constant
+            gain = gain_of(equation.value, doubt, equation.privacy)
+            coef = coef + gain * float(equation.value[0]) * space.constant
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
         return Solution(coef, system, space, None, uncertainty, result)

@@ -140,6 +140,15 @@ class ClippedEvidence(Evidence):
         return self.score.error(coef) + (1 - self.kept) ** 2 * float(change @ change) / len(coef)
 
 
+def gain_of(found: Vector, doubt: float, noise: float) -> float:
+    """The share of a released residual that is followed, by its variance before the release and that of its noise.
+
+    A residual that both variances cannot explain says itself how far off the mean prediction was.
+    """
+    doubt = max(doubt, float(np.mean(found**2)) - noise)
+    return doubt / (doubt + noise)
+
+
 @dataclass(frozen=True, eq=False)
 class MeanEquation:
     """The released mean residual at a fit: an equation for intercepts that neither weights nor clips bias.
@@ -175,10 +184,10 @@ class MeanEquation:
         Residuals of the same rows are in both, so that their sampling errors do not average out.
         """
         back = self.constant @ np.linalg.inv(self.slope @ self.constant)
-        doubt = float(np.trace(self.slope @ privacy @ self.slope.T)) / len(self.value) + self.bias
-        gain = doubt / (doubt + self.privacy)
+        away = self.value - self.slope @ (coef - self.asked)
+        gain = gain_of(away, float(np.trace(self.slope @ privacy @ self.slope.T)) / len(away) + self.bias, self.privacy)
         left = np.eye(len(coef)) - gain * back @ self.slope
-        moved = coef + gain * back @ (self.value - self.slope @ (coef - self.asked))
+        moved = coef + gain * back @ away
         whole = np.eye(len(coef)) - back @ self.slope
         known = left @ privacy @ left.T + (gain**2 * self.privacy + (1 - gain) ** 2 * self.bias) * back @ back.T
         return moved, np.asarray(whole @ sampling @ whole.T + back @ self.sampling @ back.T), np.asarray(known)
