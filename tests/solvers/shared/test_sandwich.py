@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -176,6 +177,8 @@ def test_the_mean_equation_is_least_squares_over_intercepts(k: int, bias: float,
     rng = np.random.default_rng(seed)
     q = 7
     mean, coef, root = equation(rng, k, q, bias), rng.normal(size=q), rng.normal(size=(q, q))
+    # a residual that its variances explain; others are followed further
+    mean = replace(mean, value=mean.slope @ (coef - mean.asked) + 0.3 * rng.uniform(-1, 1, size=k))
     privacy, sampling = root @ root.T, np.eye(q)
     moved, _, known = mean.applied(coef, sampling, privacy)
     doubt = np.trace(mean.slope @ privacy @ mean.slope.T) / k + bias
