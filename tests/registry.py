@@ -90,6 +90,7 @@ from dpregress.queries import (
     ResponseHistogram,
     RowQuery,
     RowSketch,
+    ScoreSquares,
     SecondMoment,
     TableQuery,
     UsableRowCount,
@@ -344,6 +345,17 @@ def _multinomial_score(space: WhitenedSpace, rng: Rng) -> MultinomialScore:
     return MultinomialScore(_classes(space), np.column_stack([_coef(space, rng), _coef(space, rng)]), clip=1e-13)
 
 
+def _squares(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
+    """Scores of rows at the edge are twice as long as the bound."""
+    clip = 0.8 * _bound(space)
+    return ScoreSquares(ClippedScore(space, GaussianFamily, _coef(space, rng), clip), 0.5 * space.radius * clip)
+
+
+def _squares_of_classes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
+    score = _multinomial_score(space, rng)
+    return ScoreSquares(score, 0.5 * space.radius * score.clip)
+
+
 def _mean_class_residual(space: WhitenedSpace, _: Rng) -> MeanClassResidual:
     """Rows far along the first direction are predicted to be of class 0, far against it of class 1."""
     towards = contrasts(3).T @ [1.0, -1.0, 0.0]
@@ -399,6 +411,8 @@ QUERIES = (
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("multinomial score", _multinomial_score, extremes=rows_of_all_classes),
+    QueryEntry("squares of scores", _squares, symmetric),
+    QueryEntry("squares of multinomial scores", _squares_of_classes, symmetric, rows_of_all_classes),
     QueryEntry("mean class residual", _mean_class_residual, extremes=rows_of_all_classes),
     QueryEntry(
         "exposure histogram", lambda f, _: ExposureHistogram(replace(f, exposure=Exposure("e", 1e-2, 1e7)), _EDGES)

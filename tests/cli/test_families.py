@@ -136,6 +136,7 @@ def test_counts_are_predicted_on_their_own_scale(capsys: pytest.CaptureFixture[s
     [
         ("visits", "poisson", ("--classes", "a,b"), "goes with --family binomial"),
         ("visits", "poisson", ("--recipe", "paper"), "goes with --family gaussian"),
+        ("visits", "poisson", ("--cov-type", "hc0"), "is not one of 'robust', 'model'"),
         ("plan", "multinomial", (), "three or more"),
         ("plan", "multinomial", ("--classes", "free,full"), "three or more"),
         ("plan", "multinomial", ("--classes", "free,full,full"), "two different"),

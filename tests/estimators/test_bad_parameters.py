@@ -70,6 +70,8 @@ def test_budgets_and_ledgers(make: Any) -> None:
         ({"privacy": 1}, "not an int"),
         ({"schema": {}}, r"schema= takes a Schema such as Schema\(.*\), not a dict"),
         ({"row_bound": -1}, "row_bound must be positive and between"),
+        ({"cov_type": "HC3"}, "cov_type must be one of robust, model, not 'HC3'"),
+        ({"cov_type": None}, "cov_type must be one of robust, model"),
         ({"alpha": 10**400}, "alpha must be finite and not negative"),
         ({"row_bound": 1e150, "schema": None}, "row_bound must be positive and between"),
         ({"row_bound": 1e-150, "schema": None}, "row_bound must be positive and between"),

@@ -107,7 +107,7 @@ def test_names_and_shapes_are_those_of_statsmodels(models: dict[str, Any], name:
     np.testing.assert_allclose(model.bse**2, np.diag(model.cov_params()), rtol=1e-12)
     assert model.conf_int().shape == (k, 2)
     np.testing.assert_array_equal(model.conf_int(level=0.9), model.conf_int(alpha=0.1))
-    assert (model.cov_type, model.scale) == ("robust", 1.3)
+    assert (model.estimates_.cov_type, model.scale) == ("robust", 1.3)
     np.testing.assert_allclose(model.t_test(np.eye(k)).pvalue, model.pvalues)
     with pytest.raises(TypeError):
         model.conf_int(0.05)  # alpha or level? Neither is taken by position

@@ -50,7 +50,7 @@ def test_shapes_and_predictions(seed: int) -> None:
     np.testing.assert_array_equal(model.predict(x), np.array(["low", "mid", "high"])[chances.argmax(axis=1)])
     assert isinstance(model.privacy_, PrivacyStatement)
     assert model.privacy_.promise.mu == pytest.approx(2.0)
-    for words in ("y = low", "y = mid", "y = high", "std. error"):
+    for words in ("y = low", "y = mid", "y = high", "std err"):
         assert words in str(model.summary())
 
 

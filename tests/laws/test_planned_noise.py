@@ -22,6 +22,7 @@ from dpregress.accounting import GDP, ApproxDP, Event, MemoryLedger, PureDP, Rel
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.sketching import sketch_matrix
+from dpregress.models import BinomialFamily
 from dpregress.queries import Blocks, ClippedScore, MeanResidual, MultinomialScore, Norm, Query, RowSketch
 from dpregress.releases import DiscreteLaplaceNoise, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
@@ -112,15 +113,19 @@ class Watched:
 
 @contextmanager
 def watched() -> Iterator[Watched]:
-    """Clips are planned right before they are asked with: the last plan belongs to the next clipped release."""
-    seen, planned = Watched(), list[float]()
+    """Clips are planned right before they are asked with: the last plan belongs to the next clipped release.
+
+    That of the score whose squares are asked is not released; bounds of a mean of zeros and ones are not planned.
+    """
+    seen, planned, stated = Watched(), list[float](), list[tuple[Vector, float]]()
     release, best_clip, sizes_clip, update = TrustModel.release, Magnitudes.best_clip, Sizes.clip, Posterior.update
 
     def released(self: TrustModel, rows: Any, query: Query[Any], spend: Event, **more: Any) -> Any:
         answer = release(self, rows, query, spend, **more)
         if isinstance(query, ClippedScore | MultinomialScore):
             seen.scores.append(noise_of(answer) ** 2)
-        if planned and isinstance(query, Clipped):
+        bounded = isinstance(query, MeanResidual) and query.family == BinomialFamily
+        if planned and isinstance(query, Clipped) and not bounded:
             seen.clips.append(planned.pop())
             seen.released.append(math.sqrt(query.size) * noise_of(answer) / query.clip)
         return answer
@@ -140,9 +145,13 @@ def watched() -> Iterator[Watched]:
 
     explained = ModelledScore.of.__func__  # type: ignore[attr-defined]
 
-    def taken(cls: type[ModelledScore], model: Any, asked: Vector, value: Vector, variance: float, system: Any) -> Any:
-        seen.variances.append(variance)
-        return explained(cls, model, asked, value, variance, system)
+    def taken(
+        cls: type[ModelledScore], model: Any, asked: Vector, value: Vector, variance: float, *more: Any, **named: Any
+    ) -> Any:
+        if not (stated and stated[-1][0] is asked and stated[-1][1] == variance):  # with the penalty, and without it
+            stated.append((asked, variance))
+            seen.variances.append(variance)
+        return explained(cls, model, asked, value, variance, *more, **named)
 
     with ExitStack() as patches:
         patches.enter_context(patch.object(ModelledScore, "of", classmethod(taken)))

@@ -32,7 +32,16 @@ from dpregress.coordinates import WhitenedSpace, svec
 from dpregress.mechanisms import CURATOR_MECHANISMS, DiscreteLaplace, Exponential, Gaussian, SeededSampler
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
-from dpregress.queries import ClippedScore, MeanResidual, Norm, PublishedHessian, Query, ResidualHistogram, SecondMoment
+from dpregress.queries import (
+    ClippedScore,
+    MeanResidual,
+    Norm,
+    PublishedHessian,
+    Query,
+    ResidualHistogram,
+    ScoreSquares,
+    SecondMoment,
+)
 from dpregress.queries.pair_tables import Blocks, CentredTables, CliqueQuery, ModelErrors, PairDistances
 from dpregress.releases import Isotropic
 from dpregress.rows import BoundedRows, CappedSource, LevelRows, RawRows, RowMap, WhitenedRows, bounded
@@ -210,6 +219,19 @@ def radius_for_joint_radius(patch: Patch) -> None:
 def radius_not_squared(patch: Patch) -> None:
     patch.setattr(SecondMoment, "contribution", lambda self: self.space.joint_radius)
     patch.setattr(SecondMoment, "replacement", lambda self: math.sqrt(2) * self.space.joint_radius)
+
+
+def score_bound_not_squared(patch: Patch) -> None:
+    patch.setattr(ScoreSquares, "contribution", lambda self: self.bound)
+    patch.setattr(ScoreSquares, "replacement", lambda self: math.sqrt(2) * self.bound)
+
+
+def scores_not_shortened(patch: Patch) -> None:
+    def value(self: ScoreSquares, rows: BoundedRows) -> Any:
+        each = self.score.each(rows)
+        return svec.svec(each.T @ each)
+
+    patch.setattr(ScoreSquares, "value", value)
 
 
 def removal_for_replacement(patch: Patch) -> None:
@@ -499,6 +521,8 @@ def levels_of_the_rows(patch: Patch) -> None:
 FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "the radius where the joint radius is needed": (radius_for_joint_radius, sensitivity_of("joint second moment")),
     "R for R squared": (radius_not_squared, sensitivity_of("second moment")),
+    "K for K squared": (score_bound_not_squared, sensitivity_of("squares of scores")),
+    "scores beyond their bound": (scores_not_shortened, sensitivity_of("squares of scores")),
     "add-remove for replace-one, moments": (removal_for_replacement, sensitivity_of("second moment")),
     "add-remove for replace-one, scores": (removal_for_replacement, sensitivity_of("Gaussian score")),
     "opposite scores forgotten": (score_of_one_direction, sensitivity_of("Binomial score")),

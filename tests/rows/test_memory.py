@@ -37,6 +37,24 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 2_000_000)
 
 
+def test_a_robust_covariance_of_many_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second moment of scores is larger than the Gram matrix; the covariance by the model needs only the latter."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-1, 1, size=(100, 30)), np.arange(100) % 4
+    schema = Schema({f"x{j}": Numeric(-1, 1) for j in range(30)})
+    order = 31 * 3
+    monkeypatch.setattr(memory, "available", lambda: order**2 * 256 + order * (order + 1) // 2 * 128)
+    ledger = MemoryLedger(GDP(1e4))
+    made = {"privacy": GDP(1e3), "schema": schema, "classes": range(4), "ledger": ledger, "random_state": 0}
+    with pytest.raises(
+        InvalidInput, match=r'robust covariance of 93 coefficients would take .*: ask for cov_type "model"'
+    ):
+        DPLogisticRegression(**made).fit(x, y)
+    assert not ledger.charges
+    with pytest.warns(UserWarning, match="seed"):
+        DPLogisticRegression(**made, cov_type="model").fit(x, y)
+
+
 @pytest.mark.usefixtures("little")
 @pytest.mark.parametrize("recipe", ["one-shot", "aim", "residuals", "gaussian"])
 @pytest.mark.parametrize("numeric", [True, False])

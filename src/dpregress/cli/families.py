@@ -1,4 +1,4 @@
-"""``--family`` and ``--recipe``: the names come from the package's own tables, loaded when a command runs."""
+"""Options that are words, such as ``--family``: the package's own tables have them, loaded when a command runs."""
 
 from __future__ import annotations
 
@@ -44,6 +44,13 @@ def linear_recipes() -> Iterable[str]:
     from dpregress.estimators.linear import LINEAR_RECIPES
 
     return LINEAR_RECIPES
+
+
+def covariance_types() -> Iterable[str]:
+    """Sampling covariances of ``fit``."""
+    from dpregress.estimators.parameters import COV_TYPES
+
+    return COV_TYPES
 
 
 def table_families() -> Iterable[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpregress.cli.families import FamilyChoice, linear_recipes, response_families
+from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
 from dpregress.cli.output import print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
@@ -51,6 +51,10 @@ _PATH = click.Path(path_type=Path)
     "--recipe", type=FamilyChoice(linear_recipes), default="residual", show_default=True,
     help="How a linear model is fitted.",
 )  # fmt: skip
+@click.option(
+    "--cov-type", type=FamilyChoice(covariance_types), default="robust", show_default=True,
+    help="Sampling covariance: released (1% to 6% of the budget), or by the model (free).",
+)  # fmt: skip
 @click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
 @click.option("--dataset", help="Data set whose budget in the ledger is charged.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
@@ -77,6 +81,7 @@ def fit(
     alpha: float,
     no_intercept: bool,
     recipe: str,
+    cov_type: str,
     ledger_file: Path | None,
     dataset: str | None,
     unit: str | None,
@@ -148,6 +153,7 @@ def fit(
         schema=schema,
         fit_intercept=not no_intercept,
         formula=formula,
+        cov_type=cov_type,
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )

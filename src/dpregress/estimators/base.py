@@ -43,7 +43,7 @@ from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
-from dpregress.rows.memory import check_moments_fit
+from dpregress.rows.memory import check_moments_fit, check_squares_fit
 from dpregress.rows.readers.files import is_table
 from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Session
@@ -375,6 +375,8 @@ class CentralModel(PrivateLinearModel):
         promise = gaussian_promise(budget)
         check_moments_fit(facts.start.space.order, len(self.target_classes))
         solver = self._solver(facts, data.unit.per_record(promise))
+        if solver.squares:
+            check_squares_fit(solver.squares)
         with reported(progress, solver.rounds) as report:
             session = Session.reserve(
                 data.rows(engine, report),

@@ -96,11 +96,6 @@ class InferenceMixin:
         return p_values(self._known())
 
     @property
-    def cov_type(self) -> str:
-        """How the sampling covariance was found: "robust" or "model"."""
-        return self._known().cov_type
-
-    @property
     def scale(self) -> float:
         """The dispersion; the residual variance of a linear model."""
         found = self._known().dispersion

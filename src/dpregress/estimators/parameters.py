@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from dpregress.accounting import Event, Ledger
-from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.errors import InvalidInput, check_choice, one_line, type_of
 from dpregress.public import Schema
 from dpregress.public.whitening import check_row_bound
+from dpregress.releases import CovarianceType
 
+#: Sampling covariances that an estimator may have.
+COV_TYPES: tuple[str, ...] = get_args(CovarianceType)
 #: The type of each parameter, and what to give.
 _KINDS: dict[str, tuple[type[Any], str]] = {
     "privacy": (Event, "a budget such as ApproxDP(epsilon=1.0, delta=1e-6)"),
@@ -73,6 +76,18 @@ def checked_bounds(name: str, given: Any) -> tuple[float, float]:
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name}= takes two numbers such as (0, 1), not {one_line(given)}") from None
     return lower, upper
+
+
+def checked_robust(cov_type: Any) -> bool:
+    """Whether the type of a covariance is "robust"; the other is "model".
+
+    Raises
+    ------
+    InvalidInput
+        For anything else.
+    """
+    check_choice("cov_type", cov_type, COV_TYPES)
+    return bool(cov_type == "robust")
 
 
 def _check(name: str, value: Any) -> None:

@@ -58,13 +58,15 @@ def original_estimates(
         estimate[0] += space.response.centre
     hidden = np.zeros(len(turn)) if unidentified is None else np.einsum("ki,ij,kj->k", turn, unidentified, turn)
     length = np.einsum("ki,ki->k", turn, turn)
-    rows, noise = (np.asarray(turn @ part @ turn.T) for part in (sampling, privacy))
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range of floats nothing is identified
+        rows, noise = (np.asarray(turn @ part @ turn.T) for part in (sampling, privacy))
+        known = np.isfinite(np.diag(rows + noise)) & (np.diag(noise) <= _ROWS * n * np.diag(rows))
     return Estimates(
         names=names,
         estimate=estimate,
         sampling=rows,
         privacy=noise,
-        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & (np.diag(noise) <= _ROWS * n * np.diag(rows))),
+        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & known),
         shift=_root_diagonal(turn, shift),
         df=df,
         cov_type=cov_type,

@@ -60,11 +60,16 @@ class ScoreSquares(RowQuery[ScoreMoment]):
         bound = self.bound * (1 - ULPS * (self.score.size + 4) * np.finfo(float).eps)
         return svec.svec(gram(each * np.minimum(1.0, bound / length)[:, None]))
 
+    @staticmethod
+    def largest_change(bound: float) -> float:
+        """``sqrt 2 K^2``, for planning before there is a query."""
+        return math.sqrt(2) * bound**2
+
     def contribution(self) -> float:
         return self.bound**2
 
     def replacement(self) -> float:
-        return math.sqrt(2) * self.bound**2
+        return self.largest_change(self.bound)
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> ScoreMoment:
         return ScoreMoment(svec.unsvec(total, self.score.size), n, noise, events, self.space)

@@ -62,6 +62,12 @@ def check_moments_fit(columns: int, classes: int) -> None:
     check_release_fits(columns * (columns + 1) // 2, square, what, "fit fewer columns or classes")
 
 
+def check_squares_fit(order: int) -> None:
+    """Refuse a fit whose second moment of scores, of this order, does not fit into memory."""
+    what = f"the robust covariance of {order:,} coefficients"
+    check_release_fits(order * (order + 1) // 2, order, what, 'ask for cov_type "model"')
+
+
 def check_mixture_fits(rows: int, columns: Sequence[int]) -> None:
     """Refuse a length k of the sketch at which the widest party could not release it, or nobody could join sketches."""
     widest = max(columns)

@@ -82,7 +82,15 @@ class Solution:
 
 
 class Solver(ABC):
-    """A method that asks at most ``rounds`` questions and post-processes the answers."""
+    """A method that asks at most ``rounds`` questions and post-processes the answers.
+
+    Attributes
+    ----------
+    squares : int
+        The order of the second moment of scores that it releases; 0 if it releases none.
+    """
+
+    squares: int = 0
 
     @property
     @abstractmethod

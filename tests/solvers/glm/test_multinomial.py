@@ -18,7 +18,7 @@ from dpregress.mechanisms import Sampler, SeededSampler
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public, start
-from dpregress.queries import MeanClassResidual, MultinomialScore, Query, SecondMoment
+from dpregress.queries import MeanClassResidual, MultinomialScore, Query, ScoreSquares, SecondMoment
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import MultinomialSteps, Solution
 from dpregress.solvers.glm.multinomial import SurrogateClasses, of_classes
@@ -57,7 +57,7 @@ def run(
     return solver.solve(ask), asked
 
 
-S, G, M = SecondMoment, MultinomialScore, MeanClassResidual
+S, G, Q, M = SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual
 
 
 def without_labels(rest: float) -> list[float]:
@@ -67,11 +67,17 @@ def without_labels(rest: float) -> list[float]:
 
 #: Public rows, labelled, intercept; queries and shares of mu^2.
 SETTINGS: dict[str, tuple[int, bool, bool, list[type[Query[Any]]], list[float]]] = {
-    "labelled": (200, True, True, [S, G, G, G, M], [0.15, 0.2, 0.2, 0.4, 0.05]),
-    "labelled, no intercept": (200, True, False, [S, G, G, G], [0.15, 0.2125, 0.2125, 0.425]),
-    "unlabelled": (200, False, True, [S, *[G] * 4, M], [0.15, *without_labels(0.8), 0.05]),
-    "few public rows": (14, True, True, [S, S, *[G] * 4, M], [0.1, 0.15, *without_labels(0.7), 0.05]),
-    "no public rows": (0, False, True, [S, S, S, S, *[G] * 4, M], [0.1, 0.1, 0.1, 0.15, *without_labels(0.5), 0.05]),
+    "labelled": (200, True, True, [S, G, G, G, Q, M], [0.15, 0.1975, 0.1975, 0.395, 0.01, 0.05]),
+    "labelled, no intercept": (200, True, False, [S, G, G, G, Q], [0.15, 0.21, 0.21, 0.42, 0.01]),
+    "unlabelled": (200, False, True, [S, *[G] * 4, Q, M], [0.15, *without_labels(0.79), 0.01, 0.05]),
+    "few public rows": (14, True, True, [S, S, *[G] * 4, Q, M], [0.1, 0.15, *without_labels(0.69), 0.01, 0.05]),
+    "no public rows": (
+        0,
+        False,
+        True,
+        [S, S, S, S, *[G] * 4, Q, M],
+        [0.1, 0.1, 0.1, 0.15, *without_labels(0.49), 0.01, 0.05],
+    ),
 }
 
 

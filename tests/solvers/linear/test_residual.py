@@ -17,7 +17,15 @@ from dpregress.mechanisms import SeededSampler
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.public.whitening import start
-from dpregress.queries import ClippedScore, MeanResidual, Query, ResidualHistogram, ResponseHistogram, SecondMoment
+from dpregress.queries import (
+    ClippedScore,
+    MeanResidual,
+    Query,
+    ResidualHistogram,
+    ResponseHistogram,
+    ScoreSquares,
+    SecondMoment,
+)
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
@@ -69,10 +77,11 @@ def run(
 
 
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
-UNLABELLED = [M, S, R, C, R, C, R, C, C, M]
+Q = ScoreSquares
+UNLABELLED = [M, S, R, C, R, C, R, C, C, Q, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
-    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, R, C, M]),
-    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, R, C]),
+    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, R, C, Q, M]),
+    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, R, C, Q]),
     "unlabelled": (lambda x, _y: facts(N, PublicMoments.from_rows(x)), [H, *UNLABELLED]),
     "a bounded response": (
         lambda x, _y: facts(N, PublicMoments.from_rows(x), Schema({"y": Numeric(-40, 40), **BOUNDS})),
@@ -252,7 +261,7 @@ def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
     assert not sizes.blind
     assert sizes.clip(1e-9, 1e-9) >= 8
     assert sizes.clip(10.0, 1e-9) <= 6
-    assert sizes.above(1e9) == 0
+    assert sizes.levels.above(1e9) == 0
 
 
 def test_shrinking_believes_a_clear_step_and_forgets_a_drowned_one() -> None:

@@ -47,15 +47,12 @@ def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend
     clipped = model.clipped(coef, score.clip)
     expected = clipped.square * information
     meat = Meat(expected, math.inf, "model")
-    dispersion = clipped.dispersion
     if spend is not None:
         meat = released_meat(ask, score, spend, expected, (clipped.rows, clipped.sizes), n)
-        dispersion *= float(np.trace(np.linalg.solve(expected, meat.matrix))) / len(expected)
     slope = clipped.kept * information
     cut = model.cut_off(coef, score.clip)
-    return Squares(
-        slope if cut is None else slope - cut.slope(coef), meat, dispersion, truncated(model.rows, clipped.beyond, meat)
-    )
+    slope = slope if cut is None else slope - cut.slope(coef)
+    return Squares(slope, meat, meat.ratio * clipped.dispersion, truncated(model.rows, clipped.beyond, meat))
 
 
 def scored_estimates(

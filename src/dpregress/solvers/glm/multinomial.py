@@ -84,13 +84,15 @@ class MultinomialSteps(FactSolver):
         self.alpha = alpha
         self._basis = contrasts(classes)
         self._labelled = has_prior(facts)
+        order = facts.start.space.order * (classes - 1)
         shares = {
             **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
-            "squares": meat_share(facts.n, facts.start.space.order * (classes - 1), budget) if robust else 0.0,
+            "squares": meat_share(facts.n, order, budget) if robust else 0.0,
         }
         weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_OF_CLASSES)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
+        self.squares = order if "squares" in self._spend else 0
 
     @property
     def rounds(self) -> int:
@@ -177,7 +179,7 @@ class SurrogateClasses(ScoreModel):
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         sizes = self._sizes(self._mean(coef))
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
+        share = sizes.share_within(clip)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
         return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes.beyond(clip))
 

@@ -143,6 +143,7 @@ class ScoreSteps(FactSolver):
             rest = (1 - shares["start"]) / (1 - _START)
             shares = {name: share if name == "start" else share * rest for name, share in shares.items()}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
+        self.squares = facts.start.space.order if "squares" in self._spend else 0
 
     @property
     def rounds(self) -> int:
@@ -299,7 +300,7 @@ class SurrogateModel(ScoreModel):
         else:
             sizes, kept = self.levels, 1 - self.levels.above(clip)
         dispersion = self.dispersion(coef)
-        share = sizes.square_within(clip) / max(sizes.root_mean_square**2, 1e-300)
+        share = sizes.share_within(clip)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         return Clipped(kept, share * dispersion, dispersion, norms, within, sizes.beyond(clip))
 

@@ -122,6 +122,7 @@ class Residual(FactSolver):
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
+        self.squares = space.order if self._squares else 0
 
     @property
     def rounds(self) -> int:

@@ -104,6 +104,11 @@ class Magnitudes:
         """``E min(|r|, bound)^2``."""
         return float(self.share @ np.minimum(self.size, bound) ** 2)
 
+    def share_within(self, bound: float) -> float:
+        """The same as a share of ``E r^2``; 1 if there are no sizes but 0."""
+        whole = self.root_mean_square**2
+        return self.square_within(bound) / whole if whole > 0 else 1.0
+
     def beyond(self, bound: float) -> float:
         """The share of ``E r^2`` that a clip there removes, ``E (|r| - bound)+^2 / E r^2``."""
         return float(self.share @ np.maximum(self.size - bound, 0) ** 2) / max(self.root_mean_square**2, 1e-300)

@@ -17,21 +17,25 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import sandwich, symmetric_power
-from dpregress.queries import Ask, RowQuery, ScoreSquares
+from dpregress.queries import Ask, RowQuery, ScoreSquares, noise_in_mean
 from dpregress.releases import CovarianceType, Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
-#: Share of mu^2 of the second moment of scores: ``(34 q / (n mu))^2`` between these.
-_LEAST_SHARE, _MOST_SHARE, _CONSTANT = 0.01, 0.06, 34.0
-#: Squares of scores are cut at kappa times their expected sum: kappa grows with the budget between these.
+#: Share of mu^2 of the second moment of scores, between these: the standard deviation of the noise, relative to a mean
+#: square, is then this for the least kappa.
+_LEAST_SHARE, _MOST_SHARE, _NOISE = 0.01, 0.06, 0.25
+#: Squares of scores are cut at kappa times their expected sum: kappa is such that the noise, relative to a mean square,
+#: is ``_KAPPA``, between these.
 _LEAST_KAPPA, _MOST_KAPPA, _KAPPA = 6.0, 40.0, 0.08
 #: With fewer degrees of freedom the second moment is not worth asking for.
 _FEWEST = 4.0
 #: The eigenvalues of the released second moment, relative to the model's, are at least this.
 _SMALLEST = 0.2
+#: Least mean square of a score, as a share of the largest square.
+_NEGLIGIBLE = 1e-24
 #: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
 _MISSED = 0.1
 #: Points at which the sizes of rows and residuals are taken.
@@ -40,27 +44,42 @@ _POINTS = 64
 
 @dataclass(frozen=True, eq=False)
 class Meat:
-    """The second moment of scores per row; ``df`` is infinite if it is the model's."""
+    """The second moment of scores per row.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (q, q)
+    df : float
+        Infinite if it is the model's.
+    cov_type : {"robust", "model"}
+    ratio : float
+        To the model's, on average over directions.
+    """
 
     matrix: Matrix
     df: float
     cov_type: CovarianceType
+    ratio: float = 1.0
 
 
 def meat_share(n: int, order: int, budget: GDP) -> float:
     """The share of mu^2 for the second moment of scores of length ``order``; 0 where noise would hide it."""
-    share = min(max((_CONSTANT * order / (n * budget.mu)) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max((_LEAST_KAPPA * _noise(n, order, budget) / _NOISE) ** 2, _LEAST_SHARE), _MOST_SHARE)
     return share if _freedom(n, order, GDP(budget.mu * math.sqrt(share))) >= _FEWEST else 0.0
 
 
+def _noise(n: int, order: int, spend: GDP) -> float:
+    """The standard deviation of the noise for kappa = 1, relative to a mean square: ``order`` is the trace then."""
+    return noise_in_mean(ScoreSquares.largest_change(math.sqrt(order)), spend, n)
+
+
 def _kappa(n: int, order: int, spend: GDP) -> float:
-    return min(max(_KAPPA * n * spend.mu / (math.sqrt(2) * order), _LEAST_KAPPA), _MOST_KAPPA)
+    return min(max(_KAPPA / _noise(n, order, spend), _LEAST_KAPPA), _MOST_KAPPA)
 
 
 def _freedom(n: int, order: int, spend: GDP) -> float:
     """``2 / s^2``, with s the standard deviation of the noise in a mean square relative to it."""
-    relative = math.sqrt(2) * _kappa(n, order, spend) * order / (n * spend.mu)
-    return 2 / relative**2
+    return 2 / (_kappa(n, order, spend) * _noise(n, order, spend)) ** 2
 
 
 def released_meat(
@@ -81,6 +100,8 @@ def released_meat(
     n : int
     """
     order = len(expected)
+    # where the model expects no residuals at all, the query still needs a bound
+    expected = symmetric_power(expected, 1.0, smallest=_NEGLIGIBLE * score.contribution() ** 2 / order)
     square = _kappa(n, order, spend) * float(np.trace(expected))
     at = (np.arange(_POINTS) + 0.5) / _POINTS
     squares = np.multiply.outer(sizes[0].quantiles(at) ** 2, sizes[1].quantiles(at) ** 2)
@@ -89,7 +110,8 @@ def released_meat(
     root = symmetric_power(expected, 0.5)
     back = symmetric_power(expected, -0.5, smallest=1e-12 * float(np.trace(expected)))
     relative = symmetric_power(np.asarray(back @ found @ back), 1.0, smallest=_SMALLEST)
-    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust")
+    ratio = float(np.trace(relative)) / order
+    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust", ratio)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,116 @@
+"""What clips take from the scores of a response in {0, 1}: by hand, and that fits are then not biased."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Vector
+from dpregress.models import BinomialFamily
+from dpregress.queries import ClippedScore
+from dpregress.solvers.glm.score_loop import CutOff, ModelledScore, Steps, take_steps
+from dpregress.solvers.glm.score_steps import SurrogateModel
+from dpregress.solvers.shared.explained import FixedPrior, explain
+from tests.solvers.shared.test_explained import ORDER, model_of
+
+TRUE = np.array([0.3, 1.0, -0.7, 0.4])
+N, MU = 10_000, 0.5
+#: A clip below most of the larger residuals of a row.
+BITES = 0.25
+
+
+def model_with_weights(seed: int) -> SurrogateModel:
+    """Surrogate rows of which many are cut to the radius, and a clip that bites."""
+    rng = np.random.default_rng(seed)
+    model = model_of(BinomialFamily, rng, variance=1e-12)
+    weight = rng.uniform(0.3, 1.0, size=len(model.rows.x))
+    x = weight[:, None] * np.column_stack([np.ones(len(weight)), 1.5 * rng.normal(size=(len(weight), ORDER - 1))])
+    rows = replace(model.rows, x=x, weight=weight, unseen=np.zeros((ORDER, ORDER)))
+    return replace(model, rows=rows, gram=x.T @ x / len(x), n=N)
+
+
+def expected_score(model: SurrogateModel, asked: Vector, clip: float, true: Vector) -> Vector:
+    """The mean clipped score of the surrogate rows, over both responses of each, row by row."""
+    total = np.zeros(ORDER)
+    for x, weight in zip(model.rows.x, model.rows.weight, strict=True):
+        here, truth = (1 / (1 + np.exp(-float(x @ coef) / weight)) for coef in (asked, true))
+        one, zero = (float(np.clip(weight * (y - here), -clip, clip)) for y in (1.0, 0.0))
+        total += x * (truth * one + (1 - truth) * zero)
+    return total / len(model.rows.x)
+
+
+def cut_off(model: SurrogateModel, asked: Vector, clip: float) -> CutOff:
+    found = model.cut_off(asked, clip)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.3, 0.6])
+def test_score_and_slope_by_hand(clip: float, seed: int) -> None:
+    """A sum over all rows of what the clip takes, times the chance of the response; the slope by differences."""
+    model = model_with_weights(seed)
+    asked, coef = 0.5 * TRUE, TRUE + 0.1
+    found = cut_off(model, asked, clip)
+    whole = expected_score(model, asked, 2.0, coef)  # residuals lie within 1
+    np.testing.assert_allclose(found.score(coef), whole - expected_score(model, asked, clip, coef), atol=1e-13)
+    step = 1e-6
+    naive = [(found.score(coef + step * e) - found.score(coef - step * e)) / (2 * step) for e in np.eye(ORDER)]
+    np.testing.assert_allclose(found.slope(coef), np.array(naive).T, atol=1e-9)
+
+
+def test_a_clip_beyond_all_residuals_takes_nothing(seed: int) -> None:
+    found = cut_off(model_with_weights(seed), TRUE, 1.0)
+    assert not found.score(0 * TRUE).any()
+    assert not found.slope(0 * TRUE).any()
+
+
+def test_a_score_is_expected_where_its_rows_are_of_the_model(seed: int) -> None:
+    model = model_with_weights(seed)
+    asked, clip = 0.5 * TRUE, 0.3
+    score = ModelledScore.of(model, asked, np.zeros(ORDER), 1e-9, model.curvature(asked, asked), clip)
+    np.testing.assert_allclose(score.change(TRUE), expected_score(model, asked, clip, TRUE), atol=1e-13)
+
+
+class Expected:
+    """An ``ask`` whose answers are expected scores of rows of the model, without noise."""
+
+    def __init__(self, model: SurrogateModel) -> None:
+        self.model = model
+
+    def __call__(self, query: Any, spend: GDP) -> Any:
+        assert isinstance(query, ClippedScore)
+        assert spend.mu > 0
+        return SimpleNamespace(mean=expected_score(self.model, query.coef, query.clip, TRUE))
+
+
+def biting(model: SurrogateModel, coef: Vector, _: GDP) -> ClippedScore:
+    return ClippedScore(model.space, model.family, coef, BITES)
+
+
+def explained(steps: Steps) -> Vector:
+    """The estimate that explains all scores, not shrunk."""
+    nothing = FixedPrior(np.zeros(ORDER), np.zeros((ORDER, ORDER)))
+    return explain(steps.told, nothing, steps.coef, lambda move: move).coef
+
+
+def test_a_logistic_fit_whose_clip_bites_is_not_biased(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With exact expectations the truth to 1e-6; without the account of clips 2% off and more."""
+    monkeypatch.setattr(
+        SurrogateModel, "question", lambda self, *at: ClippedScore(self.space, self.family, at[0], BITES)
+    )
+    model = model_with_weights(seed)
+    spends = [GDP(MU * np.sqrt(share)) for share in (0.1, 0.1, 0.1, 0.2, 0.2)]
+    start = model.beginning(np.zeros(ORDER))
+    steps = take_steps(Expected(model), model, start, spends, np.zeros((ORDER, ORDER)), N)
+    assert steps.clips == (BITES,) * 5
+    np.testing.assert_allclose(explained(steps), TRUE, atol=1e-6)
+
+    monkeypatch.setattr(SurrogateModel, "cut_off", lambda *_: None)
+    steps = take_steps(Expected(model), model, start, spends, np.zeros((ORDER, ORDER)), N)
+    off = np.linalg.norm(explained(steps) - TRUE) / np.linalg.norm(TRUE)
+    assert off > 0.02
