@@ -289,7 +289,8 @@ class SurrogateModel(ScoreModel):
         if levels is None:
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
-        tolerated = TOLERATED * levels.root_mean_square**2 * self.space.order / self.n
+        clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, least=least)
+        tolerated = TOLERATED * levels.square_within(clip) * self.space.order / self.n
         clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 

@@ -32,6 +32,8 @@ _SIGNAL, CLIP = 2.0, 2.0
 _UNSOLVED = 2.0
 #: A larger radius or clip may cost this share of the sampling variance.
 TOLERATED = 0.1
+#: The squared noise of a Gram matrix, summed over a row of it, below which a larger radius is affordable.
+CLEAR_GRAM = 5e-4
 #: Shares of second moments that differ by less are as good.
 _NEGLIGIBLE = 0.005
 
@@ -83,7 +85,7 @@ def plan_unlabelled(
         gram_noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) / kept) ** 2
         unsolved = PROXY * 2 * min(1.0, gram_noise) ** _UNSOLVED * _SIGNAL
         expected = shrunk + PROXY * (cut_rows / kept) ** 2 + max(0.0, inefficiency) * order / n + unsolved
-        truncated = cut_rows
+        truncated = cut_rows if gram_noise <= CLEAR_GRAM else 1.0  # a larger radius is no use then
         if expected_norms.assumed:
             expected += _UNKNOWN_TAIL * float(np.median(norms)) / radius
             truncated += _FAR_SHARE * float(np.median(norms)) / radius
