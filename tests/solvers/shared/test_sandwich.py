@@ -33,7 +33,8 @@ from dpregress.public.whitening import Start, from_public
 from dpregress.releases import Estimates
 from dpregress.solvers import MultinomialSteps, ScoreSteps, Solver
 from dpregress.solvers.shared import sandwich
-from dpregress.solvers.shared.sandwich import MeanEquation, meat_share
+from dpregress.solvers.shared.radius_plan import TruncationPlan, least_truncating
+from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from tests.laws import test_limits as limits
 from tests.laws.spies import Silent
 from tests.registry import SOLVERS
@@ -312,3 +313,23 @@ def test_the_model_covariance_releases_nothing_more(make: type[Any], seed: int) 
         assert np.isfinite(model.estimates_.df) == (name == "robust")
     robust, free = (len(found[name].privacy_.events.parts) for name in ("robust", "model"))
     assert robust == free + 1
+
+
+def test_a_residual_that_noise_cannot_explain_is_followed() -> None:
+    """With .6 found, .05 doubted and noise of .04, the level was off; within the noise the gain is the Kalman gain."""
+    assert gain_of(np.array([0.6]), 0.05**2, 0.04**2) == pytest.approx((0.36 - 0.04**2) / 0.36)
+    assert gain_of(np.array([0.01]), 0.05**2, 0.04**2) == pytest.approx(25 / 41)
+    assert gain_of(np.array([0.01]), 0.0, 0.04**2) == 0
+
+
+def test_the_least_truncation_that_costs_next_to_nothing() -> None:
+    """Not a worse plan than is tolerated, and not the largest radius where a smaller one truncates as little."""
+    plans = [
+        TruncationPlan(3.0, 2.0, 0.0, expected=1.00, truncated=0.20),
+        TruncationPlan(5.0, 2.0, 0.0, expected=1.04, truncated=0.02),
+        TruncationPlan(8.0, 2.0, 0.0, expected=1.08, truncated=0.019),
+        TruncationPlan(20.0, 2.0, 0.0, expected=2.00, truncated=0.0),
+    ]
+    assert least_truncating(plans, 0.1).radius == 5.0
+    assert least_truncating(plans, 0.01).radius == 3.0
+    assert least_truncating(plans, 2.0).radius == 20.0
