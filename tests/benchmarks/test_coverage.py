@@ -27,7 +27,7 @@ CELLS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.design}, {cell.public}")
 def test_intervals_cover(cell: Cell, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Every identified coefficient in 34 of 60 repeats at least: below that with probability 1e-8 if .87 are covered."""
+    """Every identified coefficient in 34 of 60 repeats at least: fewer have probability 1e-8 if .87 cover."""
     monkeypatch.setattr(coverage, "_SEED", seed)
     records = [json.loads(line) for line in coverage.block(cell, 0, REPEATS).splitlines()]
     hits = np.array([record["90"] for record in records]) | ~np.array([record["identified"] for record in records])
