@@ -20,19 +20,20 @@ from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, Unbounde
 from dpregress.estimators.base import PrivateLinearModel, Training
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
-from dpregress.estimators.results import original
-from dpregress.inference import IntervalKind
+from dpregress.estimators.results import estimates_of, original
+from dpregress.inference import IntervalKind, moment_estimates
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
 from dpregress.models import family_of
 from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import Coefficients, Moments, Release, Score
+from dpregress.releases import Estimates, Moments, Release, Score
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
+from dpregress.solvers.local.estimates import equation_estimates
 from dpregress.solvers.local.message_plan import MessagePlan, MessageRecipe, plan_messages
 from dpregress.solvers.local.moment_matching import solve_message_plan
 from dpregress.trust import Local, Session
@@ -217,7 +218,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """Coefficients of another family from the same release, of shape (d,); free of cost."""
         check_is_fitted(self)
         response = mean_of(family)
-        return self._solved(self._fitted_facts, self.message_plan_, self.release_, response)[0].coef
+        solution, _ = solve_message_plan(self.message_plan_, self.release_, self._fitted_facts, response)
+        return original(solution, None, self._fitted_facts).coef
 
     def shuffled_epsilon(self, delta: float | None = None) -> float:
         """The central epsilon at delta if messages are shuffled before anybody sees them.
@@ -342,18 +344,26 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
     def _keep(self, facts: PublicFacts, message_plan: MessagePlan, release: Release) -> None:
-        solved = self._solved(facts, message_plan, release, mean_of(self.family))
+        response = mean_of(self.family)
+        solution, scale = solve_message_plan(message_plan, release, facts, response)
+        self.estimates_ = _estimates(message_plan, release, facts, response, solution.whitened)
         self._fitted_facts, self.message_plan_, self.release_ = facts, message_plan, release
-        self.coefficients_, self.scale_ = solved
+        self.coefficients_, self.scale_ = original(solution, solution.uncertainty, facts), scale
         self.coef_: Vector = self.coefficients_.coef
         self.intercept_: float = self.coefficients_.intercept
         self.moments_ = None
 
-    def _solved(
-        self, facts: PublicFacts, message_plan: MessagePlan, release: Release, response: MeanResponse
-    ) -> tuple[Coefficients, Any]:
-        solution, scale = solve_message_plan(message_plan, release, facts, response)
-        return original(solution, solution.uncertainty, facts), scale
+
+def _estimates(
+    message_plan: MessagePlan, release: Release, facts: PublicFacts, response: MeanResponse, start: Vector
+) -> Estimates | None:
+    """From public rows, or of a linear model from the users' own Gram matrix; else what is not known has no bound."""
+    found = equation_estimates(message_plan, release, facts, response, start)
+    if found is not None:
+        return estimates_of(found, release.n)
+    if facts.public is None and isinstance(release, Moments) and response == mean_of("gaussian"):
+        return moment_estimates(release)
+    return None
 
 
 def _assumed_public(facts: PublicFacts) -> tuple[str, ...]:

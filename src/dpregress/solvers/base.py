@@ -38,7 +38,7 @@ class Unshrunk:
     df : float
         Degrees of freedom of the sampling covariance.
     cov_type : {"robust", "model"}
-    dispersion : float
+    dispersion : float or None
     gram : ndarray of shape (p, p)
         The mean ``x~ x~'`` of the private rows.
     """
@@ -50,7 +50,7 @@ class Unshrunk:
     shift: Matrix
     df: float
     cov_type: CovarianceType
-    dispersion: float
+    dispersion: float | None
     gram: Matrix
 
 
