@@ -50,7 +50,7 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
     values, vectors = np.linalg.eigh(gram)
     floor = max(moments.noise.spectral_norm(space.order) / n, _DIGITS * float(np.abs(values).sum()), 1e-300)
     system = symmetric_power(gram, 1.0, smallest=floor)
-    coef = np.linalg.solve(system, moments.cross)
+    coef = np.asarray(np.linalg.solve(system, moments.cross), dtype=np.float64)
     first = privacy_covariance(moments, coef, system)
     second = sandwich(system, _product_of(moments.noise, first, len(coef) + 1) / n**2)
     squares, df = _residual(moments, coef, first)

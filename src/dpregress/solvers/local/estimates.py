@@ -33,7 +33,6 @@ from dpregress.solvers.local.moment_matching import (
     solve_equations,
     weighted_gram,
 )
-from dpregress.solvers.shared.repair import floored
 
 #: Public rows for each coefficient, below which the jackknife is not to be trusted.
 _ROWS_A_COEFFICIENT = 5
@@ -74,26 +73,39 @@ def equation_estimates(
     assert space.response is not None
     half, rows = space.response.scale, space.whiten(public.rows)
     weights = equation_weights(space, rows)
-    outer = weighted_gram(rows, weights**2)
-    privacy, sampling = (half**2 * each for each in cross_variances(release, outer))
+    privacy, sampling = (half**2 * each for each in cross_variances(release, weighted_gram(rows, weights**2)))
     moment = half * (release.cross if isinstance(release, Moments) else release.mean)
     equations = MomentEquations(rows, weights, space.response.centre, moment, response)
+    try:
+        with np.errstate(all="ignore"):  # whatever was released, there is an answer
+            found = _expanded(equations, privacy, sampling, space, start)
+    except np.linalg.LinAlgError:
+        return None
+    return None if found is None else Solution(start, privacy, replace(space, response=None), None, unshrunk=found)
+
+
+def _expanded(
+    equations: MomentEquations, privacy: Matrix, sampling: Matrix, space: WhitenedSpace, start: Vector
+) -> Unshrunk | None:
+    """The root with the expansions of its errors, where they hold."""
+    assert space.response is not None
+    rows, weights = equations.rows, equations.weights
     coef = _root(equations, off_singular(privacy + sampling), start)
     if coef is None:
         return None
-    slope = _definite(equations.slope(coef))
+    slope = _regular(equations.slope(coef))
     noise, users = (sandwich(slope, part) for part in (privacy, sampling))
-    error = noise + users
-    if not is_straight(response):
-        if float(np.mean(np.einsum("ij,jk,ik->i", rows, error, rows))) > _REACH:
+    if not is_straight(equations.response):
+        squares = np.einsum("ij,jk,ik->i", rows, noise + users, rows)
+        if not float(np.mean(squares)) <= _REACH:
             return None
-        bent = weights * _bend(response, rows @ coef) * np.einsum("ij,jk,ik->i", rows, error, rows)
+        bent = weights * _bend(equations.response, rows @ coef) * squares
         coef = coef + np.linalg.solve(slope, bent @ rows) / (2 * len(rows))
-    moved, public_error = _jackknife(equations, coef, slope)
-    residual = _residual_variance(equations, half, coef)
+    bias, public = _jackknife(equations, coef, slope)
+    residual = _residual_variance(equations, space.response.scale, coef)
     found = Unshrunk(
-        coef=coef - moved,
-        sampling=users + public_error,
+        coef=coef - bias,
+        sampling=users + public,
         privacy=noise,
         unidentified=_rarely_seen(space, equations, slope, coef),
         shift=_MISSED**2 * residual * sandwich(slope, weighted_gram(rows, (1 - weights) ** 2)),
@@ -102,13 +114,16 @@ def equation_estimates(
         dispersion=None,
         gram=weighted_gram(rows, np.ones(len(rows))),
     )
-    return Solution(coef, slope, replace(space, response=None), None, unshrunk=found)
+    numbers = (found.coef, found.sampling, found.privacy, found.unidentified, found.shift)
+    return found if all(np.isfinite(each).all() for each in numbers) else None
 
 
 def _root(equations: MomentEquations, covariance: Matrix, start: Vector) -> Vector | None:
     """Coefficients that solve the equations wherever public rows vary; None if there are none."""
     slope = equations.slope(start)
     faint = _FAINT * float(np.trace(slope.T @ np.linalg.solve(covariance, slope))) / len(start)
+    if not np.isfinite(faint):
+        return None
     prior = CoefficientPrior(start, max(faint, 1e-300) * np.eye(len(start)))
     coef = solve_equations(equations, covariance, prior, start)
     values, vectors = np.linalg.eigh(weighted_gram(equations.rows, equations.weights))
@@ -118,9 +133,11 @@ def _root(equations: MomentEquations, covariance: Matrix, start: Vector) -> Vect
     return coef if bool(np.all(left**2 <= _SOLVED * error)) else None
 
 
-def _definite(slope: Matrix) -> Matrix:
-    """The slope with the eigenvalues of directions without public rows raised."""
-    return floored(slope, max(_FAINT * float(np.trace(slope)), 1e-300))
+def _regular(slope: Matrix) -> Matrix:
+    """The slope, which may be negative, with the eigenvalues of directions without public rows moved off 0."""
+    values, vectors = np.linalg.eigh(slope)
+    least = _FAINT * float(np.abs(values).max())
+    return np.asarray((vectors * np.where(np.abs(values) < least, least, values)) @ vectors.T)
 
 
 def _bend(response: MeanResponse, predictor: Vector) -> Vector:
@@ -151,7 +168,7 @@ def _jackknife(equations: MomentEquations, coef: Vector, slope: Matrix) -> tuple
 def _rarely_seen(space: WhitenedSpace, equations: MomentEquations, slope: Matrix, coef: Vector) -> Matrix:
     """Directions of coefficients about which only few public rows tell; other coefficients do not lie along them."""
     curved = equations.weights * equations.response.slope(equations.rows @ coef)
-    lever = (equations.rows * np.sqrt(np.maximum(curved, 0))[:, None]) @ np.linalg.inv(slope) @ space.whitening
+    lever = (equations.rows * np.sqrt(np.abs(curved))[:, None]) @ np.linalg.inv(slope) @ space.whitening
     squares, fourths = np.sum(lever**2, axis=0), np.sum(lever**4, axis=0)
     few = squares**2 < _FEWEST * np.maximum(fourths, 1e-300)
     size = np.sqrt(np.sum(space.whitening**2, axis=0))

@@ -279,7 +279,11 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
     flat = np.full(space.order, 1 / max(spread, 1e-12))
     if space.intercept:
         flat[0] = _FLAT
-    coef = solve_equations(equations, off_singular(noise), CoefficientPrior(start, np.diag(flat)), start) if fit.told else start
+    coef = (
+        solve_equations(equations, off_singular(noise), CoefficientPrior(start, np.diag(flat)), start)
+        if fit.told
+        else start
+    )
     slope = equations.slope(coef)
     back = np.linalg.solve(off_singular(slope), gram)
     known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
