@@ -5,10 +5,10 @@
     python -m benchmarks.coverage_trust --summary coverage_trust.jsonl
 
 A cell is an estimator with its family, recipe or rows, the number n of private rows, what is public, and a budget. Its
-figures are the shares of repeats in which nominal 90% and 95% intervals of identified coefficients hold that of the
-population (mean and smallest over coefficients), the median length of 90% intervals over those of robust (HC0) maximum likelihood
-on the same rows, and the share of identified coefficients; "none" counts fits without estimates. Repeats are appended
-to --out, and a run that is started again goes on where it was (seed: cell and repeat).
+figures are the shares of repeats in which nominal 90% and 95% intervals of identified coefficients hold those of the
+population (mean and smallest over coefficients), the median length of 90% intervals over those of robust (HC0) maximum
+likelihood on the same rows, and the share of identified coefficients; "none" counts fits without estimates. Repeats are
+appended to --out, and a run that is started again goes on where it was (seed: cell and repeat).
 """
 
 from __future__ import annotations
