@@ -22,7 +22,7 @@ from dpregress import (
 from dpregress.coordinates import Matrix, Vector
 from dpregress.models.mean_responses import mean_of
 from dpregress.releases import Estimates
-from dpregress.solvers.local.estimates import _jackknife
+from dpregress.solvers.local.equation_estimates import jackknife
 from dpregress.solvers.local.moment_matching import MomentEquations
 from dpregress.solvers.vertical.release import kept_share
 
@@ -59,6 +59,7 @@ def study(rng: np.random.Generator, family: str, n: int, m: int, **more: Any) ->
     return model.fit(*users(rng, n, family))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["auto", "joint"])
 @pytest.mark.parametrize("family", ["binomial", "gaussian"])
 def test_intervals_of_users_cover(family: str, recipe: str, seed: int) -> None:
@@ -88,7 +89,7 @@ def test_the_jackknife_of_a_linear_model_is_exact(seed: int) -> None:
     whole = solved(np.arange(40))
     each = np.array([solved(np.delete(np.arange(40), place)) for place in range(40)])
     equations = MomentEquations(rows, weights, 0.3, target, mean_of("gaussian"))
-    bias, covariance = _jackknife(equations, whole, equations.slope(whole))
+    bias, covariance = jackknife(equations, whole, equations.slope(whole))
     np.testing.assert_allclose(bias, 39 * (each.mean(axis=0) - whole), rtol=1e-8)
     centred = each - each.mean(axis=0)
     np.testing.assert_allclose(covariance, 39 / 40 * centred.T @ centred, rtol=1e-8)
@@ -166,8 +167,9 @@ def parties(rng: np.random.Generator, n: int) -> tuple[list[Matrix], Vector]:
     return [x[:, :2], x[:, 2:]], 0.1 + x @ [0.5, -0.3, 0.4] + 0.2 * rng.uniform(-1, 1, size=n)
 
 
+@pytest.mark.slow
 def test_intervals_of_parties_cover(seed: int) -> None:
-    """60 releases, 90% intervals: counts that coverages of 85% stay below less than once in 10^8, for four coefficients."""
+    """60 releases, 90% intervals: counts that coverages of 85% stay below less than once in 10^8, four times."""
     repeats, inside = 60, np.zeros(4)
     for repeat in range(repeats):
         rng = np.random.default_rng([seed, repeat])
@@ -219,9 +221,10 @@ def coded(rng: np.random.Generator, n: int) -> pa.Table:
     return pa.table({"a": a, "b": b, "k": k, "y": y})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["one-shot", "residuals", "gaussian"])
 def test_intervals_of_marginals_cover(recipe: str, seed: int) -> None:
-    """80 releases, 90% intervals: counts that coverages of 84% stay below less than once in 10^8, for five coefficients.
+    """80 releases, 90% intervals: counts that coverages of 84% stay below less than once in 10^8, five times.
 
     Half a range of a is two units and of b 1.5; the reference of k is its first level. Failure: below 2e-7.
     """

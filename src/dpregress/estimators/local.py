@@ -33,7 +33,7 @@ from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
-from dpregress.solvers.local.estimates import equation_estimates
+from dpregress.solvers.local.equation_estimates import equation_estimates
 from dpregress.solvers.local.message_plan import MessagePlan, MessageRecipe, plan_messages
 from dpregress.solvers.local.moment_matching import solve_message_plan
 from dpregress.trust import Local, Session

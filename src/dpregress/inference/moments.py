@@ -32,6 +32,7 @@ _MISSED = 0.1
 _DIGITS = 1e-12
 
 
+@np.errstate(all="ignore")  # whatever was released, there is an answer
 def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_unit: int = 1) -> Estimates:
     """Least squares from released moments, with homoscedastic sampling errors and the known noise.
 
@@ -69,6 +70,8 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
 
 def _product_of(noise: NoiseLaw, covariance: Matrix, order: int) -> Matrix:
     """The covariance of ``N d``, d independent of N with this covariance and 0 for the response."""
+    if not np.isfinite(covariance).all():
+        return np.full_like(covariance, np.inf)
     values, vectors = np.linalg.eigh(covariance)
     found = np.zeros_like(covariance)
     for value, vector in zip(np.maximum(values, 0), vectors.T, strict=True):

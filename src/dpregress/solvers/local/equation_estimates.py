@@ -101,7 +101,7 @@ def _expanded(
             return None
         bent = weights * _bend(equations.response, rows @ coef) * squares
         coef = coef + np.linalg.solve(slope, bent @ rows) / (2 * len(rows))
-    bias, public = _jackknife(equations, coef, slope)
+    bias, public = jackknife(equations, coef, slope)
     residual = _residual_variance(equations, space.response.scale, coef)
     found = Unshrunk(
         coef=coef - bias,
@@ -145,7 +145,7 @@ def _bend(response: MeanResponse, predictor: Vector) -> Vector:
     return np.asarray((response.slope(predictor + _SHORT) - response.slope(predictor - _SHORT)) / (2 * _SHORT))
 
 
-def _jackknife(equations: MomentEquations, coef: Vector, slope: Matrix) -> tuple[Vector, Matrix]:
+def jackknife(equations: MomentEquations, coef: Vector, slope: Matrix) -> tuple[Vector, Matrix]:
     """The bias and the covariance that the sampling of public rows causes, with one step for each row left out.
 
     References
