@@ -88,6 +88,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     ----------
     coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
         As in :class:`DPRidge`; ``privacy_`` is the guarantee of one user.
+    estimates_ : Estimates or None
+        For inference, not shrunk; None where public facts do not bound their error (docs/inference.md).
     message_plan_ : MessagePlan
         What users were asked.
     release_ : Score or Moments

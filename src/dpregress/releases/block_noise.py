@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -67,11 +68,14 @@ class BlockNoise(NoiseLaw):
             moved[0] = along + shares[j] * full[0]
             moved[own] = (encoding * (full[0] + along)[:, None]).T
             found += self.sigmas[(j,)] ** 2 * moved @ moved.T
-        for j, k in domain.pairs:
-            first, second, variance = domain.columns_of(j), domain.columns_of(k), self.sigmas[j, k] ** 2
-            left, right = full[first], full[second]
-            found[first, first] += variance * float(right @ right) * np.eye(len(left))
-            found[second, second] += variance * float(left @ left) * np.eye(len(right))
-            found[first, second] += variance * np.outer(left, right)
-            found[second, first] += variance * np.outer(right, left)
+        found += self._between * np.outer(full, full) + np.diag(self._between @ full**2)
         return found[np.ix_(self.kept, self.kept)]
+
+    @cached_property
+    def _between(self) -> Matrix:
+        """The variance of every entry between two attributes; 0 elsewhere."""
+        variance = np.zeros((self.domain.width, self.domain.width))
+        for j, k in self.domain.pairs:
+            first, second = self.domain.columns_of(j), self.domain.columns_of(k)
+            variance[first, second] = variance[second, first] = self.sigmas[j, k] ** 2
+        return variance
