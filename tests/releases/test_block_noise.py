@@ -9,7 +9,6 @@ import pytest
 
 from dpregress.coordinates import Domain
 from dpregress.coordinates.domain import Attribute
-from dpregress.errors import InvalidInput
 from dpregress.releases import Clique, Tables
 from dpregress.releases.block_noise import BlockNoise
 from dpregress.releases.noise import Isotropic
@@ -53,7 +52,10 @@ def test_covariance_of_products(kept: tuple[int, ...], seed: int) -> None:
     assert law.spectral_norm(len(kept)) > 0
 
 
-def test_tables_of_two_releases_are_not_added() -> None:
+def test_numbers_of_rows_that_are_other_sums_are_not_added() -> None:
+    """The same scales add up; other proportions of the one-way tables change what the number of rows sums."""
     law = BlockNoise(DOMAIN, SIGMAS, (0, 1))
-    with pytest.raises(InvalidInput, match="not added"):
-        _ = law + law
+    vector = np.array([1.0, 2.0])
+    np.testing.assert_allclose((law + law).product_covariance(vector), 2 * law.product_covariance(vector))
+    with pytest.raises(TypeError):
+        _ = law + BlockNoise(DOMAIN, SIGMAS | {(0,): 9.0}, (0, 1))

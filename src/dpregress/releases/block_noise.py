@@ -11,7 +11,6 @@ import numpy as np
 
 from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix, Vector
-from dpregress.errors import InvalidInput
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.tables import Clique
 
@@ -44,7 +43,12 @@ class BlockNoise(NoiseLaw):
     kept: tuple[int, ...]
 
     def __add__(self, other: NoiseLaw) -> BlockNoise:
-        raise InvalidInput("tables of two releases are not added")
+        if not isinstance(other, BlockNoise) or (self.domain, self.kept) != (other.domain, other.kept):
+            return NotImplemented
+        if not np.allclose(count_shares(self.domain, self.sigmas), count_shares(self.domain, other.sigmas)):
+            return NotImplemented  # the numbers of rows are other sums of the noise of levels
+        sigmas = {clique: math.hypot(sigma, other.sigmas[clique]) for clique, sigma in self.sigmas.items()}
+        return BlockNoise(self.domain, sigmas, self.kept)
 
     def cut(self, places: Sequence[int]) -> BlockNoise:
         """The law of the noise in these rows and columns."""

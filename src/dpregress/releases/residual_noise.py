@@ -64,7 +64,7 @@ class ResidualNoise(NoiseLaw):
         return self._seen(encoder[:, list(self.kept)], float(full[0]), levels)
 
     def _seen(self, kept: Matrix, constant: float, levels: list[Vector]) -> Matrix:
-        """``K' C K``, C the covariance for one-hot rows after a constant; ``levels`` are the vector's parts, one a level."""
+        """``K' C K``, C the covariance for one-hot rows after a constant; ``levels`` are the vector's parts."""
         sizes = np.array(self.domain.sizes)
         own = [slice(1 + self.domain.levels_of(j).start, 1 + self.domain.levels_of(j).stop) for j in range(len(sizes))]
         means = np.array([part.mean() for part in levels])
