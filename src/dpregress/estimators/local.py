@@ -269,6 +269,12 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
         return found.with_notes(*hidden, shuffled)
 
+    def _no_estimates(self) -> str:
+        return (
+            "this LocalGLM has no estimates for inference: give public rows, five a coefficient or more, and ask more "
+            "users or spend more if noise hides the answer"
+        )
+
     def _known_response(self) -> ResponseModel | None:
         return self.response_model if isinstance(self.family, str) and self.family in _FILED else None
 

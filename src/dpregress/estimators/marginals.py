@@ -240,6 +240,12 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
         link = "logit" if self.fit_.family == MULTINOMIAL else family_of(self.fit_.family).link.name
         return ResponseModel(self.fit_.family, link, self.fit_.classes)
 
+    def _no_estimates(self) -> str:
+        return (
+            "fits to a mixture have no estimates for inference, since they attenuate slopes by an unknown amount: take "
+            'family="gaussian" and another recipe than "aim"'
+        )
+
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 

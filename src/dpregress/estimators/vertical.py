@@ -307,6 +307,12 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
         return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
 
+    def _no_estimates(self) -> str:
+        return (
+            "a binomial VerticalRegression has no estimates for inference, since no release tells whether predictors "
+            'are normal: take family="gaussian"'
+        )
+
     def _check_fitted(self) -> None:
         if "coefficients_" not in vars(self):
             raise NotAvailable("nothing is fitted yet: call fit first")
