@@ -96,6 +96,7 @@ from dpregress.queries import (
     UsableRowCount,
 )
 from dpregress.releases import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
+from dpregress.releases.block_noise import BlockNoise
 from dpregress.releases.residual_noise import ResidualNoise
 from dpregress.rows import (
     ArraySource,
@@ -587,6 +588,7 @@ NOISE_LAWS: tuple[NoiseLaw, ...] = (
     ResidualNoise(
         DOMAINS["classes"], {(): 1.0, (0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)
     ),
+    BlockNoise(DOMAINS["classes"], {(0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)),
 )
 
 

@@ -404,11 +404,18 @@ def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> No
     rows = RNG.uniform(-1, 1, size=(4000, 3))
     parties = VerticalRegression(GDP(1.0)).fit([rows[:, :1], rows[:, 1:]], rows @ [0.3, 0.2, 0.1])
     chances = VerticalRegression(GDP(1.0), family="binomial").fit([rows[:, :1], rows[:, 1:]], np.sign(rows[:, 0]))
-    users = LocalGLM(ApproxDP(2.0, 1e-6), public=PublicMoments.from_rows(rows[:500])).fit(rows, rows[:, 0] > 0)
+    users = LocalGLM(ApproxDP(8.0, 1e-6), public=PublicMoments.from_rows(rows[:500]))
+    users.fit(np.tile(rows, (5, 1)), np.tile(rows[:, 0] + RNG.normal(size=4000) > 0, 5))
     schema = Schema.from_levels({"a": 3, "y": 4}, numeric=["y"])
     coded = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema)
     coded.fit_table(pa.table({"a": RNG.integers(3, size=2000), "y": RNG.integers(4, size=2000)}), "y")
     for model in (parties, users, coded):
+        assert np.isfinite(model.conf_int()).all(axis=1).tolist() == model.estimates_.identified.tolist()
+        assert "std err" in str(model.summary())
+    few = LocalGLM(ApproxDP(2.0, 1e-6), public=PublicMoments.from_rows(rows[:12])).fit(rows, rows[:, 0] > 0)
+    counts = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema, family="poisson")
+    counts.fit_table(pa.table({"a": RNG.integers(3, size=2000), "y": RNG.integers(4, size=2000)}), "y")
+    for model in (chances, few, counts):
         with pytest.raises(InvalidInput, match="no estimates for inference"):
             model.conf_int()
         assert "no basis for intervals" in str(model.summary())

@@ -20,19 +20,20 @@ from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, Unbounde
 from dpregress.estimators.base import PrivateLinearModel, Training
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
-from dpregress.estimators.results import original
-from dpregress.inference import IntervalKind
+from dpregress.estimators.results import estimates_of, original
+from dpregress.inference import IntervalKind, moment_estimates
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
 from dpregress.models import family_of
 from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import Coefficients, Moments, Release, Score
+from dpregress.releases import Estimates, Moments, Release, Score
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
+from dpregress.solvers.local.equation_estimates import equation_estimates
 from dpregress.solvers.local.message_plan import MessagePlan, MessageRecipe, plan_messages
 from dpregress.solvers.local.moment_matching import solve_message_plan
 from dpregress.trust import Local, Session
@@ -87,6 +88,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     ----------
     coef_, intercept_, privacy_, coefficients_, n_features_in_, feature_names_in_
         As in :class:`DPRidge`; ``privacy_`` is the guarantee of one user.
+    estimates_ : Estimates or None
+        For inference, not shrunk; None where public facts do not bound their error (docs/inference.md).
     message_plan_ : MessagePlan
         What users were asked.
     release_ : Score or Moments
@@ -217,7 +220,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         """Coefficients of another family from the same release, of shape (d,); free of cost."""
         check_is_fitted(self)
         response = mean_of(family)
-        return self._solved(self._fitted_facts, self.message_plan_, self.release_, response)[0].coef
+        solution, _ = solve_message_plan(self.message_plan_, self.release_, self._fitted_facts, response)
+        return original(solution, None, self._fitted_facts).coef
 
     def shuffled_epsilon(self, delta: float | None = None) -> float:
         """The central epsilon at delta if messages are shuffled before anybody sees them.
@@ -264,6 +268,12 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
         hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
         return found.with_notes(*hidden, shuffled)
+
+    def _no_estimates(self) -> str:
+        return (
+            "this LocalGLM has no estimates for inference: give public rows, five a coefficient or more, and ask more "
+            "users or spend more if noise hides the answer"
+        )
 
     def _known_response(self) -> ResponseModel | None:
         return self.response_model if isinstance(self.family, str) and self.family in _FILED else None
@@ -342,18 +352,26 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")
 
     def _keep(self, facts: PublicFacts, message_plan: MessagePlan, release: Release) -> None:
-        solved = self._solved(facts, message_plan, release, mean_of(self.family))
+        response = mean_of(self.family)
+        solution, scale = solve_message_plan(message_plan, release, facts, response)
+        self.estimates_ = _estimates(message_plan, release, facts, response, solution.whitened)
         self._fitted_facts, self.message_plan_, self.release_ = facts, message_plan, release
-        self.coefficients_, self.scale_ = solved
+        self.coefficients_, self.scale_ = original(solution, solution.uncertainty, facts), scale
         self.coef_: Vector = self.coefficients_.coef
         self.intercept_: float = self.coefficients_.intercept
         self.moments_ = None
 
-    def _solved(
-        self, facts: PublicFacts, message_plan: MessagePlan, release: Release, response: MeanResponse
-    ) -> tuple[Coefficients, Any]:
-        solution, scale = solve_message_plan(message_plan, release, facts, response)
-        return original(solution, solution.uncertainty, facts), scale
+
+def _estimates(
+    message_plan: MessagePlan, release: Release, facts: PublicFacts, response: MeanResponse, start: Vector
+) -> Estimates | None:
+    """From public rows, or of a linear model from the users' own Gram matrix; else what is not known has no bound."""
+    found = equation_estimates(message_plan, release, facts, response, start)
+    if found is not None:
+        return estimates_of(found, release.n)
+    if facts.public is None and isinstance(release, Moments) and response == mean_of("gaussian"):
+        return moment_estimates(release)
+    return None
 
 
 def _assumed_public(facts: PublicFacts) -> tuple[str, ...]:

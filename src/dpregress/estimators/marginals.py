@@ -15,7 +15,7 @@ from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.inferential import InferenceMixin, terms_of
-from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals
+from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals, marginal_estimates
 from dpregress.estimators.marginals_release import coded_source, release_marginals
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.shown import ShownMixin
@@ -75,6 +75,8 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
         With names and standard errors (of the shrunk coefficients); not for several classes.
     classes_ : tuple of str
         Of a class target.
+    estimates_ : Estimates or None
+        For inference, not shrunk; None for other families than "gaussian" and for "aim" (docs/inference.md).
     marginals_ : Marginals
         The release: other regressions (``moments``) and rows (``mixture.sample``) from it are free.
     moments_ : Moments
@@ -192,6 +194,7 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
         )
         fitted = fit_marginals(released.marginals, target, tuple(features), self.family)
         self.fit_ = fitted
+        self.estimates_ = marginal_estimates(released.marginals, target, features, self.family)
         self.coef_, self.coefficients_, self.moments_ = fitted.coef, fitted.coefficients, fitted.moments
         self.intercept_ = float(fitted.intercept) if fitted.intercept.ndim == 0 else fitted.intercept
         self.classes_ = fitted.classes
@@ -236,6 +239,12 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
         check_is_fitted(self)
         link = "logit" if self.fit_.family == MULTINOMIAL else family_of(self.fit_.family).link.name
         return ResponseModel(self.fit_.family, link, self.fit_.classes)
+
+    def _no_estimates(self) -> str:
+        return (
+            "fits to a mixture have no estimates for inference, since they attenuate slopes by an unknown amount: take "
+            'family="gaussian" and another recipe than "aim"'
+        )
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.errors import InvalidInput, check_choice
-from dpregress.inference import original_coefficients
+from dpregress.inference import moment_estimates, original_coefficients
 from dpregress.models import MULTINOMIAL, family_of
-from dpregress.releases import ClassCoefficients, Coefficients, Marginals, Moments
+from dpregress.releases import ClassCoefficients, Coefficients, Estimates, Marginals, Moments
 from dpregress.releases.marginals import encoded_design
 from dpregress.solvers.marginals.mixture_likelihood import solve_classes, solve_logistic
 from dpregress.solvers.marginals.relevance import Counts, Shrunk, solve_by_relevance
@@ -132,6 +132,14 @@ def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], fa
     """
     check_family(marginals.domain, target, features, family)
     return TABLE_FAMILIES[family].fit(marginals, target, tuple(features), family)
+
+
+def marginal_estimates(marginals: Marginals, target: str, features: Sequence[str], family: str) -> Estimates | None:
+    """For inference: least squares from tables that are not shrunk; None for other families (docs/inference.md)."""
+    if family != "gaussian" or marginals.unshrunk is None:
+        return None
+    gram, noise = marginals.unshrunk
+    return moment_estimates(replace(marginals, gram=gram, noise=noise).moments(target, features))
 
 
 def _points(marginals: Marginals, features: Sequence[str]) -> Matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpregress.inference import original_coefficients, original_estimates
+from dpregress.inference import moment_estimates, original_coefficients, original_estimates
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Estimates
 from dpregress.solvers import Solution, Uncertainty
@@ -25,6 +25,8 @@ def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_o
         independent rows.
     """
     found = solution.unshrunk
+    if found is None and solution.moments is not None:
+        return moment_estimates(solution.moments, lost=solution.lost, rows_of_a_unit=rows_of_a_unit)
     if found is None:
         return None
     return original_estimates(

@@ -28,6 +28,7 @@ from dpregress.estimators.joint import joint_coefficients
 from dpregress.estimators.parameters import checked_bounds, checked_privacy
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
+from dpregress.estimators.vertical_estimates import joint_estimates
 from dpregress.inference import IntervalKind
 from dpregress.inputs.parties import (
     LabelledArray,
@@ -99,6 +100,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     intercept_ : float
     coefficients_ : Coefficients
         The same with names and standard errors (privacy, sketching and sampling).
+    estimates_ : Estimates or None
+        For inference, not shrunk; None for a binomial family (docs/inference.md).
     moments_ : Moments
         Of the chosen columns, with the law of every entry's noise: for any other solver, free.
     joint_ : Joint
@@ -233,6 +236,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         self.privacy_ = tuple(session.statement(_ASSUMED_PUBLIC) for session in sessions)
         self.joint_privacy_ = compose_statements(self.privacy_)
         self.coefficients_ = self.regress(response, chosen)
+        self.estimates_ = joint_estimates(joint, response, chosen) if self.family == "gaussian" else None
         self.moments_ = self.regression_moments(response, chosen)
         self.coef_: Vector = self.coefficients_.coef
         self.intercept_ = self.coefficients_.intercept
@@ -302,6 +306,12 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     def response_model(self) -> ResponseModel:
         """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
         return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
+
+    def _no_estimates(self) -> str:
+        return (
+            "a binomial VerticalRegression has no estimates for inference, since no release tells whether predictors "
+            'are normal: take family="gaussian"'
+        )
 
     def _check_fitted(self) -> None:
         if "coefficients_" not in vars(self):

@@ -14,6 +14,7 @@ from dpregress.inference.intervals import (
     t_ratios,
 )
 from dpregress.inference.linear import in_original_units, privacy_covariance, sampling_covariance
+from dpregress.inference.moments import moment_estimates
 from dpregress.inference.predictions import IntervalKind, PredictedIntervals, predicted_intervals
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "intervals",
     "linear_hypothesis",
     "masked_covariance",
+    "moment_estimates",
     "original_coefficients",
     "original_estimates",
     "p_values",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -63,6 +63,23 @@ class Estimates:
     def covariance(self) -> Matrix:
         """Of sampling and privacy noise together, of shape (k, k)."""
         return np.asarray(self.sampling + self.privacy)
+
+    def in_order(self, features: Sequence[str]) -> Self:
+        """The same estimates of one linear predictor, in the order of these features."""
+        own = [name for name in self.names if name != INTERCEPT]
+        order = [place for place, name in enumerate(self.names) if name == INTERCEPT]
+        order += [self.names.index(name) for name in features]
+        pairs, slopes = np.ix_(order, order), [own.index(name) for name in features]
+        return replace(
+            self,
+            names=tuple(self.names[place] for place in order),
+            estimate=self.estimate[order],
+            sampling=self.sampling[pairs],
+            privacy=self.privacy[pairs],
+            identified=self.identified[order],
+            shift=self.shift[order],
+            spread=None if self.spread is None else self.spread[np.ix_(slopes, slopes)],
+        )
 
     @property
     def degrees_of_freedom(self) -> Vector:

@@ -125,6 +125,9 @@ class Marginals:
     events : tuple of Event
     level_error : ndarray of shape (levels,)
         Standard deviation of the noise in each level's released count.
+    unshrunk : pair of ndarray of shape (width, width) and NoiseLaw, or None
+        The same second moments without shrinkage towards the mixture, and the law of their noise, for inference; None
+        where a method has none, and for a release that was read from a file.
     """
 
     domain: Domain
@@ -134,6 +137,7 @@ class Marginals:
     mixture: Mixture
     events: tuple[Event, ...]
     level_error: Vector
+    unshrunk: tuple[Matrix, NoiseLaw] | None = None
 
     def groups(self, features: Sequence[str]) -> list[int]:
         """The position of the feature to which each design column belongs, without the constant."""

@@ -56,37 +56,35 @@ class ResidualNoise(NoiseLaw):
         full = np.zeros(domain.width)
         full[list(self.kept)] = vector
         levels = [a.encoding @ full[domain.columns_of(j)] for j, a in enumerate(domain.attributes)]
-        found = self._of_levels(float(full[0]), levels)
         encoder = np.zeros((1 + domain.levels, domain.width))
         encoder[0, 0] = 1.0
         for j, attribute in enumerate(domain.attributes):
             own = domain.levels_of(j)
             encoder[own.start + 1 : own.stop + 1, domain.columns_of(j)] = attribute.encoding
-        kept = encoder[:, list(self.kept)]
-        return np.asarray(kept.T @ found @ kept)
+        return self._seen(encoder[:, list(self.kept)], float(full[0]), levels)
 
-    def _of_levels(self, constant: float, levels: list[Vector]) -> Matrix:
-        """The covariance for one-hot rows after a constant; ``levels`` are the vector's parts, one a level."""
+    def _seen(self, kept: Matrix, constant: float, levels: list[Vector]) -> Matrix:
+        """``K' C K``, C the covariance for one-hot rows after a constant; ``levels`` are the vector's parts."""
         sizes = np.array(self.domain.sizes)
         own = [slice(1 + self.domain.levels_of(j).start, 1 + self.domain.levels_of(j).stop) for j in range(len(sizes))]
         means = np.array([part.mean() for part in levels])
         inverse = np.concatenate([[1.0], np.repeat(1 / sizes, sizes)])
         # of n: the constant meets every level's mean, and a level its own entry in place of its attribute's mean
         count = inverse * (constant + means.sum())
+        parts, centred = [], np.zeros(len(inverse))
         for j, place in enumerate(own):
-            count[place] += (levels[j] - means[j]) / sizes[j]
-        covariance = self.sigmas[()] ** 2 * np.outer(count, count)
-        for j, place in enumerate(own):
-            centred = levels[j] - means[j]
-            spread = np.outer(inverse, centred)
-            spread[place] = np.diag(levels[j] + constant + means.sum() - means[j])
-            spread -= spread.mean(axis=1, keepdims=True)
-            covariance += self.sigmas[(j,)] ** 2 * (spread @ spread.T)
+            centred[place] = levels[j] - means[j]
+            count[place] += centred[place] / sizes[j]
+            spread = np.outer(kept.T @ inverse - kept[place].T @ inverse[place], centred[place])
+            spread += kept[place].T * (levels[j] + constant + means.sum() - means[j])
+            parts.append(self.sigmas[(j,)] * (spread - spread.mean(axis=1, keepdims=True)))
+        seen = np.column_stack([self.sigmas[()] * kept.T @ count, *parts])
+        variance = np.zeros((len(sizes), len(sizes)))
         for (j, k), sigma in ((clique, sigma) for clique, sigma in self.sigmas.items() if len(clique) == 2):
-            first, second = levels[j] - means[j], levels[k] - means[k]
-            mixed = sigma**2 * np.outer(first, second)
-            covariance[own[j], own[k]] += mixed
-            covariance[own[k], own[j]] += mixed.T
-            for at, size, other in ((own[j], sizes[j], second), (own[k], sizes[k], first)):
-                covariance[at, at] += sigma**2 * float(other @ other) * (np.eye(size) - 1 / size)
-        return np.asarray(covariance)
+            variance[j, k] = variance[k, j] = sigma**2
+        turned = np.column_stack([kept[place].T @ centred[place] for place in own])
+        along = variance @ [float(centred[place] @ centred[place]) for place in own]
+        for size, place, length in zip(sizes, own, along, strict=True):
+            beside = kept[place] - kept[place].sum(axis=0) / size
+            seen = np.column_stack([seen, np.sqrt(length) * beside.T])
+        return np.asarray(seen @ seen.T + turned @ variance @ turned.T)

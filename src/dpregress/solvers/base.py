@@ -38,7 +38,7 @@ class Unshrunk:
     df : float
         Degrees of freedom of the sampling covariance.
     cov_type : {"robust", "model"}
-    dispersion : float
+    dispersion : float or None
     gram : ndarray of shape (p, p)
         The mean ``x~ x~'`` of the private rows.
     """
@@ -50,7 +50,7 @@ class Unshrunk:
     shift: Matrix
     df: float
     cov_type: CovarianceType
-    dispersion: float
+    dispersion: float | None
     gram: Matrix
 
 
@@ -70,7 +70,9 @@ class Solution:
     uncertainty : Uncertainty or None
         Covariances that the solver computed, if there is no joint release.
     unshrunk : Unshrunk or None
-        Estimates for inference.
+        Estimates for inference; those of joint moments follow from the moments.
+    lost : ndarray of shape (p, p) or None
+        The part of the rows' second moment that weights take, where the moments are weighted.
     """
 
     whitened: Vector
@@ -79,6 +81,7 @@ class Solution:
     moments: Moments | None
     uncertainty: Uncertainty | None = None
     unshrunk: Unshrunk | None = None
+    lost: Matrix | None = None
 
 
 class Solver(ABC):

@@ -24,6 +24,8 @@ from dpregress.queries import Ask, Counted, ResponseHistogram, SecondMoment
 from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.linear.least_squares import solve_moments
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
+from dpregress.solvers.shared.repair import floored, gram_floor
+from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.solvers.shared.whitening import refined
 
 _REFINE_SHARE = 0.10
@@ -79,7 +81,8 @@ class OneShot(FactSolver):
         space = space.with_response(self._response(ask, space))
         moments = ask(Counted(SecondMoment(space)), self.joint)
         coef, system = solve_moments(moments, alpha=self.alpha)
-        return Solution(coef, system, space, moments)
+        rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)))
+        return Solution(coef, system, space, moments, lost=rows.lost)
 
     def _joint_noise(self, space: WhitenedSpace) -> float:
         """The noise in the joint moments of a space with a response."""

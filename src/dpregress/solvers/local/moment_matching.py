@@ -51,7 +51,7 @@ _STRAIGHT = np.array([-3.0, -1.0, 0.0, 0.5, 2.0])
 
 
 @dataclass(frozen=True, eq=False)
-class _Equations:
+class MomentEquations:
     """``target = mean k x (m(x'b) - c)`` over public rows, with the covariance of both sides."""
 
     rows: Matrix
@@ -72,7 +72,7 @@ class _Equations:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prior:
+class CoefficientPrior:
     mean: Vector
     precision: Matrix
 
@@ -108,16 +108,16 @@ def solve_message_plan(
 _Solved = tuple[Vector, Scale, Matrix, Uncertainty]
 
 
-def _merged(population: _Population, response: MeanResponse, centre: float, prior: _Prior) -> _Solved:
+def _merged(population: _Population, response: MeanResponse, centre: float, prior: CoefficientPrior) -> _Solved:
     """The fit to public labels and one step from it to the released moments, merged by inverse variances.
 
     Further steps follow the curve into directions that few rows show, where neither side is known.
     """
     rows, weights = population.rows, population.weights
-    equations = _Equations(rows, weights, centre, population.moments.cross, response)
+    equations = MomentEquations(rows, weights, centre, population.moments.cross, response)
     fitted = response.mean(rows @ prior.mean) - centre
     known = population.error * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
-    covariance = _positive(population.moments.noise + known)
+    covariance = off_singular(population.moments.noise + known)
     slope = equations.slope(prior.mean)
     weighted = np.linalg.solve(covariance, slope)
     total = np.linalg.inv(prior.precision + slope.T @ weighted)
@@ -129,29 +129,29 @@ def _merged(population: _Population, response: MeanResponse, centre: float, prio
 
 def _alone(population: _Population, response: MeanResponse, centre: float) -> _Solved:
     """The released moments by themselves: slopes are shrunk, and 0 where the noise hides them."""
-    moments, gram = population.moments, _gram(population.rows, population.weights)
+    moments, gram = population.moments, weighted_gram(population.rows, population.weights)
     fit = shrunk_fit(moments)
-    equations = _Equations(population.rows, population.weights, centre, gram @ fit.coef, response)
+    equations = MomentEquations(population.rows, population.weights, centre, gram @ fit.coef, response)
     start, scale, spread = _stein_start(equations, fit.coef, moments.intercept)
     coef = start
     if fit.told:
         flat = np.full(len(start), 1 / max(spread, 1e-300))
         if moments.intercept:
             flat[0] = _FLAT
-        coef = _solve(equations, _positive(moments.noise), _Prior(start, np.diag(flat)), start)
+        coef = solve_equations(equations, off_singular(moments.noise), CoefficientPrior(start, np.diag(flat)), start)
     slope = equations.slope(coef)
-    back = np.linalg.solve(_positive(slope), gram)
+    back = np.linalg.solve(off_singular(slope), gram)
     known = moments.spread / 2 * float(fit.coef @ fit.coef) * np.eye(len(coef)) if fit.told else 0.0
     privacy = back @ fit.linear @ population.privacy @ fit.linear.T @ back.T
     total = back @ (fit.linear @ (moments.noise + known) @ fit.linear.T + fit.bias) @ back.T
     return coef, scale, slope, Uncertainty(np.asarray(privacy), np.asarray(total))
 
 
-def _gram(rows: Matrix, weights: Vector) -> Matrix:
+def weighted_gram(rows: Matrix, weights: Vector) -> Matrix:
     return np.asarray((rows * weights[:, None]).T @ rows / len(rows))
 
 
-def _positive(matrix: Matrix) -> Matrix:
+def off_singular(matrix: Matrix) -> Matrix:
     """The matrix, moved off singular ones."""
     return np.asarray(matrix + _FLAT * float(np.trace(matrix)) * np.eye(len(matrix)))
 
@@ -174,7 +174,7 @@ def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts)
     half, along = space.response.scale, int(space.intercept)
     rows = public_rows(facts, space)
     weights = equation_weights(space, rows)
-    gram = _gram(rows, weights)
+    gram = weighted_gram(rows, weights)
     scale = float(np.trace(gram[along:, along:])) / (len(gram) - along)
     error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, query, message_plan.spend, scale)
     moment = release.mean
@@ -185,7 +185,7 @@ def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts)
             gram[0, 0] = 1.0  # the bounds hold every row, so that none is weighted
         rows, weights = _recoloured(facts, space, rows, weights, gram, gram_floor(release))
     outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
-    privacy, sampling = (half**2 * each for each in _variances(release, outer))
+    privacy, sampling = (half**2 * each for each in cross_variances(release, outer))
     spread = 2 * error * scale**2
     beside = spread / 2 if isinstance(release, Moments) else error * scale
     moments = LinearMoments(gram, half * moment, privacy + sampling, spread, beside, half**2, space.intercept)
@@ -199,11 +199,11 @@ def _recoloured(
     repaired = floored(gram, floor)
     if facts.public is None or facts.public.rows is None:
         return normal_rows(space, repaired), np.ones(len(rows))
-    plain = symmetric_power(_gram(rows, weights), -0.5, smallest=1e-6)
+    plain = symmetric_power(weighted_gram(rows, weights), -0.5, smallest=1e-6)
     return rows @ plain @ symmetric_power(repaired, 0.5), weights
 
 
-def _variances(release: Release, outer: Matrix) -> tuple[Matrix, Matrix]:
+def cross_variances(release: Release, outer: Matrix) -> tuple[Matrix, Matrix]:
     """Covariances of ``E k x y~``: from privacy noise, and from sampling users."""
     n, identity = release.n, np.eye(len(outer))
     if isinstance(release.noise, UnitMessages):
@@ -219,7 +219,13 @@ def _variances(release: Release, outer: Matrix) -> tuple[Matrix, Matrix]:
     return sigma**2 * identity, second / n * outer
 
 
-def _stein_start(equations: _Equations, linear: Vector, intercept: bool) -> tuple[Vector, Scale, float]:
+def is_straight(response: MeanResponse) -> bool:
+    """Whether a mean response is linear."""
+    slopes = response.slope(_STRAIGHT)
+    return float(np.ptp(slopes)) == 0 and bool(slopes[0] != 0)
+
+
+def _stein_start(equations: MomentEquations, linear: Vector, intercept: bool) -> tuple[Vector, Scale, float]:
     """Stein's constant times the slopes of a linear fit, and the mean square of a slope."""
     slopes = slice(1, None) if intercept else slice(None)
     along = equations.rows[:, slopes] @ linear[slopes]
@@ -237,13 +243,12 @@ def _stein_start(equations: _Equations, linear: Vector, intercept: bool) -> tupl
 
 def _scale(response: MeanResponse, predictor: Vector, level: Callable[[Vector], float] = lambda _: 0.0) -> Scale:
     """Stein's constant; of a linear model without a search, whose reach is in the units of a curved one."""
-    slopes = response.slope(_STRAIGHT)
-    if float(np.ptp(slopes)) == 0 and slopes[0] != 0:
-        return Scale(1 / float(slopes[0]), True)
+    if is_straight(response):
+        return Scale(1 / float(response.slope(_STRAIGHT)[0]), True)
     return stein_scale(lambda z: response.slope(z + level(z)), predictor)
 
 
-def _intercept(equations: _Equations, predictor: Vector) -> float:
+def _intercept(equations: MomentEquations, predictor: Vector) -> float:
     """The intercept at which the mean response over the rows is, or is closest to, the released one."""
     weights = equations.weights / len(equations.rows)
     wanted = float(equations.target[0]) + equations.centre * float(weights.sum())
@@ -258,30 +263,34 @@ def _intercept(equations: _Equations, predictor: Vector) -> float:
     return float(brentq(curvature_slack, -reach, reach, xtol=1e-10))
 
 
-def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: MeanResponse) -> _Prior | None:
+def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: MeanResponse) -> CoefficientPrior | None:
     """A shrunk fit to labelled public rows, where there are 30 and twice the columns, and its precision."""
     labels, space = facts.trusted_labels, message_plan.space
     if not has_prior(facts) or labels is None or facts.public is None or facts.public.rows is None:
         return None
     rows = space.whiten(facts.public.rows)
     m, centre, ones = len(labels), float(np.mean(labels)), np.ones(len(labels))
-    gram, cross = _gram(rows, ones), np.asarray((labels - centre) @ rows / m)
-    left = labels - centre - rows @ np.linalg.solve(_positive(gram), cross)
+    gram, cross = weighted_gram(rows, ones), np.asarray((labels - centre) @ rows / m)
+    left = labels - centre - rows @ np.linalg.solve(off_singular(gram), cross)
     noise = (rows * (left**2)[:, None]).T @ rows / (m * max(m - space.order, 1))
     fit = shrunk_fit(LinearMoments(gram, cross, noise, 0.0, 0.0, float(np.var(labels)), space.intercept))
-    equations = _Equations(rows, ones, centre, gram @ fit.coef, response)
+    equations = MomentEquations(rows, ones, centre, gram @ fit.coef, response)
     start, _, spread = _stein_start(equations, fit.coef, space.intercept)
     flat = np.full(space.order, 1 / max(spread, 1e-12))
     if space.intercept:
         flat[0] = _FLAT
-    coef = _solve(equations, _positive(noise), _Prior(start, np.diag(flat)), start) if fit.told else start
+    coef = (
+        solve_equations(equations, off_singular(noise), CoefficientPrior(start, np.diag(flat)), start)
+        if fit.told
+        else start
+    )
     slope = equations.slope(coef)
-    back = np.linalg.solve(_positive(slope), gram)
+    back = np.linalg.solve(off_singular(slope), gram)
     known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
-    return _Prior(coef, np.asarray(np.linalg.inv(_positive((known + known.T) / 2)), dtype=np.float64))
+    return CoefficientPrior(coef, np.asarray(np.linalg.inv(off_singular((known + known.T) / 2)), dtype=np.float64))
 
 
-def _solve(equations: _Equations, covariance: Matrix, prior: _Prior, start: Vector) -> Vector:
+def solve_equations(equations: MomentEquations, covariance: Matrix, prior: CoefficientPrior, start: Vector) -> Vector:
     """Damped Gauss-Newton steps that never increase the sum of squares."""
     inverse = np.linalg.inv(covariance)
 

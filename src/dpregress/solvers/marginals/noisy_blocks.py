@@ -8,8 +8,9 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Domain
 from dpregress.queries import Ask, Blocks
 from dpregress.releases import Clique, Entrywise, Marginals
+from dpregress.releases.block_noise import BlockNoise
 from dpregress.solvers.marginals.mixture import MixtureFit
-from dpregress.solvers.marginals.tables import OneWays, TableSolver
+from dpregress.solvers.marginals.tables import OneWays, TableSolver, moments_of_tables
 
 
 class NoisyBlocks(TableSolver):
@@ -34,23 +35,22 @@ class NoisyBlocks(TableSolver):
         singles: list[Clique] = [(j,) for j in range(len(domain.attributes))]
         released = ask(Blocks(domain, [*singles, *domain.pairs]), self.budget)
         margins = OneWays(released, domain)
-        gram, variance = (np.zeros((domain.width, domain.width)) for _ in range(2))
-        gram[0, 0], variance[0, 0] = margins.count, margins.sigma**2
+        gram = moments_of_tables(domain, margins.count, released.blocks)
+        variance = np.zeros_like(gram)
+        variance[0, 0] = margins.sigma**2
         for j, attribute in enumerate(domain.attributes):
             own, encoding, sigma = domain.columns_of(j), attribute.encoding, released.sigmas[(j,)]
-            counts = released.blocks[(j,)]
-            gram[own, own] = encoding.T @ (counts[:, None] * encoding)
-            gram[0, own] = gram[own, 0] = encoding.T @ counts
             places = np.arange(own.start, own.stop)
             variance[places, places] = sigma**2 * np.sum(encoding**4, axis=0)
             variance[0, own] = variance[own, 0] = sigma**2 * np.sum(encoding**2, axis=0)
         for pair in domain.pairs:
             first, second = (domain.columns_of(attribute) for attribute in pair)
-            gram[first, second], gram[second, first] = released.blocks[pair], released.blocks[pair].T
             variance[first, second] = variance[second, first] = released.sigmas[pair] ** 2
         proportions = {clique: block / margins.count for clique, block in released.blocks.items()}
         scales = {clique: sigma / margins.count for clique, sigma in released.sigmas.items()}
         mixture = MixtureFit(domain, margins.chances).fit(proportions, scales)
+        exact = BlockNoise(domain, released.sigmas, tuple(range(domain.width)))
         return Marginals(
-            domain, margins.count, gram, Entrywise(variance), mixture, released.events, margins.level_error(domain)
-        )
+            domain, margins.count, gram, Entrywise(variance), mixture, released.events, margins.level_error(domain),
+            (gram, exact),
+        )  # fmt: skip

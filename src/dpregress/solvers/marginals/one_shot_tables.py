@@ -24,8 +24,9 @@ from dpregress.accounting import GDP, split
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.queries import Ask, Blocks, PairDistances, noise_in_mean
 from dpregress.releases import Clique, Entrywise, Marginals, Mixture, PairScores
+from dpregress.releases.block_noise import BlockNoise
 from dpregress.solvers.marginals.mixture import MixtureFit
-from dpregress.solvers.marginals.tables import OneWays, TableSolver, independent
+from dpregress.solvers.marginals.tables import OneWays, TableSolver, independent, moments_of_tables
 
 _SHARES = (0.1, 0.05, 0.85)
 #: Pairs with the target, and all others.
@@ -82,8 +83,11 @@ class OneShotTables(TableSolver):
         mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
         gram = margins.count * (mixture.design_moment + self._residual(mixture, margins, known, known_sigmas))
         noise = Entrywise(self._variance(margins, left | blocks.sigmas))
+        exact = BlockNoise(domain, margins.tables.sigmas | left | blocks.sigmas, tuple(range(domain.width)))
+        plain = moments_of_tables(domain, margins.count, margins.tables.blocks | references | blocks.blocks)
         events = (*margins.tables.events, *scores.events, *blocks.events)
-        return Marginals(domain, margins.count, gram, noise, mixture, events, margins.level_error(domain))
+        errors = margins.level_error(domain)
+        return Marginals(domain, margins.count, gram, noise, mixture, events, errors, (plain, exact))
 
     def _plan(self, scores: PairScores) -> BlockPlan:
         domain = self.domain

@@ -66,7 +66,8 @@ class ResidualPlanner(TableSolver):
         proportions = {clique: table / count for clique, table in tables.items()}
         mixture = MixtureFit(domain.nominal, chances).fit(proportions, scales)
         mixture = Mixture(domain, mixture.chances)
-        return Marginals(domain, count, gram, noise, mixture, released.events, self._level_error(released))
+        errors = self._level_error(released)
+        return Marginals(domain, count, gram, noise, mixture, released.events, errors, (gram, noise))
 
     def _level_error(self, released: Tables) -> Vector:
         """``t_j = s_0 z_0 / k_j + s_j P_j z_j`` in every level."""

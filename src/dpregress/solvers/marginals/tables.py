@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -64,6 +65,20 @@ class OneWays:
             {clique: block / self.count for clique, block in tables.blocks.items()},
             {clique: sigma / self.count for clique, sigma in tables.sigmas.items()},
         )
+
+
+def moments_of_tables(domain: Domain, count: float, blocks: Mapping[Clique, Matrix]) -> Matrix:
+    """Second moments of the design columns, in counts, from one-way tables and the blocks of all pairs."""
+    gram = np.zeros((domain.width, domain.width))
+    gram[0, 0] = count
+    for j, attribute in enumerate(domain.attributes):
+        own, encoding, counts = domain.columns_of(j), attribute.encoding, blocks[(j,)]
+        gram[own, own] = encoding.T @ (counts[:, None] * encoding)
+        gram[0, own] = gram[own, 0] = encoding.T @ counts
+    for pair in domain.pairs:
+        first, second = (domain.columns_of(attribute) for attribute in pair)
+        gram[first, second], gram[second, first] = blocks[pair], blocks[pair].T
+    return gram
 
 
 def project(values: Vector) -> Vector:

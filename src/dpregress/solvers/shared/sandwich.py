@@ -206,8 +206,7 @@ def truncated(rows: SurrogateRows, cut: float, meat: Meat) -> Matrix:
         The share of the residuals' second moment beyond the clip.
     meat : Meat
     """
-    lighter = (1 - np.minimum(rows.weight, 1)) / rows.weight
-    lost = (rows.x * lighter[:, None] ** 2).T @ rows.x / len(rows.x)
+    lost = rows.lost
     blocks = len(meat.matrix) // len(lost)
     variance = float(np.trace(meat.matrix)) / (blocks * max(float(np.mean(np.sum(rows.x**2, axis=1))), 1e-300))
     return np.asarray(variance * np.kron(lost, np.eye(blocks)) + cut * meat.matrix)

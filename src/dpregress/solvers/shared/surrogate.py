@@ -98,6 +98,11 @@ class SurrogateRows:
         """Its derivative by b."""
         return self._gram(family.factor(self.predictor(asked)) * family.slope(self.predictor(coef)))
 
+    @property
+    def lost(self) -> Matrix:
+        """The part of the unweighted rows' second moment that weights take: ``mean (1 - s)^2 x~ x~'``."""
+        return self._gram(((1 - np.minimum(self.weight, 1)) / self.weight) ** 2)
+
     def _gram(self, weights: Vector) -> Matrix:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
 

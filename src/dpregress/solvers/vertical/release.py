@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln
+from scipy.stats import chi2
 
 from dpregress.accounting import GDP, Event, split
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
@@ -176,10 +178,14 @@ class Joint:
         Of ``(1, z)``, z every party's whitened columns: the identity within a party.
     owners : tuple of int
         Which party each column belongs to.
+    kept : tuple of float or None
+        For each column, the share of its covariances that truncating its party's rows keeps if they are normal; None
+        for a joint release that was read from a file.
     """
 
     moments: Moments
     owners: tuple[int, ...]
+    kept: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.owners) != len(self.moments.space.features):
@@ -208,10 +214,23 @@ def join_parties(releases: Sequence[PartyRelease]) -> Joint:
     sigma[1:, 1:] = np.sqrt(_variances(releases, n, k))[np.ix_(owner, owner)]
     sigma[0, 1:] = sigma[1:, 0] = np.diag(sigma)[1:]  # a mean is known at least as well as its party's own moments
     events = tuple(event for release in releases for event in release.events)
-    space = _stacked([release.mixture.space for release in releases])
-    return Joint(
-        Moments(n * gram, n, Entrywise.of_scales(n * sigma), events, space), tuple(int(party) for party in owner)
-    )
+    spaces = [release.mixture.space for release in releases]
+    moments = Moments(n * gram, n, Entrywise.of_scales(n * sigma), events, _stacked(spaces))
+    kept = [kept_share(len(space.features), space.radius) for space in spaces]
+    return Joint(moments, tuple(int(party) for party in owner), tuple(kept[party] for party in owner))
+
+
+def kept_share(columns: int, radius: float) -> float:
+    """``E min(1, R/|z|) |z|^2 / d`` of a standard normal z with d entries: what truncation to R keeps of covariances.
+
+    Examples
+    --------
+    >>> round(kept_share(1, 2.0), 4), kept_share(3, math.inf)
+    (0.9545, 1.0)
+    """
+    beyond = radius * math.sqrt(2) * math.exp(gammaln((columns + 1) / 2) - gammaln(columns / 2)) / columns
+    tail = float(chi2.sf(radius**2, columns + 1))
+    return float(chi2.cdf(radius**2, columns + 2)) + (beyond * tail if tail > 0 else 0.0)
 
 
 def _variances(releases: Sequence[PartyRelease], n: int, k: int) -> Matrix:

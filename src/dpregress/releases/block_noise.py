@@ -1,0 +1,85 @@
+"""The exact noise law of second moments that were computed from noisy one-way tables and blocks of pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpregress.coordinates.domain import Domain
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.releases.noise import NoiseLaw
+from dpregress.releases.tables import Clique
+
+
+def count_shares(domain: Domain, sigmas: Mapping[Clique, float]) -> Vector:
+    """The weight of each attribute's total in the number of rows: in proportion to its precision."""
+    precision = np.array([1 / (size * sigmas[(j,)] ** 2) for j, size in enumerate(domain.sizes)])
+    return np.asarray(precision / precision.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class BlockNoise(NoiseLaw):
+    r"""The noise in second moments of design columns that were computed from one-way tables and blocks.
+
+    The noise e_j of attribute j's levels, independent with scale s_j, stands in the constant's row as ``E_j' e_j``, in
+    the attribute's own block as ``E_j' diag(e_j) E_j``, and in the number of rows as ``w_j 1'e_j``. The entries of a
+    pair's block have independent noise of scale s_jk.
+
+    Parameters
+    ----------
+    domain : Domain
+    sigmas : mapping of clique to float
+        Standard deviations for all attributes and pairs.
+    kept : tuple of int
+        Positions of the design columns that are kept.
+    """
+
+    domain: Domain
+    sigmas: Mapping[Clique, float]
+    kept: tuple[int, ...]
+
+    def __add__(self, other: NoiseLaw) -> BlockNoise:
+        if not isinstance(other, BlockNoise) or (self.domain, self.kept) != (other.domain, other.kept):
+            return NotImplemented
+        if not np.allclose(count_shares(self.domain, self.sigmas), count_shares(self.domain, other.sigmas)):
+            return NotImplemented  # the numbers of rows are other sums of the noise of levels
+        sigmas = {clique: math.hypot(sigma, other.sigmas[clique]) for clique, sigma in self.sigmas.items()}
+        return BlockNoise(self.domain, sigmas, self.kept)
+
+    def cut(self, places: Sequence[int]) -> BlockNoise:
+        """The law of the noise in these rows and columns."""
+        return BlockNoise(self.domain, self.sigmas, tuple(self.kept[place] for place in places))
+
+    def spectral_norm(self, order: int) -> float:
+        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
+        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
+        return 2 * math.sqrt(float(np.trace(covariance)))
+
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """The covariance of ``N v``, as a sum over tables."""
+        domain, full = self.domain, np.zeros(self.domain.width)
+        np.add.at(full, list(self.kept), vector)
+        found = np.zeros((domain.width, domain.width))
+        shares = count_shares(domain, self.sigmas)
+        for j, attribute in enumerate(domain.attributes):
+            own, encoding = domain.columns_of(j), attribute.encoding
+            along = encoding @ full[own]
+            moved = np.zeros((domain.width, attribute.size))
+            moved[0] = along + shares[j] * full[0]
+            moved[own] = (encoding * (full[0] + along)[:, None]).T
+            found += self.sigmas[(j,)] ** 2 * moved @ moved.T
+        found += self._between * np.outer(full, full) + np.diag(self._between @ full**2)
+        return found[np.ix_(self.kept, self.kept)]
+
+    @cached_property
+    def _between(self) -> Matrix:
+        """The variance of every entry between two attributes; 0 elsewhere."""
+        variance = np.zeros((self.domain.width, self.domain.width))
+        for j, k in self.domain.pairs:
+            first, second = self.domain.columns_of(j), self.domain.columns_of(k)
+            variance[first, second] = variance[second, first] = self.sigmas[j, k] ** 2
+        return variance
