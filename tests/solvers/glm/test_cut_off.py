@@ -13,7 +13,8 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Vector
 from dpregress.models import BinomialFamily
 from dpregress.queries import ClippedScore
-from dpregress.solvers.glm.score_loop import CutOff, ModelledScore, Steps, take_steps
+from dpregress.solvers.glm.cut_off import CutOff
+from dpregress.solvers.glm.score_loop import ModelledScore, Steps, take_steps
 from dpregress.solvers.glm.score_steps import SurrogateModel
 from dpregress.solvers.shared.explained import FixedPrior, explain
 from tests.solvers.shared.test_explained import ORDER, model_of

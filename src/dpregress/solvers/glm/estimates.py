@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Squares:
     slope: Matrix
     meat: Meat
     dispersion: float
+    clipped: float
     lost: Matrix
 
 
@@ -52,7 +53,13 @@ def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend
     slope = clipped.kept * information
     cut = model.cut_off(coef, score.clip)
     slope = slope if cut is None else slope - cut.slope(coef)
-    return Squares(slope, meat, meat.ratio * clipped.dispersion, truncated(model.rows, clipped.beyond, meat))
+    return Squares(
+        slope,
+        meat,
+        meat.ratio * clipped.dispersion,
+        meat.ratio * clipped.square,
+        truncated(model.rows, clipped.beyond, meat),
+    )
 
 
 def scored_estimates(
@@ -75,10 +82,10 @@ def scored_estimates(
     mixed : MixedGram
     n : int
     """
-    told = [
-        ClippedEvidence(score, model.clipped(score.asked, clip).kept)
-        for score, clip in zip(steps.told, steps.clips, strict=True)
-    ]
+    told = []
+    for score, clip in zip(steps.told, steps.clips, strict=True):
+        better = replace(score, cut=model.cut_off(score.asked, clip, squares.clipped))
+        told.append(ClippedEvidence(better, model.clipped(score.asked, clip).kept))
     order = len(steps.coef)
     unknown = np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix)))
     return unshrunk(

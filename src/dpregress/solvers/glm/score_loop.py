@@ -17,9 +17,9 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import sandwich
-from dpregress.models import Family
 from dpregress.queries import Ask, ClippedScore, MultinomialScore
 from dpregress.solvers.base import Uncertainty
+from dpregress.solvers.glm.cut_off import CutOff
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Step, widening
@@ -34,39 +34,6 @@ _LONGER = 2.0
 _LENGTHENED = 1.01
 #: No coefficient goes beyond it.
 _LARGEST = 1e90
-
-
-@dataclass(frozen=True, eq=False)
-class CutOff:
-    """What a clip takes from an expected score, over the surrogate rows where it takes anything.
-
-    Attributes
-    ----------
-    rows : SurrogateRows
-        Those rows.
-    family : Family
-        Of a response in {0, 1}.
-    ones, zeros : ndarray of shape (m,)
-        How much of a residual the clip takes if the response is 1, and if it is 0.
-    share : float
-        One over the number of all surrogate rows.
-    """
-
-    rows: SurrogateRows
-    family: Family
-    ones: Vector
-    zeros: Vector
-    share: float
-
-    def score(self, coef: Vector) -> Vector:
-        """Where these coefficients are the true ones."""
-        mean = self.family.mean(self.rows.predictor(coef))
-        return np.asarray(self.share * ((mean * self.ones - (1 - mean) * self.zeros) @ self.rows.x))
-
-    def slope(self, coef: Vector) -> Matrix:
-        """Its derivative."""
-        change = self.family.slope(self.rows.predictor(coef)) * (self.ones + self.zeros) / self.rows.weight
-        return np.asarray(self.share * (self.rows.x * change[:, None]).T @ self.rows.x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +92,11 @@ class ScoreModel(ABC):
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         """What this clip leaves of a score at these coefficients."""
 
-    def cut_off(self, coef: Vector, clip: float) -> CutOff | None:  # noqa: ARG002
-        """What this clip takes from a score at these coefficients; None where the model does not tell."""
+    def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:  # noqa: ARG002
+        """What this clip takes from a score at these coefficients; None where the model does not tell.
+
+        The dispersion is of clipped residuals; default: by what is known before the scores.
+        """
         return None
 
     @abstractmethod

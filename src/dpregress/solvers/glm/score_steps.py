@@ -43,11 +43,12 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution
+from dpregress.solvers.glm.cut_off import ClassCut, CutOff, TailCut
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
-from dpregress.solvers.glm.score_loop import Beginning, Clipped, CutOff, ScoreModel, take_steps
+from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
@@ -86,7 +87,7 @@ _SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals that the model itself bounds.
 _CUT = 0.02
 #: The bias of slopes, as a share of the mean size that a clip cuts off.
-_BIAS = 0.4
+_BIAS = 0.6
 #: What the surrogate rows miss of a mean that moves, as a share.
 _MEAN_MISSED = 0.1
 
@@ -305,13 +306,14 @@ class SurrogateModel(ScoreModel):
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         return Clipped(kept, share * dispersion, dispersion, norms, within, sizes.beyond(clip))
 
-    def cut_off(self, coef: Vector, clip: float) -> CutOff | None:
-        if self.levels is not None:
+    def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
+        if self.levels is None:
+            return ClassCut.of(self.rows, self.family, coef, clip)
+        if self.family.distribution.possible(-np.ones(1))[0]:
             return None
-        mean, weight = self.family.mean(self.rows.predictor(coef)), self.rows.weight
-        ones, zeros = np.maximum(weight * (1 - mean) - clip, 0), np.maximum(weight * mean - clip, 0)
-        hit = ones + zeros > 0
-        return CutOff(self.rows.among(hit), self.family, ones[hit], zeros[hit], 1 / len(mean))
+        known = self.clipped(coef, clip).square if dispersion is None else dispersion
+        known = max(known, 1.0) if self.family.distribution.fixed_dispersion else known
+        return TailCut.of(self.rows, self.family, coef, clip, known)
 
     def information(self, coef: Vector) -> Matrix:
         smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION

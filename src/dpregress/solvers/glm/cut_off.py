@@ -1,0 +1,108 @@
+"""What clips take from expected scores, so that they bias no coefficient where the model holds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaincc
+
+from dpregress.coordinates import Matrix, Vector
+from dpregress.models import Family
+from dpregress.solvers.shared.surrogate import SurrogateRows
+
+#: Shapes of gamma distributions are kept within these: beyond them nothing is cut off, or the mean is 0.
+_SHAPES = (1e-6, 1e8)
+
+
+class CutOff(ABC):
+    """What a clip takes from an expected score."""
+
+    @abstractmethod
+    def score(self, coef: Vector) -> Vector:
+        """Where these coefficients are the true ones, of shape (p,)."""
+
+    @abstractmethod
+    def slope(self, coef: Vector) -> Matrix:
+        """Its derivative, of shape (p, p)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCut(CutOff):
+    """Of a response in {0, 1}, over the surrogate rows where the clip takes anything.
+
+    Attributes
+    ----------
+    rows : SurrogateRows
+        Those rows.
+    family : Family
+    ones, zeros : ndarray of shape (m,)
+        How much of a residual the clip takes if the response is 1, and if it is 0.
+    share : float
+        One over the number of all surrogate rows.
+    """
+
+    rows: SurrogateRows
+    family: Family
+    ones: Vector
+    zeros: Vector
+    share: float
+
+    @classmethod
+    def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float) -> ClassCut:
+        """For a score at these coefficients."""
+        mean, weight = family.mean(rows.predictor(coef)), rows.weight
+        ones, zeros = np.maximum(weight * (1 - mean) - clip, 0), np.maximum(weight * mean - clip, 0)
+        hit = ones + zeros > 0
+        return cls(rows.among(hit), family, ones[hit], zeros[hit], 1 / len(mean))
+
+    def score(self, coef: Vector) -> Vector:
+        mean = self.family.mean(self.rows.predictor(coef))
+        return np.asarray(self.share * ((mean * self.ones - (1 - mean) * self.zeros) @ self.rows.x))
+
+    def slope(self, coef: Vector) -> Matrix:
+        change = self.family.slope(self.rows.predictor(coef)) * (self.ones + self.zeros) / self.rows.weight
+        return np.asarray(self.share * (self.rows.x * change[:, None]).T @ self.rows.x)
+
+
+@dataclass(frozen=True, eq=False)
+class TailCut(CutOff):
+    """Of counts and amounts, taken where the score was asked: a tail above the mean is longer than one below.
+
+    Responses are taken to have gamma distributions with the mean and variance of the model; overdispersed counts
+    have the variance ``m + k m^2`` of negative binomial ones.
+    """
+
+    taken: Vector
+
+    @classmethod
+    def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float, dispersion: float) -> TailCut:
+        """For a score at these coefficients."""
+        eta = rows.predictor(coef)
+        mean, factor = np.maximum(family.mean(eta), 1e-300), np.maximum(family.factor(eta), 1e-300)
+        variance = family.slope(eta) / factor
+        if family.distribution.fixed_dispersion:  # counts vary more by rates that vary in proportion to the mean
+            square = rows.weight**2 * factor**2
+            extra = max(dispersion - 1, 0) * float(square @ variance) / max(float(square @ mean**2), 1e-300)
+            variance = variance + extra * mean**2
+        else:
+            variance = dispersion * variance
+        shape = np.clip(mean**2 / np.maximum(variance, 1e-300), *_SHAPES)
+        reach = clip / (rows.weight * factor)
+        above = _beyond(mean, shape, mean + reach)
+        low = np.maximum(mean - reach, 0.0)
+        below = np.where(low > 0, _beyond(mean, shape, low) - (mean - low), 0.0)
+        return cls(np.asarray((rows.weight * factor * (above - below)) @ rows.x / len(rows.x)))
+
+    def score(self, coef: Vector) -> Vector:  # noqa: ARG002  # to first order
+        return self.taken
+
+    def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002
+        return np.zeros((len(self.taken), len(self.taken)))
+
+
+def _beyond(mean: Vector, shape: Vector, bound: Vector) -> Vector:
+    """``E (y - bound)+`` of gamma distributions."""
+    at = shape * bound / mean
+    return np.asarray(mean * gammaincc(shape + 1, at) - bound * gammaincc(shape, at))
