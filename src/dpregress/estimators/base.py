@@ -394,7 +394,8 @@ class CentralModel(PrivateLinearModel):
         data.inputs.keep(self)
         self.coefficients_ = result
         several = self.target_classes if len(self.target_classes) > 2 else ()
-        self.estimates_ = estimates_of(solution, data.source.n, several, data.unit.most)
+        robust = getattr(self, "cov_type", "model") == "robust"
+        self.estimates_ = estimates_of(solution, data.source.n, several, data.unit.most, robust=robust)
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments

@@ -9,8 +9,13 @@ from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Estimates
 from dpregress.solvers import Solution, Uncertainty
 
+#: Degrees of freedom where a second moment of scores was asked for, and the budget is too small to release it.
+_FEWEST = 4.0
 
-def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_of_a_unit: int = 1) -> Estimates | None:
+
+def estimates_of(
+    solution: Solution, n: int, classes: Sequence[str] = (), rows_of_a_unit: int = 1, *, robust: bool = False
+) -> Estimates | None:
     """Estimates for inference; None if the recipe has none.
 
     Parameters
@@ -23,6 +28,8 @@ def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_o
     rows_of_a_unit : int
         The k rows of a unit may all have the same error: the sampling covariance is at most k times that of
         independent rows.
+    robust : bool
+        Whether standard errors were to hold for unequal error variances.
     """
     found = solution.unshrunk
     if found is None and solution.moments is not None:
@@ -37,7 +44,7 @@ def estimates_of(solution: Solution, n: int, classes: Sequence[str] = (), rows_o
         privacy=found.privacy,
         unidentified=found.unidentified,
         shift=found.shift,
-        df=found.df,
+        df=_FEWEST if robust and found.cov_type == "model" else found.df,
         cov_type=found.cov_type,
         dispersion=found.dispersion,
         gram=found.gram,

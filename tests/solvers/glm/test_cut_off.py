@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import gamma
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Vector
-from dpregress.models import BinomialFamily
+from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily
 from dpregress.queries import ClippedScore
-from dpregress.solvers.glm.cut_off import CutOff
+from dpregress.solvers.glm.cut_off import CutOff, TailCut
 from dpregress.solvers.glm.score_loop import ModelledScore, Steps, take_steps
 from dpregress.solvers.glm.score_steps import SurrogateModel
 from dpregress.solvers.shared.explained import FixedPrior, explain
+from dpregress.solvers.shared.surrogate import SurrogateRows
 from tests.solvers.shared.test_explained import ORDER, model_of
 
 TRUE = np.array([0.3, 1.0, -0.7, 0.4])
@@ -115,3 +119,27 @@ def test_a_logistic_fit_whose_clip_bites_is_not_biased(seed: int, monkeypatch: p
     steps = take_steps(Expected(model), model, start, spends, np.zeros((ORDER, ORDER)), N)
     off = np.linalg.norm(explained(steps) - TRUE) / np.linalg.norm(TRUE)
     assert off > 0.02
+
+
+@pytest.mark.parametrize("dispersion", [1.0, 2.5])
+@pytest.mark.parametrize("family", [PoissonFamily, GammaFamily], ids=str)
+def test_what_a_clip_takes_from_a_tail(family: Family, dispersion: float) -> None:
+    """Against the integral over each row's gamma distribution."""
+    x, weight = np.array([[1.0, 0.5], [0.8, -0.4]]), np.array([1.0, 0.8])
+    rows, coef, clip = SurrogateRows(x, weight, np.zeros((2, 2))), np.array([0.7, 0.3]), 0.9
+    wanted = np.zeros(2)
+    mean = family.mean(rows.predictor(coef))
+    factor = family.factor(rows.predictor(coef))
+    variance = dispersion * mean**2
+    if family is PoissonFamily:
+        extra = (dispersion - 1) * (weight**2 @ mean) / (weight**2 @ mean**2)
+        variance = mean + extra * mean**2
+    for row, s, m, f, v in zip(x, weight, mean, factor, variance, strict=True):
+
+        def lost(y: float, s: float = s, m: float = m, f: float = f, v: float = v) -> float:
+            residual = s * (y - m) * f
+            return float((residual - np.clip(residual, -clip, clip)) * gamma.pdf(y, m * m / v, scale=v / m))
+
+        edges = sorted({0.0, max(m - clip / (s * f), 0.0), m + clip / (s * f), 200.0})
+        wanted += row * sum(quad(lost, low, high, limit=200)[0] for low, high in pairwise(edges)) / len(x)
+    np.testing.assert_allclose(TailCut.of(rows, family, coef, clip, dispersion).score(coef), wanted, rtol=1e-6)
