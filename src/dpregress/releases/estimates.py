@@ -95,7 +95,8 @@ class Estimates:
         """
         variance = np.einsum("ri,ij,rj->r", rows, self.covariance, rows)
         sampling = np.einsum("ri,ij,rj->r", rows, self.sampling, rows)
-        share = np.divide(sampling, variance, out=np.ones(len(variance)), where=variance > 0)
+        known = (variance > 0) & np.isfinite(variance)
+        share = np.divide(sampling, variance, out=np.ones(len(variance)), where=known)
         return np.asarray(self.df / np.maximum(share, 1e-12) ** 2)
 
     def encode(self) -> dict[str, Any]:
