@@ -14,7 +14,7 @@ from scipy.stats import gamma
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Vector
-from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily
+from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily, family_of
 from dpregress.queries import ClippedScore
 from dpregress.solvers.glm.cut_off import CutOff, TailCut
 from dpregress.solvers.glm.score_loop import ModelledScore, Steps, take_steps
@@ -122,7 +122,7 @@ def test_a_logistic_fit_whose_clip_bites_is_not_biased(seed: int, monkeypatch: p
 
 
 @pytest.mark.parametrize("dispersion", [1.0, 2.5])
-@pytest.mark.parametrize("family", [PoissonFamily, GammaFamily], ids=str)
+@pytest.mark.parametrize("family", [PoissonFamily, GammaFamily, family_of("gamma", "inverse")], ids=str)
 def test_what_a_clip_takes_from_a_tail(family: Family, dispersion: float) -> None:
     """Against the integral over each row's gamma distribution."""
     x, weight = np.array([[1.0, 0.5], [0.8, -0.4]]), np.array([1.0, 0.8])
@@ -140,6 +140,6 @@ def test_what_a_clip_takes_from_a_tail(family: Family, dispersion: float) -> Non
             residual = s * (y - m) * f
             return float((residual - np.clip(residual, -clip, clip)) * gamma.pdf(y, m * m / v, scale=v / m))
 
-        edges = sorted({0.0, max(m - clip / (s * f), 0.0), m + clip / (s * f), 200.0})
+        edges = sorted({0.0, max(m - clip / (s * abs(f)), 0.0), m + clip / (s * abs(f)), 200.0})
         wanted += row * sum(quad(lost, low, high, limit=200)[0] for low, high in pairwise(edges)) / len(x)
     np.testing.assert_allclose(TailCut.of(rows, family, coef, clip, dispersion).score(coef), wanted, rtol=1e-6)

@@ -80,8 +80,9 @@ class TailCut(CutOff):
     def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float, dispersion: float) -> TailCut:
         """For a score at these coefficients."""
         eta = rows.predictor(coef)
-        mean, factor = np.maximum(family.mean(eta), 1e-300), np.maximum(family.factor(eta), 1e-300)
-        variance = family.slope(eta) / factor
+        mean, factor = np.maximum(family.mean(eta), 1e-300), family.factor(eta)  # below 0 where a mean falls
+        length = np.maximum(np.abs(factor), 1e-150)
+        variance = np.abs(family.slope(eta)) / length
         if family.distribution.fixed_dispersion:  # counts vary more by rates that vary in proportion to the mean
             square = rows.weight**2 * factor**2
             extra = max(dispersion - 1, 0) * float(square @ variance) / max(float(square @ mean**2), 1e-300)
@@ -89,7 +90,7 @@ class TailCut(CutOff):
         else:
             variance = dispersion * variance
         shape = np.clip(mean**2 / np.maximum(variance, 1e-300), *_SHAPES)
-        reach = clip / (rows.weight * factor)
+        reach = np.minimum(clip / rows.weight / length, 1e150)
         above = _beyond(mean, shape, mean + reach)
         low = np.maximum(mean - reach, 0.0)
         below = np.where(low > 0, _beyond(mean, shape, low) - (mean - low), 0.0)
