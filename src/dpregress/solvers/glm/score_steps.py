@@ -291,8 +291,9 @@ class SurrogateModel(ScoreModel):
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
         clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, least=least)
-        tolerated = TOLERATED * levels.square_within(clip) * self.space.order / self.n
-        clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, least=least, tolerated=tolerated)
+        if self.levels is not None:  # what a clip takes from classes is known better
+            tolerated = TOLERATED * levels.square_within(clip) * self.space.order / self.n
+            clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
