@@ -31,7 +31,7 @@ _SIGNAL, CLIP = 2.0, 2.0
 #: The power with which what the noise of the Gram matrix leaves falls, over several steps.
 _UNSOLVED = 2.0
 #: A larger radius or clip may cost this share of the sampling variance.
-TOLERATED = 0.1
+TOLERATED = 0.05
 #: The squared noise of a Gram matrix, summed over a row of it, below which a larger radius is affordable.
 CLEAR_GRAM = 5e-4
 #: Shares of second moments that differ by less are as good.
