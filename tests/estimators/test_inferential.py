@@ -372,7 +372,13 @@ def test_files_hold_finite_numbers_and_bad_ones_are_refused(tmp_path: Path) -> N
         ("cov_type", "best"),
         ("dispersion", -1.0),
         ("estimate", "12345"),
+        ("estimate", ["nan", 0.0, 0.0, 0.0, 0.0]),
+        ("shift", [-1.0, 0.0, 0.0, 0.0, 0.0]),
         ("spread", 3),
+        ("spread", [[1.0]]),
+        ("sampling", _negative(record["estimates"]["sampling"])),
+        ("privacy", _negative(record["estimates"]["privacy"])),
+        ("sampling", _correlated(record["estimates"]["sampling"])),
     ]
     for key, value in broken:
         path.write_text(json.dumps({**record, "estimates": {**record["estimates"], key: value}}))
@@ -385,6 +391,69 @@ def test_files_hold_finite_numbers_and_bad_ones_are_refused(tmp_path: Path) -> N
     with pytest.raises(InvalidInput, match="fit again with the default recipe"):
         old.conf_int()
     assert "no basis for intervals" in str(old.summary())
+
+
+def _negative(rows: Any) -> Any:
+    """A covariance whose third variance is negative."""
+    return [[-value if i == j == 2 else value for j, value in enumerate(row)] for i, row in enumerate(rows)]
+
+
+def _correlated(rows: Any) -> Any:
+    """A covariance with a correlation beyond 1."""
+    return [[1e3 if (i, j) == (3, 2) else value for j, value in enumerate(row)] for i, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("n", -5),
+        ("n", 1e300),
+        ("n", 10.7),
+        ("intercept", "nan"),
+        ("coef", [None, 0.0, 0.0, 0.0]),
+        ("response", {"family": "best", "link": "identity", "classes": []}),
+        ("response", {"family": "gaussian", "link": "best", "classes": []}),
+    ],
+)
+def test_a_tampered_model_file_is_refused(models: dict[str, Any], tmp_path: Path, key: str, value: Any) -> None:
+    models["linear"].save(tmp_path)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with pytest.raises(InvalidInput) as caught:
+        dpregress.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_saved_before_outlives_a_save_that_fails(
+    models: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models["linear"].save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(before) == {"model.json", "privacy.json"}
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    for write in (models["poisson"].save, lambda folder: models["poisson"].report(folder / "model.json")):
+        with pytest.raises(OutputError, match="No space left"):
+            write(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_save_keeps_a_link(models: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "model.json").symlink_to(tmp_path / "elsewhere" / "model.json")
+    models["linear"].save(tmp_path)
+    assert (tmp_path / "model.json").is_symlink()
+    assert dpregress.load(tmp_path / "elsewhere").intercept_ == models["linear"].intercept_
+
+
+@pytest.mark.parametrize("dropped", [5, [["age"]], "\x1b[2J"])
+def test_terms_that_are_none_are_refused_in_plain_text(models: dict[str, Any], dropped: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        models["linear"].compare(dropped)
+    assert str(caught.value).isprintable()
 
 
 def test_a_report_is_written_from_python_as_by_the_command(models: dict[str, Any], tmp_path: Path) -> None:

@@ -102,6 +102,24 @@ def test_text_and_matrices_say_the_same() -> None:
     assert wald(estimates, "`(intercept)` = 1") == wald(estimates, "Intercept = 1")
 
 
+@pytest.mark.parametrize(
+    ("spec", "row", "value"),
+    [
+        ("x1 = -0.5", [0, 1, 0, 0], -0.5),
+        ("x1 = - A", [0, 1, 0, 1], 0.0),
+        ("x1 = -(A - 2)", [0, 1, 0, 1], 2.0),
+        ("2 * x1 - 1 = x1 + 1e-3", [0, 1, 0, 0], 1.001),
+        ("1.5E2 * x1 = 0", [0, 150, 0, 0], 0.0),
+        ("(x1 = A)", [0, 1, 0, -1], 0.0),
+        ("`B: (intercept) = 1e5` = -(intercept)", [1, 0, 1, 0], 0.0),
+    ],
+)
+def test_signs_exponents_and_intercepts_of_classes_are_read(spec: str, row: list[float], value: float) -> None:
+    found = linear_hypothesis(("(intercept)", "x1", "B: (intercept) = 1e5", "A"), spec)
+    np.testing.assert_allclose(found.matrix, [row])
+    np.testing.assert_allclose(found.value, [value])
+
+
 def test_redundant_rows_are_counted_once() -> None:
     _, estimates = linear()
     once = wald(estimates, "x1 = 1, x3 = 2")
@@ -125,6 +143,17 @@ def test_redundant_rows_are_counted_once() -> None:
         ([[0, 1, np.nan, 0, 0, 0]], "must be finite"),
         (object(), "a hypothesis is text"),
         (None, "must be finite"),
+        (1e300 * np.eye(6), "between 1e-100 and 1e100"),
+        (1e-300 * np.eye(6), "between 1e-100 and 1e100"),
+        ((np.eye(6), 1e200), "between 1e-100 and 1e100"),
+        (np.full(6, 1 + 1j), "a hypothesis is text"),
+        (np.ma.masked_equal(np.arange(6.0), 2.0), "a hypothesis is text"),
+        ("x1 =", "empty side"),
+        ("= x1", "empty side"),
+        ("x1) - (x2 = 0", "not linear"),
+        ("__import__('os').getcwd() = 0", "not linear"),
+        ("{__import__('os').getcwd()} = 0", "no coefficient is called"),
+        ("x1[__import__('os').getcwd()] = 0", "no coefficient is called"),
     ],
 )
 def test_what_is_no_hypothesis_is_refused_in_one_line(spec: Any, words: str) -> None:

@@ -95,7 +95,7 @@ def test_it_is_planned_with_its_own_sensitivity() -> None:
         assert query.contribution() == bound**2
 
 
-@pytest.mark.parametrize("bound", [0.0, -1.0, np.nan])
+@pytest.mark.parametrize("bound", [0.0, -1.0, np.nan, np.inf, 1e-200, 1e200])
 def test_a_bound_that_is_none_is_refused(bound: Any) -> None:
     with pytest.raises(InvalidInput, match="must be positive"):
         ScoreSquares(SCORES["linear"], bound)

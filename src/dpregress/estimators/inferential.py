@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput, NotAvailable, check_choice
+from dpregress.display import plain
+from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import (
     IntervalKind,
@@ -182,11 +183,13 @@ class InferenceMixin:
             Terms, or names of coefficients.
         """
         known, terms = self._known(), self._coefficients_by_term()
-        asked = [dropped] if isinstance(dropped, str) else list(dropped)
+        if not isinstance(dropped, Iterable):
+            raise InvalidInput(f"compare takes the names of terms to drop, not {one_line(dropped)}")
         names: list[str] = []
-        for name in asked:
-            if name not in terms and name not in known.names:
-                raise InvalidInput(f"{name!r} is neither a term nor a coefficient: choose from {', '.join(terms)}")
+        for name in [dropped] if isinstance(dropped, str) else dropped:
+            if not isinstance(name, str) or (name not in terms and name not in known.names):
+                offered = ", ".join(map(plain, terms))
+                raise InvalidInput(f"{one_line(name)} is neither a term nor a coefficient: choose from {offered}")
             names.extend(terms.get(name, (name,)))
         if not names or len(set(names)) == len(known.names):
             raise InvalidInput("drop at least one term, and keep at least one coefficient")

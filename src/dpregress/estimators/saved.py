@@ -21,7 +21,7 @@ from dpregress.inference import IntervalKind
 from dpregress.inputs.exposure import log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, opened_table
-from dpregress.models import family_of
+from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Categorical, Schema
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.estimates import INTERCEPT
@@ -72,6 +72,8 @@ class SavedModel(InferenceMixin):
         schema = None if text is None else Schema.from_text(text, f"the schema in {path}")
         response, privacy, estimates = load_response(path), load_privacy(path), load_estimates(path)
         found = load_model(path)
+        if response.family != MULTINOMIAL:
+            family_of(response.family, response.link)  # refuses others
         if estimates is not None and not _belong(estimates, found):
             raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
         return cls(found, response, privacy, estimates, load_formula(path), schema)
@@ -275,7 +277,9 @@ def _belong(estimates: Estimates, coefficients: Coefficients | ClassCoefficients
         for each, (label, _) in zip(expected, coefficients.by_class(), strict=True)
         for name in (f"{label}: {INTERCEPT}" if label else INTERCEPT, *each)
     ]
-    return list(estimates.names) in (whole, constant)
+    spread = estimates.spread
+    fits = spread is None or len(spread) == len(coefficients.features)
+    return fits and list(estimates.names) in (whole, constant)
 
 
 def _feeds(column: str, features: tuple[str, ...]) -> bool:

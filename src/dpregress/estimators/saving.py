@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +104,26 @@ def report_page(model: SavingMixin, title: str) -> str:
 
 
 def _write(texts: dict[Path, str]) -> None:
-    for path, text in texts.items():
-        try:
+    """Write each file whole or not at all: a process that is killed leaves what was there before."""
+    new: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", errors="replace")
-        except (OSError, ValueError) as error:
-            raise OutputError(f"cannot write to {shown(path)}: {reason(error)}; choose another place") from error
+            if path.exists() and not path.is_file():  # such as a device or a folder, which cannot be replaced
+                path.write_text(text, encoding="utf-8", errors="replace")
+                continue
+            target = Path(os.path.realpath(path))  # a link stays a link
+            new[target] = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+            with new[target].open("x", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                shutil.copymode(target, new[target])
+        for target, written in new.items():
+            written.replace(target)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"cannot write to {shown(path)}: {reason(error)}; choose another place") from error
+    finally:
+        for written in new.values():
+            written.unlink(missing_ok=True)

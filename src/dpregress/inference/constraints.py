@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ from dpregress.releases.estimates import INTERCEPT
 _WRITTEN = "Intercept"
 _LONGEST = 10_000
 _QUOTED = re.compile(r"`[^`]*`")
+#: Quoted names by themselves, and what stands between them.
+_PIECES = re.compile(r"(`[^`]*`)")
+#: A number with an exponent, which formulaic does not read.
+_EXPONENT = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)[eE][+-]?\d{1,2}(?![\w.])")
+#: Sizes of numbers, beyond which squares over- or underflow.
+_SMALLEST, _LARGEST = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +47,9 @@ class LinearHypothesis:
     def __post_init__(self) -> None:
         if not len(self.matrix) or not np.abs(self.matrix).any(axis=1).all():
             raise InvalidInput("every row of a hypothesis names a coefficient: leave rows of zeros out")
+        sizes = np.abs(np.column_stack([self.matrix, self.value]))
+        if not ((sizes == 0) | ((sizes >= _SMALLEST) & (sizes <= _LARGEST))).all():
+            raise InvalidInput("the numbers of a hypothesis must be 0 or between 1e-100 and 1e100 in size")
         solved = np.linalg.lstsq(self.matrix, self.value, rcond=None)[0]
         if not np.allclose(self.matrix @ solved, self.value, rtol=1e-9, atol=1e-9 * float(np.abs(self.value).max())):
             raise InvalidInput("the rows of this hypothesis contradict each other: no coefficients satisfy all of them")
@@ -84,7 +94,10 @@ def of_coefficients(names: Sequence[str], chosen: Sequence[str]) -> LinearHypoth
 
 def _numbers(given: Any) -> Matrix:
     try:
-        found = np.asarray(given, dtype=np.float64)
+        found = np.asarray(given)
+        if found.dtype.kind not in "biufO" or np.ma.is_masked(given):
+            raise TypeError
+        found = found.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"a hypothesis is text such as 'x1 = x2', a matrix R, or (R, q), not {one_line(given)}"
@@ -107,7 +120,7 @@ def _read(names: Sequence[str], texts: Sequence[str]) -> LinearHypothesis:
     rows, goals, labels = [], [], []
     for part in (part for text in texts for part in _parts(text)):
         try:
-            found = LinearConstraints.from_spec(part.replace(INTERCEPT, alias), variable_names=written)
+            found = LinearConstraints.from_spec(_plain(part, alias), variable_names=written)
             row, goal = _numbers(found.constraint_matrix), _numbers(found.constraint_values)
         except KeyError as error:
             raise InvalidInput(
@@ -136,9 +149,24 @@ def _parts(text: str) -> list[str]:
     for part in parts:
         if not part:
             raise InvalidInput(f"hypothesis {one_line(text)} has an empty part: write it as in 'x1 = x2, x3 = 0'")
+        if not all(side.strip("( )") for side in _QUOTED.sub("q", part).split("=")):
+            raise InvalidInput(f"hypothesis {one_line(part)} has an empty side: write it as in 'x1 = x2, x3 = 0'")
         if _QUOTED.sub("", part).count("=") > 1:  # formulaic reads a = b = c as a - b + c = 0
             raise InvalidInput(f"hypothesis {one_line(part)} has several '=': write 'a = b, b = c'")
     return parts
+
+
+def _plain(part: str, alias: str) -> str:
+    """A part as formulaic reads it: it knows neither exponents nor a sign after ``=``."""
+
+    def outside(text: str) -> str:
+        digits = _EXPONENT.sub(lambda found: f"{Decimal(found.group()):f}", text)
+        return digits.replace(INTERCEPT, alias).replace("=", "=(")
+
+    pieces = _PIECES.split(part)  # every second one is in backticks
+    pieces[::2] = map(outside, pieces[::2])
+    pieces[1::2] = [f"`{alias}`" if name == f"`{INTERCEPT}`" else name for name in pieces[1::2]]
+    return "".join(pieces) + ")" * sum(text.count("=(") for text in pieces[::2])
 
 
 def _label(names: Sequence[str], row: Vector, goal: float) -> str:

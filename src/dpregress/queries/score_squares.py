@@ -16,6 +16,9 @@ from dpregress.queries.second_moment import gram
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import ULPS, BoundedRows
 
+#: Bounds whose squares neither over- nor underflow.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
 
 class ScoreSquares(RowQuery[ScoreMoment]):
     r"""``svec(sum v v')`` with ``v = u min(1, K / ||u||)``, u a row's contribution to a score.
@@ -40,8 +43,8 @@ class ScoreSquares(RowQuery[ScoreMoment]):
 
     def __init__(self, score: RowQuery[Score], bound: float) -> None:
         super().__init__(score.space)
-        if not bound > 0:
-            raise InvalidInput(f"the bound of a score must be positive, not {bound}")
+        if not _SMALLEST <= bound <= _LARGEST:
+            raise InvalidInput(f"the bound of a score must be positive and its square a number, not {bound}")
         self.score = score
         self.bound = bound
 

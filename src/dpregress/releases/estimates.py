@@ -19,6 +19,9 @@ CovarianceType = Literal["robust", "model"]
 #: The name of the intercept among coefficients.
 INTERCEPT = "(intercept)"
 
+#: How far correlations that are read from a file may be from possible ones.
+_ROUNDING = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
@@ -133,13 +136,19 @@ class Estimates:
         identified = np.array([known is True for known in record["identified"]], dtype=np.bool_)
         if identified.shape != (k,):
             raise InvalidInput(f"its {k} estimates do not say which of them are identified")
+        estimate, shift = _numbers(record["estimate"], k), _numbers(record["shift"], k)
+        sampling, privacy = _symmetric(record["sampling"], k), _symmetric(record["privacy"], k)
+        identified &= np.isfinite(estimate) & np.isfinite(np.diag(sampling + privacy))
+        known = np.ix_(identified, identified)
+        if (shift < 0).any() or not (_possible(sampling[known]) and _possible(privacy[known])):
+            raise InvalidInput("its estimates or their covariances hold numbers that cannot be")
         return cls(
             names=names,
-            estimate=_numbers(record["estimate"], k),
-            sampling=_symmetric(record["sampling"], k),
-            privacy=_symmetric(record["privacy"], k),
+            estimate=estimate,
+            sampling=sampling,
+            privacy=privacy,
             identified=identified,
-            shift=_numbers(record["shift"], k),
+            shift=shift,
             df=df,
             cov_type=record["cov_type"],
             dispersion=dispersion,
@@ -154,7 +163,21 @@ def _lower(matrix: Matrix) -> list[list[float | None]]:
 def _numbers(values: Any, count: int) -> Vector:
     if not isinstance(values, list) or len(values) != count:
         raise InvalidInput(f"its estimates hold a list that has not {count} numbers")
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    if not all(value is None or type(value) in (int, float) for value in values):
+        raise InvalidInput("its estimates hold something else in place of a number")
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _possible(covariance: Matrix) -> bool:
+    """Whether this may be a covariance: without negative variances, of single coefficients or of combinations."""
+    variance = np.diag(covariance)
+    if not (np.isfinite(covariance).all() and (variance >= 0).all()):
+        return False
+    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+    with np.errstate(over="ignore"):
+        correlation = covariance / deviation[:, None] / deviation
+    within = bool((np.abs(correlation) <= 1 + _ROUNDING).all())
+    return within and bool((np.linalg.eigvalsh(correlation) >= -_ROUNDING * len(variance)).all())
 
 
 def _symmetric(rows: Any, order: int) -> Matrix:

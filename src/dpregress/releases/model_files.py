@@ -236,13 +236,21 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
     }
     if any(vector.shape != (len(features),) for vector in vectors.values()):
         raise InvalidInput(f"its {len(features)} features do not match the number of its coefficients")
+    if not np.isfinite([float(record["intercept"]), *vectors["coef"], *vectors["fill"]]).all():
+        raise InvalidInput("its coefficients hold a number that is not finite")
     return Coefficients(
         features=features,
         intercept=float(record["intercept"]),
         target=str(record["target"]),
-        n=int(record["n"]),
+        n=_count(record["n"]),
         **vectors,
     )
+
+
+def _count(n: Any) -> int:
+    if type(n) is not int or not 0 <= n < 2**63:
+        raise InvalidInput("its number of rows cannot be")
+    return n
 
 
 def _decoded_moments(record: Mapping[str, Any]) -> Moments:
