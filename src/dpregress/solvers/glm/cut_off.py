@@ -17,7 +17,15 @@ _SHAPES = (1e-6, 1e8)
 
 
 class CutOff(ABC):
-    """What a clip takes from an expected score."""
+    """What a clip takes from an expected score.
+
+    Attributes
+    ----------
+    guessed : ndarray of shape (p,) or None
+        What depends on the shape of a tail, which the model only guesses at.
+    """
+
+    guessed: Vector | None = None
 
     @abstractmethod
     def score(self, coef: Vector) -> Vector:
@@ -95,6 +103,10 @@ class TailCut(CutOff):
         low = np.maximum(mean - reach, 0.0)
         below = np.where(low > 0, _beyond(mean, shape, low) - (mean - low), 0.0)
         return cls(np.asarray((rows.weight * factor * (above - below)) @ rows.x / len(rows.x)))
+
+    @property
+    def guessed(self) -> Vector:  # type: ignore[override]
+        return self.taken
 
     def score(self, coef: Vector) -> Vector:  # noqa: ARG002  # to first order
         return self.taken

@@ -18,6 +18,9 @@ from dpregress.solvers.shared.repair import solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, truncated, unshrunk
 from dpregress.solvers.shared.unresolved import unidentified_directions
 
+#: The standard deviation of what a clip takes from a tail, as a share of what a gamma tail would lose.
+_GUESSED = 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Squares:
@@ -87,12 +90,14 @@ def scored_estimates(
         better = replace(score, cut=model.cut_off(score.asked, clip, squares.clipped))
         told.append(ClippedEvidence(better, model.clipped(score.asked, clip).kept))
     order = len(steps.coef)
+    tail = None if better.cut is None else better.cut.guessed
+    guess = np.zeros(order) if tail is None else _GUESSED * np.linalg.solve(squares.slope, tail)
     unknown = np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix)))
     return unshrunk(
         told, steps.coef, squares.slope, squares.meat, mixed.matrix,
         n=n,
         mean=None if mean is None else mean(squares.dispersion),
-        hidden=np.zeros((order, order)),
+        hidden=np.outer(guess, guess),
         unidentified=np.asarray(unknown),
         dispersion=squares.dispersion,
         lost=squares.lost,

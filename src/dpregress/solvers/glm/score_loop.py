@@ -95,7 +95,7 @@ class ScoreModel(ABC):
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:  # noqa: ARG002
         """What this clip takes from a score at these coefficients; None where the model does not tell.
 
-        The dispersion is of clipped residuals; default: by what is known before the scores.
+        Of counts and amounts the dispersion of clipped residuals tells, which is known after the scores.
         """
         return None
 

@@ -86,8 +86,6 @@ _INTERCEPT = 3.0
 _SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals that the model itself bounds.
 _CUT = 0.02
-#: The bias of slopes, as a share of the mean size that a clip cuts off.
-_BIAS = 0.6
 #: What the surrogate rows miss of a mean that moves, as a share.
 _MEAN_MISSED = 0.1
 
@@ -290,10 +288,10 @@ class SurrogateModel(ScoreModel):
         if levels is None:
             levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
             least = levels.nearly_all(_CUT)
-        clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, least=least)
+        clip = levels.best_clip(lambda clip: per_unit * clip, least=least)
         if self.levels is not None:  # what a clip takes from classes is known better
             tolerated = TOLERATED * levels.square_within(clip) * self.space.order / self.n
-            clip = levels.best_clip(lambda clip: per_unit * clip, cut_weight=_BIAS, tolerated=tolerated)
+            clip = levels.best_clip(lambda clip: per_unit * clip, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
@@ -310,11 +308,9 @@ class SurrogateModel(ScoreModel):
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
         if self.levels is None:
             return ClassCut.of(self.rows, self.family, coef, clip)
-        if self.family.distribution.possible(-np.ones(1))[0]:
-            return None
-        known = self.clipped(coef, clip).square if dispersion is None else dispersion
-        known = max(known, 1.0) if self.family.distribution.fixed_dispersion else known
-        return TailCut.of(self.rows, self.family, coef, clip, known)
+        if dispersion is None or self.family.distribution.possible(-np.ones(1))[0]:
+            return None  # predictions do better without a guess at a tail
+        return TailCut.of(self.rows, self.family, coef, clip, dispersion)
 
     def information(self, coef: Vector) -> Matrix:
         smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
