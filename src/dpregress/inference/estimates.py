@@ -76,7 +76,7 @@ def original_estimates(
 
 
 #: Share of a coefficient's squared length that may lie along directions about which too little is known.
-_NEGLIGIBLE = 0.1
+_NEGLIGIBLE = 0.01
 #: A coefficient is not identified if its privacy variance exceeds this share of the sampling variance of a single row.
 _ROWS = 0.25
 
