@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +113,8 @@ def _write(texts: dict[Path, str]) -> None:
                 path.write_text(text, encoding="utf-8", errors="replace")
                 continue
             target = Path(os.path.realpath(path))  # a link stays a link
-            new[target] = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-            with new[target].open("x", encoding="utf-8", errors="replace") as file:
+            new[target] = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+            with new[target].open("w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

@@ -78,8 +78,9 @@ def _moved(estimates: Estimates) -> tuple[str, ...]:
     shown = "all of them" if far.all() else ", ".join(names[:_NAMED]) + (" .." if len(names) > _NAMED else "")
     most = float(np.max(estimates.shift[far] / error[far]))
     return (
-        "Rows far out and large residuals count less. If the model is not exact (it misses the mean response by a",
-        f"tenth of the residuals' standard deviation), that may move by up to {most:.1f} std err: {shown}.",
+        "Rows far out and large residuals count less. If the model is not exact (it misses the mean",
+        "response by a tenth of the residuals' standard deviation), that may move by up to",
+        f"{most:.1f} std err: {shown}.",
     )
 
 
