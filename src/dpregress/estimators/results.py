@@ -8,9 +8,7 @@ from dpregress.inference import moment_estimates, original_coefficients, origina
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients, Estimates
 from dpregress.solvers import Solution, Uncertainty
-
-#: Degrees of freedom where a second moment of scores was asked for, and the budget is too small to release it.
-_FEWEST = 4.0
+from dpregress.solvers.shared.sandwich import FEWEST
 
 
 def estimates_of(
@@ -44,7 +42,7 @@ def estimates_of(
         privacy=found.privacy,
         unidentified=found.unidentified,
         shift=found.shift,
-        df=_FEWEST if robust and found.cov_type == "model" else found.df,
+        df=FEWEST if robust and found.cov_type == "model" else found.df,
         cov_type=found.cov_type,
         dispersion=found.dispersion,
         gram=found.gram,

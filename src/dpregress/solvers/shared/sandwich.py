@@ -31,7 +31,7 @@ _LEAST_SHARE, _MOST_SHARE, _NOISE = 0.01, 0.06, 0.25
 #: is ``_KAPPA``, between these.
 _LEAST_KAPPA, _MOST_KAPPA, _KAPPA = 6.0, 40.0, 0.08
 #: With fewer degrees of freedom the second moment is not worth asking for.
-_FEWEST = 4.0
+FEWEST = 4.0
 #: The eigenvalues of the released second moment, relative to the model's, are at least this.
 _SMALLEST = 0.2
 #: Least mean square of a score, as a share of the largest square.
@@ -65,7 +65,7 @@ class Meat:
 def meat_share(n: int, order: int, budget: GDP) -> float:
     """The share of mu^2 for the second moment of scores of length ``order``; 0 where noise would hide it."""
     share = min(max((_LEAST_KAPPA * _noise(n, order, budget) / _NOISE) ** 2, _LEAST_SHARE), _MOST_SHARE)
-    return share if _freedom(n, order, GDP(budget.mu * math.sqrt(share))) >= _FEWEST else 0.0
+    return share if _freedom(n, order, GDP(budget.mu * math.sqrt(share))) >= FEWEST else 0.0
 
 
 def _noise(n: int, order: int, spend: GDP) -> float:
