@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -151,6 +151,10 @@ class ModelledScore(Evidence):
         start, cut = model.expected(asked, asked), model.cut_off(asked, clip)
         return cls(model, asked, value, variance, linear, start, cut, system)
 
+    def with_system(self, value: Vector, system: Matrix) -> ModelledScore:
+        """The same score with another linear part, such as a penalty's, and what is then left of its value."""
+        return replace(self, value=value, linear=self.linear + (system - self.system), system=system)
+
     def change(self, coef: Vector) -> Vector:
         whole = self.model.once(self.model.expected, coef, self.asked) - self.start + self.linear @ (coef - self.asked)
         return np.asarray(whole if self.cut is None else whole - self.cut.score(coef))
@@ -257,10 +261,9 @@ def take_steps(
         clips.append(question.clip)
         score = ask(question, spend)
         information, variance = model.information(coef), question.noise(spend, n) ** 2
-        system = solvable(information + penalty)
-        value = np.asarray(score.mean - penalty @ coef)
-        scores.append(ModelledScore.of(model, coef, value, variance, system, question.clip))
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
+        system = solvable(information + penalty)
+        scores.append(plain[-1].with_system(np.asarray(score.mean - penalty @ coef), system))
         sampling = beginning.dispersion / n * sandwich(system, system)
         found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, _within(model, reach))
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
