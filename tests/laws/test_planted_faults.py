@@ -349,7 +349,7 @@ def ledger_copied(patch: Patch) -> None:
 
 
 def budget_unchecked(patch: Patch) -> None:
-    patch.setattr(Ledger, "_refuse_if_over", lambda self, spent, event: None)  # noqa: ARG005 - that is the fault
+    patch.setattr(Ledger, "_refuse_if_over", lambda *_: None)
 
 
 def everything_covered(patch: Patch) -> None:
@@ -363,11 +363,11 @@ def bound_chosen_after_outcomes(patch: Patch) -> None:
 def charge_kept_after_refusal(patch: Patch) -> None:
     append = MemoryLedger._append
 
-    def append_first(self: MemoryLedger, event: Any, note: str, **options: bool) -> None:
+    def append_first(self: MemoryLedger, charge: Charge, **options: Any) -> None:
         try:
-            append(self, event, note, **options)
+            append(self, charge, **options)
         except Exception:
-            self._charges.append(Charge(event, note, ""))
+            self._charges.append(charge)
             raise
 
     patch.setattr(MemoryLedger, "_append", append_first)
@@ -398,7 +398,7 @@ def charge_after_noise(patch: Patch) -> None:
         self: Ledger, event: Any, *, relation: Relation = Relation.REPLACE_ONE, note: str = "", **_: Any
     ) -> Reservation:
         reservation = Reservation(event, relation, self.location)
-        vars(reservation)["charge_later"] = lambda: self._append(event, note)
+        vars(reservation)["charge_later"] = lambda: self._append(Charge(event, note, ""))
         return reservation
 
     def release(self: TrustModel, *arguments: Any, reservation: Any, **parameters: Any) -> Any:
