@@ -1,6 +1,7 @@
 """Budgets, events and ledgers. Knows no data."""
 
 from dpregress.accounting.calibrate import gaussian_promise, integer_gaussian_promise, split, zcdp_promise
+from dpregress.accounting.confirmation import check_delta_confirmed
 from dpregress.accounting.entries import Account, Charge, Policy, Request
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
 from dpregress.accounting.ledger import Ledger, MemoryLedger, Rehearsed
@@ -30,6 +31,7 @@ __all__ = [
     "Reservation",
     "SQLiteLedger",
     "Unit",
+    "check_delta_confirmed",
     "compose_statements",
     "decode",
     "gaussian_promise",

@@ -126,15 +126,18 @@ class Policy:
             )
         if self.require_unit and (unit is None or unit.name != account.unit):
             raise PolicyViolation(f"{whose} requires the unit {account.unit!r}: fit with unit={account.unit!r}")
-        if self.max_epsilon_per_fit is not None and not self._largest(account.budget).covers(event):
+        largest = self.largest(account.budget)
+        if largest is not None and not largest.covers(event):
             raise PolicyViolation(
-                f"{whose} allows {describe(self._largest(account.budget))} for each fit, "
+                f"{whose} allows {describe(largest)} for each fit, "
                 f"not {describe_asked(event, asked, account.budget)}: ask for less"
             )
 
-    def _largest(self, budget: Event) -> Event:
-        assert self.max_epsilon_per_fit is not None
+    def largest(self, budget: Event) -> Event | None:
+        """What one charge of this budget may be at most; None where there is no such rule."""
         most = self.max_epsilon_per_fit
+        if most is None:
+            return None
         return ApproxDP(most, budget.delta0) if isinstance(budget, ApproxDP) else PureDP(most)
 
     def describe(self) -> str:

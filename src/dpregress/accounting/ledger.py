@@ -16,7 +16,7 @@ from dpregress.accounting.names import check_line, check_name
 from dpregress.accounting.remaining import describe_left
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
-from dpregress.accounting.wording import describe, describe_asked, describe_spent, in_units
+from dpregress.accounting.wording import describe, describe_asked, describe_spent
 from dpregress.display import html_table
 from dpregress.errors import BudgetExceeded, ChargedBefore, LedgerError
 from dpregress.version import __version__
@@ -32,12 +32,15 @@ class Rehearsed(Exception):
     ----------
     charge : Charge
         What would have been charged.
+    asked : Event
+        The budget in the user's own units.
     ledger : Ledger
     """
 
-    def __init__(self, charge: Charge, ledger: Ledger) -> None:
+    def __init__(self, charge: Charge, asked: Event, ledger: Ledger) -> None:
         super().__init__(f"{charge.note or 'this release'} would be charged")
         self.charge = charge
+        self.asked = asked
         self.ledger = ledger
 
 
@@ -78,6 +81,15 @@ class Ledger(ABC):
         """The file that holds the charges; None for a ledger that ends with the process."""
 
     @property
+    @abstractmethod
+    def _identity(self) -> object:
+        """Equal for handles of one budget."""
+
+    def shares(self, other: Ledger) -> bool:
+        """Whether both are handles of one budget."""
+        return self._identity == other._identity
+
+    @property
     def spent(self) -> Composed:
         """The composition of every charge."""
         return Composed.of(charge.event for charge in self.charges)
@@ -114,8 +126,16 @@ class Ledger(ABC):
         """The same ledger, on which a fit makes every check and raises :class:`Rehearsed` in place of its charge."""
         return self._handle(_rehearses=True)
 
-    def check(self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, unit: Unit | None = None) -> None:
-        """Refuse what :meth:`reserve` would refuse now; nothing is charged.
+    def check(
+        self,
+        event: Event,
+        *,
+        relation: Relation = Relation.REPLACE_ONE,
+        unit: Unit | None = None,
+        asked: Event | None = None,
+        times: int = 1,
+    ) -> None:
+        """Refuse what :meth:`reserve` would refuse now for this event, charged so many times; nothing is charged.
 
         For a release that charges several ledgers: all are checked before the first is charged.
 
@@ -124,7 +144,10 @@ class Ledger(ABC):
         BudgetExceeded, PolicyViolation, LedgerError
         """
         self._check_account(relation, unit)
-        self._refuse(self.charges, Charge(event, "", "", request=self.request), unit=unit)
+        charges = self.charges
+        self._refuse(charges, Charge(event, "", "", request=self.request), unit=unit, asked=asked)
+        if times > 1:
+            self._refuse_if_over(charges, event * times)
 
     def reserve(
         self,
@@ -164,7 +187,7 @@ class Ledger(ABC):
         charge = Charge(event, note, now(), bool(seeded), self.request.over(request), SOFTWARE)
         if self._rehearses:
             self._refuse(self.charges, charge, unit=unit, asked=asked, once=once)
-            raise Rehearsed(charge, self)
+            raise Rehearsed(charge, event if asked is None else asked, self)
         self._append(charge, unit=unit, asked=asked, once=once)
         return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
 
@@ -290,6 +313,10 @@ class MemoryLedger(Ledger):
     def location(self) -> str | None:
         return None
 
+    @property
+    def _identity(self) -> object:
+        return id(self._charges)
+
     def _append(
         self, charge: Charge, *, unit: Unit | None = None, asked: Event | None = None, once: bool = False
     ) -> None:
@@ -309,26 +336,32 @@ class MemoryLedger(Ledger):
 _NOISE = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
 
 
-#: The names of what :func:`charge_record` holds.
-CHARGE_COLUMNS = (
-    "charged (UTC)", "analyst", "purpose", "for", "formula", "source", "output", "charge", "noise", "software",
-)  # fmt: skip
-
-
-def charge_record(charge: Charge, budget: Event) -> dict[str, str]:
-    """Everything that a ledger holds about one charge, in words."""
-    request = charge.request
-    event = in_units(charge.event, budget) if isinstance(budget, ApproxDP) else describe(charge.event)
-    why = (request.analyst, request.purpose, charge.note, request.formula, request.source, request.output)
-    cells = (charge.charged, *why, event, _NOISE[charge.seeded], charge.software or "not recorded")
-    return dict(zip(CHARGE_COLUMNS, cells, strict=True))
-
-
 def charge_table(charges: Iterable[Charge], budget: Event) -> tuple[list[str], list[list[str]]]:
     """The header and rows of a table of charges, without the columns that are empty."""
-    records = [charge_record(charge, budget) for charge in charges]
-    names = [name for name in CHARGE_COLUMNS if not records or any(record[name] for record in records)]
+    amount = f"epsilon at delta = {budget.delta0:g}" if isinstance(budget, ApproxDP) else "charge"
+    fixed = ("charged (UTC)", "for", amount, "noise")
+    records = [_record(charge, budget, amount) for charge in charges]
+    names = [name for name in (records[0] if records else fixed) if name in fixed or any(r[name] for r in records)]
     return names, [[record[name] for name in names] for record in records]
+
+
+def _record(charge: Charge, budget: Event, amount: str) -> dict[str, str]:
+    """Everything that a ledger holds about one charge, in words."""
+    request = charge.request
+    return {
+        "charged (UTC)": charge.charged.replace("T", " ").removesuffix("+00:00"),
+        "analyst": request.analyst,
+        "purpose": request.purpose,
+        "for": charge.note,
+        "formula": request.formula,
+        "source": request.source,
+        "output": request.output,
+        amount: f"{charge.event.epsilon(budget.delta0):.4g}"
+        if isinstance(budget, ApproxDP)
+        else describe(charge.event),
+        "noise": _NOISE[charge.seeded],
+        "software": charge.software or "",
+    }
 
 
 def _mend(budget: Event, spent: Sequence[Event], event: Event) -> str:

@@ -46,19 +46,6 @@ def largest_charge(budget: Event, spent: Sequence[Event]) -> Event | None:
     return make(low) if low > _NEGLIGIBLE * most else None
 
 
-def largest_epsilon(budget: Event, spent: Sequence[Event], delta: float) -> float:
-    """The largest epsilon of one more charge at this delta; 0 if nothing is left, or nothing at this delta.
-
-    Raises
-    ------
-    InvalidInput
-        For a delta outside (0, 1).
-    """
-    found = largest_charge(budget, spent)
-    epsilon = 0.0 if found is None else found.epsilon(delta)
-    return epsilon if math.isfinite(epsilon) else 0.0
-
-
 def describe_left(budget: Event, spent: Sequence[Event], delta: float | None = None) -> str:
     """The largest further charge in words, rounded down: ``epsilon = 1.2 at delta = 1e-06``, or ``nothing``.
 

@@ -162,6 +162,10 @@ class SQLiteLedger(Ledger):
     def location(self) -> str | None:
         return str(self.path)
 
+    @property
+    def _identity(self) -> object:
+        return (self._place, self.dataset)
+
     def _append(
         self, charge: Charge, *, unit: Unit | None = None, asked: Event | None = None, once: bool = False
     ) -> None:
