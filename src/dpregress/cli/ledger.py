@@ -109,10 +109,12 @@ def show(
     elif as_csv:
         click.echo(_csv(opened), nl=False)
     else:
-        for each in opened:
-            columns, rows = charge_table(each.charges, each.account.budget)
-            print_table(each.describe(), columns, rows)
-            for line in _standing(each, delta, if_spent):
+        # all are read before the first is printed, so that a refusal comes alone
+        tables = [(each.describe(), *charge_table(each.charges, each.account.budget)) for each in opened]
+        notes = [_standing(each, delta, if_spent) for each in opened]
+        for table, lines in zip(tables, notes, strict=True):
+            print_table(*table)
+            for line in lines:
                 say(line)
 
 
