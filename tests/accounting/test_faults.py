@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dpregress.accounting import GDP, Policy, SQLiteLedger
+from dpregress.accounting import GDP, Policy, SQLiteLedger, sqlite_ledger
 from dpregress.accounting import ledger as ledger_module
-from dpregress.errors import BudgetExceeded, LedgerError
+from dpregress.errors import BudgetExceeded, ChargedBefore, LedgerError
 
 #: Processes that charge one file at the same time.
 _TOGETHER = 3
@@ -40,13 +41,16 @@ def notes(path: Path) -> list[str]:
 
 
 def charging(path: Path, name: str, acknowledge: int) -> None:
-    """Charge one note after the other, and acknowledge each once it is charged; never comes back."""
-    ledger = SQLiteLedger(path, "people").on_behalf(analyst="ann")
+    """Charge the next free note, which other processes want as well, and acknowledge each that is granted."""
+    ledger = SQLiteLedger(path, "people").on_behalf(analyst=name)
     number = 0
     while True:
-        ledger.reserve(GDP(1e-3), note=f"{name}-{number}", once=True)
+        number = max(number, len(ledger.charges))
+        try:
+            ledger.reserve(GDP(1e-3), note=str(number), once=True)
+        except ChargedBefore:
+            continue
         os.write(acknowledge, f"{name}-{number}\n".encode())
-        number += 1
 
 
 def forked(act: Callable[[], None]) -> int:
@@ -67,7 +71,7 @@ def check_kills(path: Path, kills: int, seed: int) -> None:
     """
     rng = np.random.default_rng(seed)
     budget = GDP(1e-3 * np.sqrt(1e6))
-    SQLiteLedger.create(path, "people", budget, policy=Policy(analysts=("ann",)))
+    SQLiteLedger.create(path, "people", budget, policy=Policy(analysts=tuple(f"p{kill}" for kill in range(kills))))
     read, write = os.pipe()
     os.set_blocking(read, False)
     said = b""
@@ -79,7 +83,7 @@ def check_kills(path: Path, kills: int, seed: int) -> None:
             os.kill(child, signal.SIGKILL)
             assert os.waitpid(child, 0)[1] == signal.SIGKILL, "it ended by itself"
         if kill < kills:
-            alive.append(forked(lambda kill=kill: charging(path, str(kill), write)))  # type: ignore[misc]
+            alive.append(forked(lambda kill=kill: charging(path, f"p{kill}", write)))  # type: ignore[misc]
         with suppress(BlockingIOError):
             said += os.read(read, 1 << 20)
     for child in alive:
@@ -94,19 +98,15 @@ def check_kills(path: Path, kills: int, seed: int) -> None:
 
 def check_kept(path: Path, acknowledged: list[str], kills: int) -> None:
     """Every acknowledged charge is kept once, and of each killed process at most one that was not acknowledged."""
-    kept = notes(path)
-    assert len(kept) == len(set(kept)), "a charge was doubled"
-    assert set(acknowledged) <= set(kept), "a charge was lost"
-    unheard = [note.partition("-")[0] for note in set(kept) - set(acknowledged)]
-    assert len(unheard) == len(set(unheard)) <= kills + _TOGETHER
-    ordered: dict[str, list[int]] = {}
-    for note in kept:
-        name, _, number = note.partition("-")
-        ordered.setdefault(name, []).append(int(number))
-    assert all(numbers == list(range(len(numbers))) for numbers in ordered.values())
+    charges = SQLiteLedger(path, "people").charges
+    kept = [f"{charge.request.analyst}-{charge.note}" for charge in charges]
+    assert [charge.note for charge in charges] == [str(number) for number in range(len(charges))], "doubled, or lost"
+    assert set(acknowledged) <= set(kept), "an acknowledged charge was lost"
+    unheard = [name.partition("-")[0] for name in set(kept) - set(acknowledged)]
+    assert len(unheard) == len(set(unheard)), "a process went on although its charge was not acknowledged"
     assert len(acknowledged) > kills / 4, "processes were killed before they could charge anything"
     sound(path)
-    SQLiteLedger(path, "people").on_behalf(analyst="ann").reserve(GDP(1e-3))
+    SQLiteLedger(path, "people").on_behalf(analyst="p0").reserve(GDP(1e-3))
 
 
 @pytest.mark.slow
@@ -139,6 +139,62 @@ def test_a_transaction_that_was_cut_off_is_taken_back(tmp_path: Path) -> None:
     assert (tmp_path / "l.db-journal").exists(), "nothing had been written"
     assert notes(path) == ["kept"]
     sound(path)
+
+
+def killed_at(step: int) -> None:
+    """From now on this process is killed before its ``step``-th statement on a ledger."""
+    connect, left = sqlite3.connect, step
+
+    class Killing(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().execute(*arguments)
+
+    sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Killing, **options)  # type: ignore[assignment]
+
+
+def test_a_kill_at_every_statement(tmp_path: Path) -> None:
+    """Of a charge that upgrades a file of version 1: the file is as before, or upgraded and charged once."""
+    old = Path(__file__).parents[1] / "golden" / "files" / "ledger.db"
+    before = len(SQLiteLedger(old, "people").charges)
+    found = set()
+    for step in range(100):
+        path = tmp_path / f"{step}.db"
+        shutil.copy(old, path)
+
+        def act(path: Path = path, step: int = step) -> None:
+            killed_at(step)
+            SQLiteLedger(path, "people").reserve(GDP(0.1), note="new", once=True)
+            os._exit(0)
+
+        ended = os.waitpid(forked(act), 0)[1]
+        sound(path)
+        with closing(sqlite3.connect(path)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        charged = notes(path)[before:]
+        assert (version, charged) in [(1, []), (3, ["new"])], step
+        found.add(version)
+        SQLiteLedger(path, "people").reserve(GDP(0.1), note="next")
+        assert notes(path)[before:] == [*charged, "next"]
+        if ended == 0:
+            break
+    else:
+        pytest.fail("it never came to its end")
+    assert step > 15
+    assert found == {1, 3}
+
+
+def test_a_charge_is_synced_and_can_be_rolled_back(tmp_path: Path) -> None:
+    """SQLite's settings within a transaction: a rollback journal, and every commit synced to the disk."""
+    path = tmp_path / "l.db"
+    SQLiteLedger.create(path, "people", GDP(1.0))
+    with sqlite_ledger._transaction(path, write=True) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert connection.in_transaction
 
 
 # ---------------------------------------------------------------- disks and permissions
