@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpregress import ApproxDP, Policy, SQLiteLedger
+from dpregress.cli import places
 from tests.laws.spies import watched
 from tests.support import Outcome, run
 
@@ -134,6 +135,24 @@ def test_a_plan_with_a_large_delta_is_confirmed_or_refused(capsys: pytest.Captur
     assert not Path("shared").exists()
     assert not Path("k").exists()
     assert run(capsys, *plan, "--confirm-delta").code == 0
+
+
+@pytest.mark.parametrize("command", [FIT, MARGINALS], ids=["fit", "marginals"])
+def test_a_full_disk_loses_the_result_and_not_the_charge(
+    command: tuple[object, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing half written is left, and the refusal says that the charge stays."""
+    opened(capsys, "--neighbours", "replace" if command is FIT else "add-remove")
+    before = sorted(os.listdir())
+
+    def full(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(places, "_sync", full)
+        refused(run(capsys, *command, *LEDGER, "--out", "m"), "No space left on device; if a budget was charged")
+    assert sorted(os.listdir()) == before
+    assert len(SQLiteLedger("budget.db", "d").charges) == 1
 
 
 # ---------------------------------------------------------------- dry runs

@@ -33,8 +33,8 @@ def note_unrecorded_fit() -> None:
             return
         _lines = None
     warnings.warn(
-        "several private fits without a ledger: each spends its whole budget on the same people, in a search or "
-        "cross-validation too, and nothing adds it up; give ledger=, such as MemoryLedger(ApproxDP(3.0, 1e-6))",
+        "several private fits without a ledger: in a loop, a search or a cross-validation each fit spends its whole "
+        "budget, and nothing adds it up; give ledger=, such as MemoryLedger(ApproxDP(3.0, 1e-6))",
         UnrecordedSpendingWarning,
         stacklevel=depth + 1,
     )
