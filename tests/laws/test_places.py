@@ -193,7 +193,7 @@ def test_coded_totals_do_not_depend_on_the_order(entry: CodedEntry, domain: str,
 def moved_by(query: Query[Any], one: PrivateRows, other: PrivateRows) -> float:
     """The distance between two answers, in float sensitivities."""
     apart = float(np.linalg.norm(exact_total(query, one) - exact_total(query, other)))
-    return apart / float_sensitivity(query, one, Relation.REPLACE_ONE)
+    return apart / float_sensitivity(query, Relation.REPLACE_ONE)
 
 
 def test_rotated_rows(seed: int) -> None:
