@@ -23,7 +23,6 @@ from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily
 from dpregress.queries import (
     ClippedGradient,
     ClippedScore,
-    ExposureHistogram,
     MeanClassResidual,
     MeanResidual,
     MultinomialScore,
@@ -31,8 +30,6 @@ from dpregress.queries import (
     PublishedHessian,
     Query,
     ResidualHistogram,
-    ResponseHistogram,
-    UsableRowCount,
 )
 from dpregress.rows import ArraySource, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
 from tests import registry
@@ -141,39 +138,7 @@ def test_mapped_rows_do_not_depend_on_the_place(order: int, seed: int) -> None:
                     np.testing.assert_array_equal(bits(getattr(found, name)), bits(expected), err_msg=name)
 
 
-# ---------------------------------------------------------------- totals
-
-
-def totals(query: Query[Any], rows: RawRows, rng: Rng) -> Iterator[Vector]:
-    """The sum over the rows in other orders, and in chunks of other sizes."""
-    n = len(rows.x)
-    for order in (np.arange(n), np.roll(np.arange(n), 1), rng.permutation(n)):
-        moved = registry.taken(rows, order)
-        yield exact_total(query, registry.private(moved))
-        for size in (3, 7, 64, n - 1):
-            chunks = registry.private(moved).source.chunks(size)
-            yield np.sum([query.value(query.row_map(chunk)) for chunk in chunks], axis=0)
-
-
-def check_totals(query: Query[Any], rows: RawRows, rng: Rng) -> None:
-    """Counts are the same; other sums lie within what rounding is allowed for."""
-    n = len(rows.x)
-    found = list(totals(query, rows, rng))
-    counts = isinstance(query, ResidualHistogram | ResponseHistogram | ExposureHistogram | UsableRowCount)
-    allowed = 0.0 if counts else 2 * ThreadedEngine.rounding(n, query.columns) * n * query.contribution()
-    for total in found:
-        assert np.linalg.norm(total - found[0]) <= allowed, f"{type(query).__name__} depends on the order of rows"
-
-
-@pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize(
-    "entry", [entry for entry in QUERIES if "mixture" not in entry.name and entry.name != "predictions"], ids=str
-)
-def test_totals_do_not_depend_on_the_order(entry: QueryEntry, space: str, seed: int) -> None:
-    """But for queries in which each row has a place of its own. Deterministic: no seed can break it."""
-    rng = np.random.default_rng(seed)
-    query = entry.make(SPACES[space](rng), rng)
-    check_totals(query, registry.joined(far_rows(rng, 90, registry.WIDTH), registry.wild_rows(rng, 30)), rng)
+# ---------------------------------------------------------------- totals; of rows in whitened space: test_exact.py
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -197,7 +162,7 @@ def moved_by(query: Query[Any], one: PrivateRows, other: PrivateRows) -> float:
 
 
 def test_rotated_rows(seed: int) -> None:
-    """All rows move by one place: not the least of a sensitivity. Deterministic: no seed can break it."""
+    """All rows move by one place, and no total moves. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
     space = wide_space(rng, 64)
     x = rng.normal(size=(41_003, 63)) * 1e18
@@ -209,7 +174,7 @@ def test_rotated_rows(seed: int) -> None:
         ResidualHistogram(space, PoissonFamily, 1.7 * space.constant, 2.0 ** np.arange(-30.0, 13.0)),
         ClippedScore(space, PoissonFamily, 1.7 * space.constant, 2.0),
     ):
-        assert moved_by(query, one, other) <= 1e-6, f"{type(query).__name__} depends on the order of rows"
+        assert moved_by(query, one, other) == 0, f"{type(query).__name__} depends on the order of rows"
 
 
 def sorted_by_first(x: Matrix, y: Vector) -> pl.LazyFrame:
