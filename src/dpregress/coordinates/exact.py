@@ -75,7 +75,7 @@ class Grid:
 
     def nearest(self, values: Matrix) -> Matrix:
         """The nearest multiples of the step, in place: each number moves by at most half a step."""
-        values /= self.step
+        values *= 1 / self.step  # a power of two, and faster than a division
         np.rint(values, out=values)
         values *= self.step
         return values
@@ -211,7 +211,7 @@ def _gram_of_word(x: Matrix) -> Matrix:
 
 def _whole(sums: Matrix, one: tuple[Matrix, int], other: tuple[Matrix, int], grid: Grid, by: Grid) -> Integers:
     """The sum over blocks as integers, in units of the product of the two steps."""
-    sums /= math.ldexp(grid.step, one[1]) * math.ldexp(by.step, other[1])
+    sums *= 1 / math.ldexp(grid.step, one[1]) / math.ldexp(by.step, other[1])
     return _placed(sums.astype(np.int64).sum(axis=0), one[1] + other[1])
 
 

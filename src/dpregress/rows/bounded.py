@@ -124,7 +124,7 @@ class WhitenedRows(RowMap):
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:
         grid = Grid(self.radius, words)
-        limit = grid.inside(self.space.order)
+        limit, step = grid.inside(self.space.order), grid.step if math.isfinite(self.radius) else 1.0
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, squared = self._whiten(rows.x)
             if not np.isfinite(squared).all():
@@ -134,11 +134,13 @@ class WhitenedRows(RowMap):
             np.copyto(squared, 1.0, where=huge)
             weight = np.divide(limit, np.sqrt(squared, out=squared), out=squared)
             np.minimum(1.0, weight, out=weight)
-            x *= weight[:, None]
+            x *= (weight * (1 / step))[:, None]
             if huge.any():
                 self._shrink(rows.x, x, weight, huge, limit)
+                x[huge] /= step
             if math.isfinite(self.radius):
-                grid.nearest(x)
+                np.rint(x, out=x)
+                x *= step
             if self.space.weighting is Weighting.FEATURES:
                 weight = np.ones(len(x))
             y = self._respond(rows.y, weight)
