@@ -17,6 +17,7 @@ import pytest
 from dpregress import GDP, DPPoissonRegressor, Numeric, Schema
 from dpregress.accounting import Relation
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector
 from dpregress.mechanisms import base
 from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily
@@ -195,13 +196,13 @@ def test_sorted_by_a_private_column(seed: int, monkeypatch: pytest.MonkeyPatch) 
     replaced = x.copy()
     replaced[np.argmin(x[:, 0]), 0] = 1e21
     asked: list[tuple[Query[Any], PrivateRows]] = []
-    total = base.exact_total
+    total = base.unrounded_total
 
-    def spied(query: Query[Any], rows: PrivateRows) -> Vector:
+    def spied(query: Query[Any], rows: PrivateRows) -> ExactVector:
         asked.append((query, rows))
         return total(query, rows)
 
-    monkeypatch.setattr(base, "exact_total", spied)
+    monkeypatch.setattr(base, "unrounded_total", spied)
     schema = Schema({**{f"x{i}": Numeric(-1, 3) for i in range(d)}, "y": Numeric(0, 50)})
     found = []
     for cells in (x, replaced):
