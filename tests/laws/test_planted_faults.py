@@ -426,7 +426,7 @@ def every_row_counts(patch: Patch) -> None:
 
 
 def uncounted_rows_not_zeroed(patch: Patch) -> None:
-    patch.setattr(RowMap, "__call__", lambda self, rows: self._bound(rows))
+    patch.setattr(RowMap, "__call__", lambda self, rows, words=FINE: self._bound(rows, words))
 
 
 def rows_without_a_unit_count(patch: Patch) -> None:
