@@ -263,8 +263,8 @@ def _marginals(recipe: str, **more: Any) -> Cell:
     )
 
 
-_MANY_MOMENTS = "second moments (41% of mu^2) separate rows of orthogonal directions, scores (41%) of opposite ones"
-_OPPOSITE = "Gram matrix and mean residual (20% of mu^2) do not separate opposite rows of one class, as scores do"
+_MANY_MOMENTS = "scores and second moments (41% each) have other worst pairs"
+_OPPOSITE = "Gram matrix and mean residual (20%) cannot separate this pair"
 _GUESSES = "a guess shows at most 0.79 of a claim in rho"
 
 CELLS = (
