@@ -19,6 +19,7 @@ from scipy.special import log_softmax
 from benchmarks.audit.attack import claimed
 from dpregress.accounting import ZCDP, Event
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.mechanisms import Sampler
 from dpregress.queries import Query
 from dpregress.rows import PrivateRows
@@ -45,9 +46,9 @@ class Listener(Sampler):
         self.seeded = sampler.seeded
         self.heard: list[Heard] = []
 
-    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
+    def add_gaussian(self, value: ExactVector | Vector, sigma: float, *, apart: int = 0) -> Vector:
         answer = self.sampler.add_gaussian(value, sigma, apart=apart)
-        self.heard.append(Heard(False, value, sigma, answer))
+        self.heard.append(Heard(False, np.asarray(value), sigma, answer))
         return answer
 
     def choose(self, scores: Vector, scale: float) -> int:
@@ -67,15 +68,15 @@ class Echo(Listener):
         self.heard = []
         self._answers = iter(heard)
 
-    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002
+    def add_gaussian(self, value: ExactVector | Vector, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002
         return self._repeated(False, value, sigma)
 
     def choose(self, scores: Vector, scale: float) -> int:
         return int(self._repeated(True, scores, scale))
 
-    def _repeated(self, choice: bool, value: Vector, scale: float) -> Any:
+    def _repeated(self, choice: bool, value: ExactVector | Vector, scale: float) -> Any:
         answer = next(self._answers).answer
-        self.heard.append(Heard(choice, value, scale, answer))
+        self.heard.append(Heard(choice, np.asarray(value), scale, answer))
         return answer
 
 

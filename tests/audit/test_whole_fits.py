@@ -17,7 +17,7 @@ from scipy.stats import binom, norm
 
 from dpregress import GDP, ZCDP, LocalGLM
 from dpregress.accounting import PureDP, Reservation
-from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import SeededNoiseWarning
 from dpregress.mechanisms import SeededSampler
 from dpregress.queries import ClippedScore, ResponseHistogram, RowSketch, SecondMoment
@@ -114,11 +114,13 @@ def test_reports_of_devices(audit: Audit, seed: int) -> None:
 
 
 def test_a_clip_twice_too_large(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    def wide(query: ClippedScore, rows: BoundedRows) -> Vector:
-        return np.asarray(np.clip(query.residual(rows), -2 * query.clip, 2 * query.clip) @ rows.x)
+    exact = ClippedScore.exact
+
+    def wide(query: ClippedScore, rows: BoundedRows) -> ExactVector:
+        return exact(ClippedScore(query.space, query.family, query.coef, 2 * query.clip), rows)
 
     attack = attacked("linear, labelled")
-    monkeypatch.setattr(ClippedScore, "value", wide)
+    monkeypatch.setattr(ClippedScore, "exact", wide)
     assert attack.transcript(0, np.random.default_rng(seed)).reach > 1.5
 
 
