@@ -16,7 +16,6 @@ from dpregress.cli.places import taken
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
 
-_FILES = ("model.json", "privacy.json", "report.html")
 _SELECTED = (
     "Caution: the query selects rows ({}), and their exact number is published. If the selection depends on private "
     "cells, keep every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
@@ -119,6 +118,7 @@ def fit(
     """
     from dpregress import ApproxDP
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
+    from dpregress.estimators.saving import FIT_FILES, fit_texts
     from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
     from dpregress.inputs.tables import feature_columns
@@ -157,10 +157,11 @@ def fit(
         ledger=_ledger(ledger_file, dataset),
         random_state=seed,
     )
-    with taken(out, _FILES, overwrite=overwrite) as place:
+    with taken(out, FIT_FILES, overwrite=overwrite) as place:
         with _in_own_words(source):
             model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
-        place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
+        read = shown(data[0]).rpartition("/")[2] if data else "a query"
+        place.write(*fit_texts(model, f"{model.coefficients_.target} in {read}"))
     _print(model, left_out, out)
 
 
@@ -215,15 +216,9 @@ def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-
     return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
-def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
-    """Those of model.json, privacy.json and report.html."""
-    from dpregress.estimators.saving import model_documents, report_page
-
-    return (*model_documents(model), report_page(model, f"{model.coefficients_.target} in {table}"))
-
-
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
+    from dpregress.estimators.saving import FIT_FILES
     from dpregress.reports import words
 
     found = model.coefficients_
@@ -239,4 +234,4 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
         say(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
     if left_out:
         say(f"{left_out} public row(s) with missing cells were left out.")
-    say(f"Wrote {', '.join(_FILES)} in {out}.")
+    say(f"Wrote {', '.join(FIT_FILES)} in {out}.")

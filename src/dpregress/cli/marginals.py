@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dpregress.cli.families import FamilyChoice, table_families
-from dpregress.cli.output import csv_of, number, print_table, say
+from dpregress.cli.output import csv_of, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 
@@ -111,43 +111,53 @@ def marginals_release(
 
 @marginals.command("fit")
 @click.argument("file", type=_PATH)
-@click.option("--target", required=True, help="Response column.")
+@click.option("--target", help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@click.option("--formula", help='In place of --target and --features, such as "visits ~ age + smoker".')
 @click.option(
     "--family", type=FamilyChoice(table_families), default="gaussian", show_default=True,
     help="Family of the response: a number, one of two classes, one of several, a count.",
 )  # fmt: skip
-def marginals_fit(file: Path, target: str, features: str | None, family: str) -> None:
+@click.option("--out", "-o", type=_PATH, help="Folder for model.json, privacy.json and report.html.")
+@_OVERWRITE
+def marginals_fit(
+    file: Path,
+    target: str | None,
+    features: str | None,
+    formula: str | None,
+    family: str,
+    out: Path | None,
+    overwrite: bool,
+) -> None:
     """Regress a column of a released FILE on others. This costs nothing more.
 
-    A categorical column enters as indicators of all its levels but the first. A number enters as the position of
-    its level, scaled to [-1, 1].
+    A categorical column enters as indicators of all its levels but the first. A number enters in its own units, or by
+    the positions of its levels, 0, 1, .., if these are not evenly spaced.
 
     \b
     Example:
-      dpregress marginals fit visits.json --target visits --features age,smoker
+      dpregress marginals fit visits.json --formula "visits ~ age + smoker" --out visits-model
     """
+    from dpregress import MarginalsRegression
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.marginals_fit import fit_marginals
+    from dpregress.estimators.saving import FIT_FILES, fit_texts
+    from dpregress.inputs.coded import coded_formula
     from dpregress.releases.marginals_files import load_marginals
 
-    released, privacy = load_marginals(file)
-    chosen = split_names(features) or [name for name in released.domain.names if name != target]
-    found = fit_marginals(released, target, chosen, family)
-    title = f"{target}, about {released.count:,.0f} private records"
-    if found.coefficients is not None:
-        rows = [["(intercept)", number(found.coefficients.intercept), ""]]
-        names, errors = found.coefficients.features, found.coefficients.standard_error
-        rows += [
-            [name, number(coef), number(error)] for name, coef, error in zip(names, found.coef, errors, strict=True)
-        ]
-        print_table(title, ["", "private", "std. error"], rows)
-    else:
-        names = found.moments.space.features
-        rows = [["(intercept)", *map(number, found.intercept)]]
-        rows += [[name, *map(number, column)] for name, column in zip(names, found.coef.T, strict=True)]
-        print_table(title, ["", *found.classes], rows)
-    say(f"Computed from the release ({privacy.describe()}): nothing more was spent.")
+    columns = split_names(features)
+    if (target is None) == (formula is None) or (formula is not None and columns is not None):
+        raise InvalidInput("give --target with or without --features, or --formula")
+    if formula is not None:
+        target, columns = coded_formula(formula, load_marginals(file)[0].domain)
+    assert target is not None
+    model = MarginalsRegression.from_release(file, target, columns, family=family)
+    if out is not None:
+        with taken(out, FIT_FILES, overwrite=overwrite) as place:
+            place.write(*fit_texts(model, f"{target} in {file.name}"))
+    print_lines(str(model.summary()))
+    say(f"Computed from the release ({model.privacy_.describe()}): nothing more was spent.")
+    if out is not None:
+        say(f"Wrote {', '.join(FIT_FILES)} in {out}.")
 
 
 @marginals.command("synth")

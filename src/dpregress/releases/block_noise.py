@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,17 @@ def count_shares(domain: Domain, sigmas: Mapping[Clique, float]) -> Vector:
     return np.asarray(precision / precision.sum())
 
 
+class TableNoise(NoiseLaw):
+    """The law of the noise in moments that were computed from tables of a domain."""
+
+    @property
+    @abstractmethod
+    def between(self) -> Matrix:
+        """The variance of every entry between two attributes, of shape (width, width); 0 elsewhere."""
+
+
 @dataclass(frozen=True, eq=False)
-class BlockNoise(NoiseLaw):
+class BlockNoise(TableNoise):
     r"""The noise in second moments of design columns that were computed from one-way tables and blocks.
 
     The noise e_j of attribute j's levels, independent with scale s_j, stands in the constant's row as ``E_j' e_j``, in
@@ -72,11 +82,11 @@ class BlockNoise(NoiseLaw):
             moved[0] = along + shares[j] * full[0]
             moved[own] = (encoding * (full[0] + along)[:, None]).T
             found += self.sigmas[(j,)] ** 2 * moved @ moved.T
-        found += self._between * np.outer(full, full) + np.diag(self._between @ full**2)
+        found += self.between * np.outer(full, full) + np.diag(self.between @ full**2)
         return found[np.ix_(self.kept, self.kept)]
 
     @cached_property
-    def _between(self) -> Matrix:
+    def between(self) -> Matrix:
         """The variance of every entry between two attributes; 0 elsewhere."""
         variance = np.zeros((self.domain.width, self.domain.width))
         for j, k in self.domain.pairs:
