@@ -14,6 +14,8 @@ from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
 
 #: Synthetic rows are made in memory, a few bytes for each cell.
 _MOST_CELLS = 10**8
+#: The recipe that serves a purpose best (docs/methods/marginals.md).
+_RECIPES = {"regressions": "one-shot", "rows": "residuals"}
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
 _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
@@ -39,8 +41,12 @@ def marginals() -> None:
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--recipe", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]), default="one-shot",
-    show_default=True, help="The library's own, AIM, ResidualPlanner, or equal noise on every block.",
+    "--purpose", type=click.Choice(["regressions", "rows"]), default="regressions", show_default=True,
+    help="What the release is for; it chooses the recipe: one-shot for regressions, residuals for synthetic rows.",
+)  # fmt: skip
+@click.option(
+    "--recipe", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]),
+    help="The library's own, AIM, ResidualPlanner, or equal noise on every block [default: by --purpose].",
 )  # fmt: skip
 @click.option("--target", help="Column whose pairs are measured more accurately.")
 @click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a numeric column.")
@@ -55,7 +61,8 @@ def marginals_release(
     columns: str | None,
     epsilon: float,
     delta: float,
-    recipe: str,
+    purpose: str,
+    recipe: str | None,
     target: str | None,
     bins: int,
     ledger_file: Path | None,
@@ -94,7 +101,7 @@ def marginals_release(
             data,
             domain,
             privacy=ApproxDP(epsilon, delta),
-            recipe=recipe,
+            recipe=recipe or _RECIPES[purpose],
             target=target,
             ledger=ledger,
             random_state=seed,
@@ -175,6 +182,7 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
     """
     from dpregress.mechanisms import sampling_generator
     from dpregress.releases.marginals_files import load_marginals
+    from dpregress.releases.residual_noise import ResidualNoise
     from dpregress.rows.codes import decoded
     from dpregress.rows.memory import check_sample_fits
 
@@ -187,6 +195,8 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
     with taken(out, overwrite=overwrite) as place:
         codes = released.mixture.sample(rows, sampling_generator(seed))
         place.write(csv_of(decoded(released.domain, codes)))
+    if sum(column.numeric for column in columns) > 1 and not isinstance(released.noise, ResidualNoise):
+        say("Pairs of numbers were released as moments, not as tables: --purpose rows gives rows closer to the data.")
     say(f"Wrote {rows:,} synthetic rows to {out}.")
 
 

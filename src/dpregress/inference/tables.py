@@ -8,8 +8,7 @@ response are not shrunk, so that slopes are not attenuated. With ``b = A^+ c`` f
     A^+ (c_N - (A - A_0) b) / n.
 
 The error ``A - A_0`` is smaller than the noise of the moments; it counts as if it were that noise, whose law is known.
-Directions in which A does not exceed its noise four times are left out: nothing is known about them. If the equations
-of a curved mean have no root then, more directions are left out.
+Directions in which A does not exceed its noise four times are left out: nothing is known about them.
 
 For a curved mean m, the coefficients a solve ``E x m(x'a) = A b``, the expectation over points of the mixture. The
 linear part of the mean, b, thus has the released moments, and only what is beyond it rests on the mixture.
@@ -28,8 +27,8 @@ from dpregress.models import Family
 from dpregress.releases import Estimates, Marginals, Moments
 from dpregress.releases.marginals import encoded_design
 
-#: Standard deviations of the noise along a direction by which a Gram matrix must exceed 0 there; the first that does.
-_FAR = (4.0, 8.0, 16.0)
+#: Standard deviations of the noise along a direction by which a Gram matrix must exceed 0 there.
+_FAR = 4.0
 #: A coefficient is not identified if its second-order variance is above this share of the first-order one.
 _SECOND_ORDER = 1 / 4
 #: The second-order variance is counted this many times, for the orders beyond it and for noise in the plug-in values.
@@ -63,12 +62,12 @@ class KnownSystem:
     unknown: Matrix
 
     @classmethod
-    def of(cls, gram: Matrix, moments: Moments, far: float) -> KnownSystem:
-        """The directions in which the Gram matrix exceeds the noise of the moments so many times."""
+    def of(cls, gram: Matrix, moments: Moments) -> KnownSystem:
+        """The directions in which the Gram matrix exceeds the noise of the moments."""
         values, vectors = np.linalg.eigh(gram)
         padded = np.vstack([vectors, np.zeros(len(values))])
         noise = [np.sqrt(v @ moments.noise.product_covariance(v) @ v) / moments.n for v in padded.T]
-        known = values > np.maximum(far * np.array(noise), _CLOSE * float(values.max()))
+        known = values > np.maximum(_FAR * np.array(noise), _CLOSE * float(values.max()))
         rest = vectors[:, ~known]
         return cls(gram, values[known], vectors[:, known], rest @ rest.T)
 
@@ -123,13 +122,13 @@ def table_estimates(
     gram, noise = marginals.unshrunk
     moments = replace(marginals, gram=gram, noise=noise).moments(target, features, level)
     places = marginals.places(features)
-    system = less_noisy_moments(marginals, gram, noise.between)[np.ix_(places, places)]
-    known = (KnownSystem.of(system, moments, far) for far in _FAR)
+    system = KnownSystem.of(less_noisy_moments(marginals, gram, noise.between)[np.ix_(places, places)], moments)
     if family.distribution.name == "gaussian":
-        return _straight(moments, next(known))
+        return _straight(moments, system)
+    if not len(system.values):
+        return None
     points = encoded_design(marginals.domain, marginals.mixture.points(_POINTS), features)
-    found = (_curved(moments, each, points, family) for each in known if len(each.values))
-    return next((each for each in found if each is not None), None)
+    return _curved(moments, system, points, family)
 
 
 def less_noisy_moments(marginals: Marginals, gram: Matrix, variances: Matrix) -> Matrix:
