@@ -182,7 +182,6 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
     """
     from dpregress.mechanisms import sampling_generator
     from dpregress.releases.marginals_files import load_marginals
-    from dpregress.releases.residual_noise import ResidualNoise
     from dpregress.rows.codes import decoded
     from dpregress.rows.memory import check_sample_fits
 
@@ -195,7 +194,7 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
     with taken(out, overwrite=overwrite) as place:
         codes = released.mixture.sample(rows, sampling_generator(seed))
         place.write(csv_of(decoded(released.domain, codes)))
-    if sum(column.numeric for column in columns) > 1 and not isinstance(released.noise, ResidualNoise):
+    if sum(column.numeric for column in columns) > 1 and released.moments_only:
         say("Pairs of numbers were released as moments, not as tables: --purpose rows gives rows closer to the data.")
     say(f"Wrote {rows:,} synthetic rows to {out}.")
 

@@ -14,7 +14,7 @@ from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
-from dpregress.releases.block_noise import TableNoise
+from dpregress.releases.block_noise import BlockNoise, TableNoise
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
 
@@ -192,6 +192,11 @@ class Marginals:
     events: tuple[Event, ...]
     level_error: Vector
     unshrunk: tuple[Matrix, TableNoise] | None = None
+
+    @property
+    def moments_only(self) -> bool:
+        """Whether pairs of numbers were released as moments, rather than as tables."""
+        return self.unshrunk is not None and isinstance(self.unshrunk[1], BlockNoise)
 
     def groups(self, features: Sequence[str]) -> list[int]:
         """The position of the feature to which each design column belongs, without the constant."""
