@@ -303,8 +303,8 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
             )
         if self.marginals_.unshrunk is None:
             return (
-                "this release has no estimates for inference, since it holds a fitted mixture alone: release with "
-                'another recipe than "aim"'
+                "this release has no estimates for inference, since it is of the recipe aim or of an earlier version: "
+                'release again with another recipe than "aim"'
             )
         return (
             "the released tables are too noisy for inference, since no coefficients agree with them: take fewer "

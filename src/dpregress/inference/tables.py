@@ -25,6 +25,7 @@ from dpregress.inference.estimates import original_estimates
 from dpregress.inference.moments import product_of, residual_variance
 from dpregress.models import Family
 from dpregress.releases import Estimates, Marginals, Moments
+from dpregress.releases.block_noise import TableNoise
 from dpregress.releases.marginals import encoded_design
 
 #: Standard deviations of the noise along a direction by which a Gram matrix must exceed 0 there.
@@ -119,7 +120,21 @@ def table_estimates(
     """
     if marginals.unshrunk is None:
         return None
-    gram, noise = marginals.unshrunk
+    try:
+        return _estimates(marginals, *marginals.unshrunk, target, features, family, level)
+    except np.linalg.LinAlgError:  # of numbers beyond the range of floats
+        return None
+
+
+def _estimates(
+    marginals: Marginals,
+    gram: Matrix,
+    noise: TableNoise,
+    target: str,
+    features: list[str],
+    family: Family,
+    level: str | None,
+) -> Estimates | None:
     moments = replace(marginals, gram=gram, noise=noise).moments(target, features, level)
     places = marginals.places(features)
     system = KnownSystem.of(less_noisy_moments(marginals, gram, noise.between)[np.ix_(places, places)], moments)

@@ -78,10 +78,9 @@ class BlockNoise(TableNoise):
         for j, attribute in enumerate(domain.attributes):
             own, encoding = domain.columns_of(j), attribute.encoding
             along = encoding @ full[own]
-            moved = np.zeros((domain.width, attribute.size))
-            moved[0] = along + shares[j] * full[0]
-            moved[own] = (encoding * (full[0] + along)[:, None]).T
-            found += self.sigmas[(j,)] ** 2 * moved @ moved.T
+            moved = np.vstack([along + shares[j] * full[0], (encoding * (full[0] + along)[:, None]).T])
+            places = [0, *range(own.start, own.stop)]
+            found[np.ix_(places, places)] += self.sigmas[(j,)] ** 2 * moved @ moved.T
         found += self.between * np.outer(full, full) + np.diag(self.between @ full**2)
         return found[np.ix_(self.kept, self.kept)]
 
