@@ -74,13 +74,13 @@ def test_mechanisms(mechanism: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rows_are_drawn_from_whole_tables(coded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By ``--purpose``, unless a recipe is named; a release for regressions says what it lacks."""
+    """By ``--use``, unless a recipe is named; a release for regressions says what it lacks."""
     synth = ("marginals", "synth", "m.json", "--rows", 5, "--overwrite", "-o", "s.csv")
-    for more, law in (((), "entrywise"), (("--purpose", "rows"), "residuals"),
-                      (("--purpose", "rows", "--recipe", "one-shot"), "entrywise")):  # fmt: skip
+    for more, law in (((), "entrywise"), (("--use", "rows"), "residuals"),
+                      (("--use", "rows", "--recipe", "one-shot"), "entrywise")):  # fmt: skip
         released(capsys, "--overwrite", "--bins", 4, *more)
         assert json.loads((coded / "m.json").read_text())["noise"]["law"] == law
-        assert ("--purpose rows" in run(capsys, *synth).out) == (law == "entrywise")
+        assert ("--use rows" in run(capsys, *synth).out) == (law == "entrywise")
 
 
 def test_refusals(coded: Path, capsys: pytest.CaptureFixture[str]) -> None:

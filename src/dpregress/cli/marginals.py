@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, table_families
 from dpregress.cli.output import csv_of, print_lines, say
 from dpregress.cli.places import taken
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
+from dpregress.errors import InvalidInput, SeededNoiseWarning
 
 #: Synthetic rows are made in memory, a few bytes for each cell.
 _MOST_CELLS = 10**8
-#: The recipe that serves a purpose best (docs/methods/marginals.md).
+#: The recipe that serves a use best (docs/methods/marginals.md).
 _RECIPES = {"regressions": "one-shot", "rows": "residuals"}
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
@@ -41,17 +43,17 @@ def marginals() -> None:
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--purpose", type=click.Choice(["regressions", "rows"]), default="regressions", show_default=True,
+    "--use", type=click.Choice(["regressions", "rows"]), default="regressions", show_default=True,
     help="What the release is for; it chooses the recipe: one-shot for regressions, residuals for synthetic rows.",
 )  # fmt: skip
 @click.option(
     "--recipe", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]),
-    help="The library's own, AIM, ResidualPlanner, or equal noise on every block [default: by --purpose].",
+    help="The library's own, AIM, ResidualPlanner, or equal noise on every block [default: by --use].",
 )  # fmt: skip
 @click.option("--target", help="Column whose pairs are measured more accurately.")
 @click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a numeric column.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge, opened with --neighbours add-remove.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above 1e-5.")
+@charging_options("Ledger to charge, opened with --neighbours add-remove.")
 @_OUT
 @_OVERWRITE
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -61,12 +63,16 @@ def marginals_release(
     columns: str | None,
     epsilon: float,
     delta: float,
-    purpose: str,
+    use: str,
     recipe: str | None,
     target: str | None,
     bins: int,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -82,26 +88,30 @@ def marginals_release(
     Example:
       dpregress marginals release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out visits.json
     """
-    from dpregress import ApproxDP, SQLiteLedger, __version__
+    from dpregress import ApproxDP, MemoryLedger, __version__
+    from dpregress.accounting import Relation
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators.marginals_release import release_marginals
+    from dpregress.inputs.described import described_table
     from dpregress.public.coding import domain_of
     from dpregress.releases.marginals_files import marginals_text
     from dpregress.reports import words
 
-    if (ledger_file is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
     schema = load_schema(schema_file)
     assert schema is not None
     domain = domain_of(schema, split_names(columns), bins=bins)
-    ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
+    unrecorded = partial(MemoryLedger, budget, relation=Relation.ADD_REMOVE) if dry_run else None
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(data), out=out, rehearsed=unrecorded
+    )
     with taken(out, overwrite=overwrite) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
         released = release_marginals(
             data,
             domain,
-            privacy=ApproxDP(epsilon, delta),
-            recipe=recipe or _RECIPES[purpose],
+            privacy=budget,
+            recipe=recipe or _RECIPES[use],
             target=target,
             ledger=ledger,
             random_state=seed,
@@ -195,7 +205,7 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
         codes = released.mixture.sample(rows, sampling_generator(seed))
         place.write(csv_of(decoded(released.domain, codes)))
     if sum(column.numeric for column in columns) > 1 and released.moments_only:
-        say("Pairs of numbers were released as moments, not as tables: --purpose rows gives rows closer to the data.")
+        say("Pairs of numbers were released as moments, not as tables: --use rows gives rows closer to the data.")
     say(f"Wrote {rows:,} synthetic rows to {out}.")
 
 
