@@ -13,7 +13,7 @@ import click
 
 from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
-from dpregress.cli.output import print_lines, say
+from dpregress.cli.output import FIT_FILES, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, SeededNoiseWarning, SelectedRowsWarning
@@ -124,7 +124,6 @@ def fit(
     """
     from dpregress import ApproxDP, MemoryLedger
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
-    from dpregress.estimators.saving import FIT_FILES, fit_texts
     from dpregress.inputs.described import described_table
     from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
@@ -171,8 +170,7 @@ def fit(
     with taken(out, FIT_FILES, overwrite=overwrite) as place:
         with _in_own_words(source):
             model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
-        read = shown(data[0]).rpartition("/")[2] if data else "a query"
-        place.write(*fit_texts(model, f"{model.coefficients_.target} in {read}"))
+        place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
 
@@ -219,9 +217,14 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     return kind(**{name: value for name, value in offered.items() if name in parameters})
 
 
+def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
+    from dpregress.estimators.saving import fit_texts
+
+    return fit_texts(model, f"{model.coefficients_.target} in {table}")
+
+
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
-    from dpregress.estimators.saving import FIT_FILES
     from dpregress.reports import words
 
     found = model.coefficients_

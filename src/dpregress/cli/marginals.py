@@ -10,7 +10,7 @@ import click
 
 from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, table_families
-from dpregress.cli.output import csv_of, print_lines, say
+from dpregress.cli.output import FIT_FILES, csv_of, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput, SeededNoiseWarning
 
@@ -157,7 +157,7 @@ def marginals_fit(
     """
     from dpregress import MarginalsRegression
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.saving import FIT_FILES, fit_texts
+    from dpregress.estimators.saving import fit_texts
     from dpregress.inputs.coded import coded_formula
     from dpregress.releases.marginals_files import load_marginals
 

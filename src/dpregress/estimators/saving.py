@@ -18,8 +18,6 @@ from dpregress.reports import Fitted, fit_page
 from dpregress.version import SOFTWARE
 
 MODEL_FILES = ("model.json", "privacy.json")
-#: The files of the command line's fits.
-FIT_FILES = (*MODEL_FILES, "report.html")
 
 
 class SavingMixin(InferenceMixin):
@@ -113,7 +111,7 @@ def report_page(model: SavingMixin, title: str) -> str:
 
 
 def fit_texts(model: SavingMixin, title: str) -> tuple[str, ...]:
-    """Those of ``FIT_FILES``."""
+    """The texts of ``model.json``, ``privacy.json`` and ``report.html``."""
     return (*model_documents(model), report_page(model, title))
 
 
