@@ -219,7 +219,10 @@ def _identified(found: Estimates, whitening: Matrix, first: Matrix, second: Matr
     """Without coefficients for which the noise of the Gram matrix matters too much."""
     turn = whitening.T
     beyond, near = (np.einsum("ki,ij,kj->k", turn, part, turn) for part in (second, first))
-    return replace(found, identified=found.identified & (beyond <= _SECOND_ORDER * near))
+    # beyond the range of floats, sums of infinities of both signs would warn
+    sampling, privacy = (np.where(np.isfinite(part), part, np.nan) for part in (found.sampling, found.privacy))
+    identified = found.identified & (beyond <= _SECOND_ORDER * near)
+    return replace(found, sampling=sampling, privacy=privacy, identified=identified)
 
 
 def _root(points: Matrix, wanted: Vector, family: Family, prior: float) -> Vector | None:
