@@ -13,12 +13,11 @@ import click
 
 from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
-from dpregress.cli.output import print_lines, say
+from dpregress.cli.output import FIT_FILES, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, SeededNoiseWarning, SelectedRowsWarning
 
-_FILES = ("model.json", "privacy.json", "report.html")
 _SELECTED = (
     "Caution: the query selects rows ({}), and their exact number is published. If the selection depends on private "
     "cells, keep every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
@@ -168,7 +167,7 @@ def fit(
         ledger=ledger,
         random_state=seed,
     )
-    with taken(out, _FILES, overwrite=overwrite) as place:
+    with taken(out, FIT_FILES, overwrite=overwrite) as place:
         with _in_own_words(source):
             model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
@@ -218,11 +217,10 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     return kind(**{name: value for name, value in offered.items() if name in parameters})
 
 
-def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
-    """Those of model.json, privacy.json and report.html."""
-    from dpregress.estimators.saving import model_documents, report_page
+def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
+    from dpregress.estimators.saving import fit_texts
 
-    return (*model_documents(model), report_page(model, f"{model.coefficients_.target} in {table}"))
+    return fit_texts(model, f"{model.coefficients_.target} in {table}")
 
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
@@ -242,4 +240,4 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
         say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")
     if left_out:
         say(f"{left_out} public row(s) with missing cells were left out.")
-    say(f"Wrote {', '.join(_FILES)} in {out}.")
+    say(f"Wrote {', '.join(FIT_FILES)} in {out}.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpregress.accounting import PrivacyStatement
+from dpregress.coordinates import Domain
 from dpregress.display import shown
 from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
@@ -40,7 +41,7 @@ class SavingMixin(InferenceMixin):
             If the files cannot be written.
         """
         texts = model_documents(self)
-        _write({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
+        write_whole({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a self-contained HTML page with the summary and the guarantee, as ``dpregress fit`` does.
@@ -59,7 +60,7 @@ class SavingMixin(InferenceMixin):
         """
         page = report_page(self, self._named() if title is None else title)
         file = Path(path)
-        _write({file / "report.html" if file.is_dir() else file: page})
+        write_whole({file / "report.html" if file.is_dir() else file: page})
 
     @property
     def written_formula(self) -> WrittenFormula | None:
@@ -69,6 +70,11 @@ class SavingMixin(InferenceMixin):
     @property
     def written_schema(self) -> str | None:
         """The schema of the fitted columns in the form of a model file, if it is needed to predict."""
+        return None
+
+    @property
+    def written_domain(self) -> Domain | None:
+        """The domain of a model of coded columns."""
         return None
 
     def _promised(self) -> PrivacyStatement:
@@ -93,6 +99,7 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
         formula=model.written_formula,
         schema=model.written_schema,
         estimates=model.estimates_,
+        domain=model.written_domain,
     )
     return text, privacy_text(model._promised(), software=SOFTWARE)
 
@@ -103,7 +110,12 @@ def report_page(model: SavingMixin, title: str) -> str:
     return fit_page(title, [fitted], software=SOFTWARE)
 
 
-def _write(texts: dict[Path, str]) -> None:
+def fit_texts(model: SavingMixin, title: str) -> tuple[str, ...]:
+    """The texts of ``model.json``, ``privacy.json`` and ``report.html``."""
+    return (*model_documents(model), report_page(model, title))
+
+
+def write_whole(texts: dict[Path, str]) -> None:
     """Write each file whole or not at all: a process that is killed leaves what was there before."""
     new: dict[Path, Path] = {}
     try:

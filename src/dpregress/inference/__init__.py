@@ -16,6 +16,7 @@ from dpregress.inference.intervals import (
 from dpregress.inference.linear import in_original_units, privacy_covariance, sampling_covariance
 from dpregress.inference.moments import moment_estimates
 from dpregress.inference.predictions import IntervalKind, PredictedIntervals, predicted_intervals
+from dpregress.inference.tables import table_estimates
 
 __all__ = [
     "IntervalKind",
@@ -43,6 +44,7 @@ __all__ = [
     "submodel",
     "t_ratios",
     "t_tests",
+    "table_estimates",
     "term_tests",
     "wald",
 ]

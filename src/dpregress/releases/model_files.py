@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
+from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
@@ -64,6 +65,7 @@ def model_text(
     formula: WrittenFormula | None = None,
     schema: str | None = None,
     estimates: Estimates | None = None,
+    domain: Domain | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
 
@@ -81,6 +83,8 @@ def model_text(
         The declaration, in TOML, of the columns from which predictions are made.
     estimates : Estimates, optional
         For inference. Files of earlier versions have none.
+    domain : Domain, optional
+        Of a model of coded columns: rows to predict for are coded by it.
     """
     record = {
         "format": _FORMAT,
@@ -93,9 +97,10 @@ def model_text(
         "response": dict(vars(response)),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
+        "domain": None if domain is None else domain.encode(),
         "estimates": None if estimates is None else estimates.encode(),
         "privacy": privacy.encode(),
-        "moments": None if moments is None else _moments(moments),
+        "moments": None if moments is None or _sigma(moments.noise) is None else _moments(moments),
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
@@ -131,6 +136,16 @@ def load_estimates(path: str | Path) -> Estimates | None:
     def read(record: Mapping[str, Any]) -> Estimates | None:
         found = record.get("estimates")
         return None if found is None else Estimates.decode(found)
+
+    return _load(path, read)
+
+
+def load_domain(path: str | Path) -> Domain | None:
+    """Read the domain of a model of coded columns; None for other models."""
+
+    def read(record: Mapping[str, Any]) -> Domain | None:
+        found = record.get("domain")
+        return None if found is None else Domain.decode(found)
 
     return _load(path, read)
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from dpregress import Categorical, Schema
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput, SourceError
-from dpregress.estimators.marginals_release import coded_source
+from dpregress.inputs.coded import coded_source
 from dpregress.public.coding import domain_of
 from dpregress.rows import Encoder, SQLQuery, StreamSource, TableSource, ThreadedEngine
 from dpregress.rows.design.encoder import to_numbers
