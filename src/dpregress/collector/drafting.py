@@ -158,5 +158,5 @@ def expected_errors(study: Study, users: Sequence[int], public: Any = None) -> M
 def stated_errors(model: LocalGLM) -> Matrix:
     """Standard errors of the unshrunk estimates, else of the coefficients, of shape (d,)."""
     if model.estimates_ is not None:
-        return np.asarray(model.estimates_.standard_error)
+        return np.asarray(model.bse[-len(model.coef_) :])
     return np.asarray(model.coefficients_.standard_error)

@@ -162,12 +162,22 @@ class Study:
 
     def admits(self, answer: NDArray[np.int32]) -> bool:
         """Whether an honest device could have sent it, by public numbers alone; wrongly refused once in 10^9."""
-        size = float(np.linalg.norm(answer.astype(np.float64)))
-        room = math.sqrt(len(answer))
+        least, most = self.limits
+        return bool(least <= float(np.linalg.norm(answer.astype(np.float64))) <= most)
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest norm of an admitted answer, in steps of the grid."""
+        room = math.sqrt(self.query.size)
         if isinstance(self.randomiser, UnitVector):
-            return abs(size - 2.0**UNIT_BITS) <= room
+            return 2.0**UNIT_BITS - room, 2.0**UNIT_BITS + room
         far = room + math.sqrt(-2 * math.log(_REFUSED))
-        return size <= math.ldexp(self.query.contribution(), self.bits) + far * self.randomiser.scale
+        return 0.0, math.ldexp(self.query.contribution(), self.bits) + far * self.randomiser.scale
+
+    @property
+    def step(self) -> float:
+        """What a step of the grid is worth in the sum of users' values."""
+        return self._law(1)[0]
 
     def release(self, total: NDArray[np.int64], n: int) -> Release:
         """The sum of n answers as a release, for :meth:`LocalGLM.fit_release`.

@@ -9,7 +9,7 @@ from dpregress.collector.store.reports import Store
 from dpregress.collector.store.sqlite import SQLiteDatabase
 from dpregress.collector.study import Study
 from dpregress.display import shown
-from dpregress.errors import StoreError, reason
+from dpregress.errors import DPRegressError, StoreError, reason
 
 _URL = ("postgresql://", "postgres://")
 
@@ -32,11 +32,15 @@ def open_store(location: str | Path, study: Study | None = None) -> Store:
     where = shown(location)
     if not is_url(location) and study is None and not Path(location).exists():
         raise StoreError(f"there is no store {where}: start the collector first, or check the name")
+    database = None
     try:
-        return Store(_database(location), where, study)
-    except StoreError:
-        raise
+        database = _database(location)
+        return Store(database, where, study)
     except Exception as error:  # the drivers' own errors, whose text may hold the password
+        if database is not None:
+            database.close()
+        if isinstance(error, DPRegressError):
+            raise
         told = f": {reason(error)}" if not is_url(location) else ", check the URL and that the server runs"
         raise StoreError(f"cannot open the store {where}{told}") from None
 

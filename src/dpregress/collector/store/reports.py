@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpregress.collector.store import audit
 from dpregress.collector.store.database import Database
+from dpregress.collector.store.sqlite import SQLiteDatabase
 from dpregress.collector.study import Study
 from dpregress.errors import StoreError
 from dpregress.mechanisms.randomness import random_bytes
@@ -312,16 +314,24 @@ class Store:
         np.add.at(sums, buckets, answers.astype(np.int64))
         return Totals(np.bincount(buckets, minlength=BUCKETS).astype(np.int64), sums)
 
-    def copy_to(self, other: Database, where: str) -> int:
-        """Copy everything, as of one moment, into an empty database, and verify the copy; the number of reports."""
-        with self.database.snapshot():
-            made = Store(other, where, self.study)
-            with other.transaction():
-                for table in ("meta", "sums", "audit"):
-                    other.run(f"DELETE FROM {table}")
-                for table, columns in _COPIED.items():
-                    _copy(self.database, other, table, columns)
-        return Store(made.database, where, None).verify()
+    def backup(self, path: Path) -> int:
+        """Copy everything, as of one moment, into a new SQLite file, and verify the copy; the number of reports.
+
+        Raises
+        ------
+        StoreError
+            If the file exists, or the copy is not what was stored.
+        """
+        if path.exists():
+            raise StoreError(f"{path} already exists: choose another --out")
+        other = SQLiteDatabase(path)
+        with self.database.snapshot(), other.transaction():
+            for statement in _TABLES:
+                other.run(statement.format(blob=other.blob))
+            for table, columns in _COPIED.items():
+                _copy(self.database, other, table, columns)
+        with Store(other, str(path), None) as made:
+            return made.verify()
 
 
 _COPIED = {
