@@ -89,9 +89,7 @@ def make_study(
 ) -> Study:
     """A study whose public rows and description stand in the folder."""
     description = folder / "study.toml"
-    description.write_text(
-        DESCRIPTION.format(enrolment=enrolment, minimum=minimum, epsilon=epsilon), encoding="utf-8"
-    )
+    description.write_text(DESCRIPTION.format(enrolment=enrolment, minimum=minimum, epsilon=epsilon), encoding="utf-8")
     return study_from_toml(description, pilot(folder, seed, n))
 
 

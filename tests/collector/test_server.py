@@ -220,9 +220,7 @@ def closed_after(port: int, parts: list[bytes], pause: float = 0.0) -> tuple[flo
     return time.monotonic() - began, said
 
 
-def test_slow_clients_are_cut(
-    study: Study, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_clients_are_cut(study: Study, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No headers, half of them, half a body, a byte at a time, endless headers: cut, and others are served."""
     monkeypatch.setattr(GuardedProtocol, "patience", 0.5)
     body = reports(study, seed, 1)[0].encode()

@@ -157,8 +157,8 @@ SPOILT = {
     "a removed report": "DELETE FROM reports WHERE n = 7",
     "the last report removed": "DELETE FROM reports WHERE n = 20",
     "a changed token": "UPDATE reports SET token = (SELECT id FROM reports WHERE n = 2) WHERE n = 7",
-    "a changed sum": "UPDATE sums SET total = (SELECT s.total FROM sums s WHERE s.bucket <> 3 AND s.total <> sums.total "
-    "LIMIT 1) WHERE bucket = 3",
+    "a changed sum": "UPDATE sums SET total = (SELECT s.total FROM sums s WHERE s.bucket <> 3 AND "
+    "s.total <> sums.total LIMIT 1) WHERE bucket = 3",
     "a changed count": "UPDATE sums SET reports = reports + 1 WHERE bucket = 3",
     "a removed entry": "DELETE FROM audit WHERE n = 2",
     "the last entry removed": "DELETE FROM audit WHERE n = 3",

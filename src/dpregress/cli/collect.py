@@ -18,7 +18,9 @@ from dpregress.errors import ChargedBefore, InvalidInput
 _PATH = click.Path(path_type=Path)
 _MISSING = "the collector needs its extra: pip install 'dpregress[collector]'"
 _STORE = click.option(
-    "--store", required=True, help="Where reports are kept: a file (SQLite), or postgresql://user:password@host/database."
+    "--store",
+    required=True,
+    help="Where reports are kept: a file (SQLite), or postgresql://user:password@host/database.",
 )
 
 
@@ -41,15 +43,21 @@ def collect() -> None:
 @click.option("--admin-key", type=_PATH, required=True, help="The key for reading results, created if needed.")
 @click.option("--public", "public_rows", type=_PATH, help="The public rows of the study, for confidence intervals.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 takes a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 takes a free one."
+)
 @click.option("--certificate", type=_PATH, help="TLS certificate chain (PEM), where no proxy ends TLS.")
 @click.option("--certificate-key", type=_PATH, help="Its private key (PEM).")
 @click.option(
     "--proxies", default="127.0.0.1", show_default=True,
     help="Reverse proxies whose X-Forwarded-For is believed, separated by commas.",
 )  # fmt: skip
-@click.option("--rate", type=click.FloatRange(0.01), default=20.0, show_default=True, help="Requests a second from one address.")
-@click.option("--burst", type=click.FloatRange(1), default=100.0, show_default=True, help="Requests at once from one address.")
+@click.option(
+    "--rate", type=click.FloatRange(0.01), default=20.0, show_default=True, help="Requests a second from one address."
+)
+@click.option(
+    "--burst", type=click.FloatRange(1), default=100.0, show_default=True, help="Requests at once from one address."
+)
 @click.option("--check", is_flag=True, help="Open the store, check everything, and stop.")
 def collect_serve(
     study_file: Path,
@@ -125,7 +133,9 @@ def _listening(host: str, port: int) -> socket.socket:
 @_STORE
 @click.option("--address", required=True, help="Where participants reach the collector, such as https://study.example.")
 @click.option("--count", type=click.IntRange(1, 1_000_000), required=True, help="Invitations to make.")
-@click.option("-o", "--out", type=_PATH, required=True, help="A page of links and QR codes (.html), or of links (.txt).")
+@click.option(
+    "-o", "--out", type=_PATH, required=True, help="A page of links and QR codes (.html), or of links (.txt)."
+)
 def collect_invite(study_file: Path, store: str, address: str, count: int, out: Path) -> None:
     """Make single-use invitations, as links and as QR codes to print. The store keeps only hashes of their tokens.
 
@@ -263,7 +273,12 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
         found, truth = rehearse(made, users, Path(folder) / "store.db", public_rows, seed)
     told = found.encode()["coefficients"]
     rows = [
-        [each["name"], number(true), number(each["coef"]), "" if each["standard_error"] is None else number(each["standard_error"])]
+        [
+            each["name"],
+            number(true),
+            number(each["coef"]),
+            "" if each["standard_error"] is None else number(each["standard_error"]),
+        ]
         for each, true in zip(told, truth, strict=True)
     ]
     print_table(f"{found.n:,} invented users", ["", "true", "private", "std. error"], rows)

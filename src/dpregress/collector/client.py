@@ -82,4 +82,3 @@ def _charge(ledger: Ledger, study: Study) -> None:
     """Charge a study's price, once."""
     user_of(ledger.account.unit)
     ledger.reserve(study.spend, note=f"a report for study {study.digest.hex()}", once=True).draw(study.spend)
-

@@ -88,7 +88,7 @@ def _question(name: str, given: Any) -> Question:
     declared = {key: value for key, value in given.items() if key not in ("text", "labels")}
     column, text = read_column(name, declared), _translated(given.get("text", name), f"text of {name!r}")
     levels = list(declared.get("levels", []))
-    labels = given.get("labels", dict.fromkeys(text, [str(level) for level in levels]) if levels else {})
+    labels = given.get("labels", {key: [str(level) for level in levels] for key in text} if levels else {})
     if isinstance(labels, list):
         labels = {_DEFAULT_LANGUAGE: labels}
     if not isinstance(labels, dict) or not all(isinstance(each, list) for each in labels.values()):

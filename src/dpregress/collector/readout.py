@@ -175,11 +175,14 @@ def score_root(study: Study, public: PublicMoments, release: Release) -> tuple[M
     rows = _rows(study, public)
     weights, half = equation_weights(space, rows), space.response.scale
     equations = MomentEquations(rows, weights, space.response.centre, half * release.mean, mean_of(study.terms.family))
-    covariance = off_singular(half**2 * sum(cross_variances(release, weighted_gram(rows, weights**2))))
+    privacy, sampling = cross_variances(release, weighted_gram(rows, weights**2))
+    covariance = off_singular(half**2 * (privacy + sampling))
     start = np.zeros(space.order)
     slope = equations.slope(start)
     precision = float(np.trace(slope.T @ np.linalg.solve(covariance, slope))) / space.order
-    coef = solve_equations(equations, covariance, CoefficientPrior(start, _FAINT * precision * np.eye(space.order)), start)
+    coef = solve_equations(
+        equations, covariance, CoefficientPrior(start, _FAINT * precision * np.eye(space.order)), start
+    )
     left = equations.curvature_slack(coef)
     solved = float(left @ np.linalg.solve(covariance, left)) <= _SOLVED * space.order
     return (equations, coef) if solved else None

@@ -11,6 +11,7 @@ from dpregress.collector.client import device_report
 from dpregress.collector.sending import Connection
 from dpregress.collector.study import Study
 from dpregress.collector.terms import Question, Terms
+from dpregress.collector.wire import TOKEN_BYTES
 from dpregress.coordinates import Vector
 from dpregress.errors import OutputError
 from dpregress.mechanisms.randomness import sampling_generator
@@ -103,8 +104,8 @@ def send_people(study: Study, people: InventedPeople, users: int, url: str, toke
     with Connection(url) as connection:
         waiting: list[bytes] = []
         for place, answers in enumerate(people.answers(users)):
-            token = {} if tokens is None else {"token": tokens[place]}
-            waiting.append(device_report(answers, study, **token).encode())
+            token = bytes(TOKEN_BYTES) if tokens is None else tokens[place]
+            waiting.append(device_report(answers, study, token=token).encode())
             if len(waiting) == _BATCH or place == users - 1:
                 status, told = connection.send(b"".join(waiting), "/api/reports/batch")
                 results = told.get("results", [])

@@ -207,17 +207,18 @@ class Study:
         """The study as JSON, the same characters every time."""
         randomiser = self.randomiser
         scale = None if isinstance(randomiser, UnitVector) else randomiser.scale
+        answer: dict[str, Any] = {"length": self.query.size, "bits": self.bits, "noise_scale": scale}
         record = {
             "format": _BARE_FORMAT,
             "title": self.title,
             "question": self.question,
             "frame": self.space.encode(),
             "spend": self.spend.encode(),
-            "answer": {"length": self.query.size, "bits": self.bits, "noise_scale": scale},
+            "answer": answer,
         }
         if self.terms is not None:
-            answer = {**record["answer"], "bound": self.query.contribution(), "cap": self._cap}
-            record |= {"format": _FORMAT, "answer": answer, "terms": self.terms.encode()}
+            answer |= {"bound": self.query.contribution(), "cap": self._cap}
+            record |= {"format": _FORMAT, "terms": self.terms.encode()}
         return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
     @property

@@ -80,8 +80,8 @@ class Question:
         else:
             known_in(record, ("name", "text", "kind", "lower", "upper", "unit"), "a question")
             check_choice("kind", record["kind"], ("number", "choice"))
-            bounds = (number_in(record[end], end) for end in ("lower", "upper"))
-            column, labels = Numeric(*bounds, unit=text_in(record["unit"], "unit")), {}
+            lower, upper = (number_in(record[end], end) for end in ("lower", "upper"))
+            column, labels = Numeric(lower, upper, text_in(record["unit"], "unit")), {}
         text = {language: text_in(each, "the text of a question") for language, each in record["text"].items()}
         return cls(text_in(record["name"], "the name of a question"), column, text, labels)
 
@@ -142,7 +142,9 @@ class Terms:
         if len(levels) != 2:
             raise InvalidInput(f"the response {self.response.name!r} is a number or a choice between two levels")
         if self.family == "binomial" and self.response.ends != (0.0, 1.0):
-            raise InvalidInput(f"family = binomial takes a response {self.response.name!r} between 0 and 1, or a choice")
+            raise InvalidInput(
+                f"family = binomial takes a response {self.response.name!r} between 0 and 1, or a choice"
+            )
         _ = self.schema
 
     def _check(self, question: Question) -> None:

@@ -102,7 +102,7 @@ def interface(length: int, batch: int) -> dict[str, Any]:
     }
     plain = {"200": {"description": "Text.", "content": {"text/plain": {"schema": _TEXT}}}}
     page = {"200": {"description": "A page.", "content": {"text/html": {"schema": _TEXT}}}}
-    keyed = {"security": [{"admin": []}]}
+    keyed: dict[str, Any] = {"security": [{"admin": []}]}
     anything = {"type": "object"}
     missing, busy = _problem("There is none."), _problem("Busy; try again later.")
     refused = {"401": _problem("No admin key."), "403": _problem("Too few reports."), "503": busy}

@@ -127,7 +127,8 @@ class Writer:
         with self._changed:
             if not self._waiting and not self._ending:
                 self._changed.wait(_IDLE)
-            groups, size = [], 0
+            groups: list[tuple[Sequence[Arrival], Answer]] = []
+            size = 0
             while self._waiting and (not groups or size + len(self._waiting[0][0]) <= _BATCH):
                 groups.append(self._waiting.popleft())
                 size += len(groups[-1][0])

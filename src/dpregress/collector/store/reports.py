@@ -115,7 +115,7 @@ class Store:
         with database.transaction():
             for statement in _TABLES:
                 database.run(statement.format(blob=database.blob))
-            known = dict(database.rows("SELECT name, value FROM meta"))
+            known: dict[str, str] = dict(database.rows("SELECT name, value FROM meta"))
             if not known:
                 if study is None:
                     raise StoreError(f"{where} holds no study yet: start the collector first")
@@ -212,7 +212,7 @@ class Store:
             self.database.many("UPDATE tokens SET report = ? WHERE hash = ?", used)
         batch = self._summed(stored)
         touched = [int(bucket) for bucket in np.flatnonzero(batch.counts)]
-        before = dict(self.database.matching("bucket, total", "sums", "bucket", touched))
+        before: dict[int, bytes] = dict(self.database.matching("bucket, total", "sums", "bucket", touched))
         changes = [
             (int(batch.counts[bucket]), (np.frombuffer(before[bucket], _SUM) + batch.sums[bucket]).tobytes(), bucket)
             for bucket in touched
@@ -222,10 +222,12 @@ class Store:
         audit.append(self.database, "stored", first=first, last=first + len(stored) - 1, digest=_digest(stored))
 
     def _count(self, table: str, key: str, counted: Mapping[Any, int]) -> None:
-        added = f"{key}, reports) VALUES (?, ?) ON CONFLICT ({key}) DO UPDATE SET reports"
-        self.database.many(
-            f"INSERT INTO {table} ({added} = {table}.reports + excluded.reports", [*counted.items()]
-        ) if counted else None
+        """Add to counts."""
+        if counted:
+            added = f"INSERT INTO {table} ({key}, reports) VALUES (?, ?) ON CONFLICT ({key}) "
+            self.database.many(
+                f"{added} DO UPDATE SET reports = {table}.reports + excluded.reports", [*counted.items()]
+            )
 
     def issue(self, hashes: Sequence[bytes]) -> None:
         """Admit the holders of tokens with these SHA-256 hashes, once each."""
