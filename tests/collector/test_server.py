@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpregress.collector import Report, Study
-from dpregress.collector.server.admission import REASONS
+from dpregress.collector.admission import REASONS
 from dpregress.collector.server.limits import GuardedProtocol, RateLimit
 from dpregress.collector.store import open_store
 from tests.collector.support import ADMIN_KEY, get, make_study, reports, running, send

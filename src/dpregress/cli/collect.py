@@ -12,7 +12,7 @@ import click
 
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
-from dpregress.cli.study import _with_terms
+from dpregress.cli.study import check_hash, load_study
 from dpregress.errors import ChargedBefore, InvalidInput
 
 _PATH = click.Path(path_type=Path)
@@ -85,7 +85,7 @@ def collect_serve(
     from dpregress.mechanisms.randomness import shared_seed
     from dpregress.parties.keys import read_secret, write_secret
 
-    made = _with_terms(study_file)
+    made = load_study(study_file)
     signature = signature_beside(made, study_file)
     study_model(made.terms, public_rows)  # refuses other rows than those of the study
     if (certificate is None) != (certificate_key is None):
@@ -146,11 +146,36 @@ def collect_invite(study_file: Path, store: str, address: str, count: int, out: 
     from dpregress.collector.invitations import invitation_sheet, invite
     from dpregress.collector.store import open_store
 
-    made = _with_terms(study_file)
+    made = load_study(study_file)
     with taken(out, overwrite=False, private=True) as place, open_store(store, made) as opened:
         links = invite(opened, count, address)
         place.write("\n".join([*links, ""]) if out.suffix == ".txt" else invitation_sheet(made.title, links))
     say(f"Wrote {count:,} invitations to {out}. Each counts once; whoever has a link can use it.")
+
+
+@collect.command("add")
+@_STORE
+@click.argument("reports", nargs=-1, type=_PATH, required=True)
+def collect_add(store: str, reports: tuple[Path, ...]) -> None:
+    """Store REPORTS that came by other means than HTTP, by the same rules: one file a report.
+
+    \b
+    Example:
+      dpregress collect add --store sleep.db report.bin
+    """
+    from dpregress.collector.admission import REASONS, Admission
+    from dpregress.collector.store import Outcome, open_store
+    from dpregress.parties.documents import read_bytes
+
+    with open_store(store) as opened:
+        rules, stored = Admission(opened.study), 0
+        for path in reports:
+            found = rules.check(read_bytes(path, rules.length))
+            outcome = found if isinstance(found, Outcome) else opened.add([found], rules.hour)[0]
+            if outcome.reason is not None:
+                raise InvalidInput(f"{path} is refused: {REASONS[outcome.reason]}")
+            stored += outcome.status == 201
+        say(f"Stored {stored:,} of {len(reports):,} reports; the others were stored before.")
 
 
 @collect.command("fit")
@@ -267,7 +292,7 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
     """
     from dpregress.collector.rehearsal import rehearse
 
-    made = _with_terms(study_file)
+    made = load_study(study_file)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         found, truth = rehearse(made, users, Path(folder) / "store.db", public_rows, seed)
@@ -287,7 +312,8 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
 
 @click.command("report")
 @click.argument("study_file", metavar="STUDY", type=_PATH)
-@click.option("--hash", "digest", required=True, help="The hash of the study, as the invitation states it.")
+@click.option("--hash", "digest", help="The hash of the study, as the invitation states it.")
+@click.option("--any-hash", is_flag=True, help="Answer whatever study the file holds: for rehearsals.")
 @click.option("--answer", "answers", multiple=True, metavar="NAME=VALUE", help="An answer; give one for each question.")
 @click.option("--token", help="The token of the invitation.")
 @click.option("-o", "--out", type=_PATH, required=True, help="Where the report is kept, to be sent again if needed.")
@@ -296,7 +322,8 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
 @click.option("--send", "address", help="The collector to send it to, such as https://study.example.")
 def report(
     study_file: Path,
-    digest: str,
+    digest: str | None,
+    any_hash: bool,
     answers: tuple[str, ...],
     token: str | None,
     out: Path,
@@ -310,14 +337,15 @@ def report(
 
     \b
     Example:
-      dpregress report sleep.json --hash $HASH --answer age=44 --answer tired=yes --out report.bin
+      dpregress report sleep.json --any-hash --answer age=44 --answer tired=yes --out report.bin
     """
     from dpregress import SQLiteLedger
     from dpregress.collector import Report, device_report
 
-    made = _with_terms(study_file)
-    if digest.strip().lower() != made.digest.hex():
-        raise InvalidInput(f"{study_file} has the hash {made.digest.hex()}, not the one given: do not answer it")
+    made = load_study(study_file)
+    if (digest is None) != any_hash:
+        raise InvalidInput("give the --hash of the study that the invitation states, or --any-hash in a rehearsal")
+    check_hash(made, digest, study_file)
     if (ledger_file is None) != (dataset is None):
         raise InvalidInput("--ledger and --dataset go together")
     secret = _token(token, made.terms.enrolment)

@@ -31,7 +31,7 @@ def study() -> None:
 @click.argument("description", type=_PATH)
 @click.option("--public", "public_rows", type=_PATH, help="Public rows of the features (CSV, Parquet).")
 @click.option("-o", "--out", type=_PATH, required=True, help="The study file to write (JSON).")
-@click.option("--overwrite", is_flag=True, help="Replace an existing file, unless reports may have been sent.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file: only before reports are sent.")
 def study_new(description: Path, public_rows: Path | None, out: Path, overwrite: bool) -> None:
     """Make a study from a DESCRIPTION (TOML): questions with bounds and units, budget, times, consent.
 
@@ -65,7 +65,7 @@ def study_plan(study_file: Path, users: str, public_rows: Path | None) -> None:
     """
     from dpregress.collector.drafting import expected_errors
 
-    made = _with_terms(study_file)
+    made = load_study(study_file)
     try:
         numbers = [int(each.replace("_", "")) for each in users.split(",")]
     except ValueError as error:
@@ -86,7 +86,7 @@ def study_show(study_file: Path) -> None:
     Example:
       dpregress study show sleep.json
     """
-    made = _with_terms(study_file)
+    made = load_study(study_file)
     terms = made.terms
     assert terms is not None
     language = terms.languages[0]
@@ -114,7 +114,7 @@ def study_sign(study_file: Path, key_file: Path) -> None:
     from dpregress.parties.documents import fingerprint, public_half
     from dpregress.parties.keys import read_secret, write_secret
 
-    made = _with_terms(study_file)
+    made = load_study(study_file)
     if not key_file.exists():
         write_secret(key_file, shared_seed(None))
     key = read_secret(key_file)
@@ -137,9 +137,8 @@ def study_verify(study_file: Path, digest: str | None, signed_by: str | None) ->
     from dpregress.collector.signing import check_study_signature, signature_path
     from dpregress.parties.documents import fingerprint_in
 
-    made = _with_terms(study_file)
-    if digest is not None and digest.strip().lower() != made.digest.hex():
-        raise InvalidInput(f"{study_file} has the hash {made.digest.hex()}, not the one given: do not answer it")
+    made = load_study(study_file)
+    check_hash(made, digest, study_file)
     signature = signature_path(study_file)
     signer = check_study_signature(made, signature) if signature.exists() else None
     if signed_by is not None and signer != fingerprint_in(signed_by, "--signed-by"):
@@ -148,7 +147,14 @@ def study_verify(study_file: Path, digest: str | None, signed_by: str | None) ->
     say("Not signed." if signer is None else f"Signed by the key with the fingerprint {signer}.")
 
 
-def _with_terms(path: Path):  # type: ignore[no-untyped-def]  # imported lazily
+def check_hash(made, digest: str | None, study_file: Path) -> None:  # type: ignore[no-untyped-def]  # imported lazily
+    """Refuse a study with another hash than the one that was told."""
+    if digest is not None and digest.strip().lower() != made.digest.hex():
+        raise InvalidInput(f"{study_file} has the hash {made.digest.hex()}, not the one given: do not answer it")
+
+
+def load_study(path: Path):  # type: ignore[no-untyped-def]
+    """A study that a collector can run."""
     from dpregress.collector import Study
 
     made = Study.load(path)

@@ -17,8 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dpregress.collector.admission import REASONS, Admission, utc_now
 from dpregress.collector.readout import read_out
-from dpregress.collector.server.admission import REASONS, Admission, utc_now
 from dpregress.collector.server.limits import RateLimit
 from dpregress.collector.server.metrics import metrics_text
 from dpregress.collector.server.openapi import interface

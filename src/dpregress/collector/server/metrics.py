@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpregress.collector.server.admission import REASONS
+from dpregress.collector.admission import REASONS
 from dpregress.collector.server.writer import Counters
 
 

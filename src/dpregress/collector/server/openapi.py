@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpregress.collector.server.admission import REASONS
+from dpregress.collector.admission import REASONS
 from dpregress.version import __version__
 
 _STATUSES = {
@@ -70,8 +70,8 @@ _SCHEMAS = {
 }  # fmt: skip
 
 
-def _sending(summary: str, most: int, answers: dict[str, Any]) -> dict[str, Any]:
-    body = {"type": "string", "format": "binary", "maxLength": most}
+def _sending(summary: str, least: int, most: int, answers: dict[str, Any]) -> dict[str, Any]:
+    body = {"type": "string", "format": "binary", "minLength": least, "maxLength": most}
     refusals = {status: _problem(text) for status, text in _STATUSES.items()}
     return {
         "post": {
@@ -107,9 +107,12 @@ def interface(length: int, batch: int) -> dict[str, Any]:
     missing, busy = _problem("There is none."), _problem("Busy; try again later.")
     refused = {"401": _problem("No admin key."), "403": _problem("Too few reports."), "503": busy}
     paths = {
-        "/api/reports": _sending("Send a report.", length, stored),
+        "/api/reports": _sending("Send a report.", length, length, stored),
         "/api/reports/batch": _sending(
-            "Send reports, one after the other.", batch * length, {"200": _json("In order.", _reference("Results"))}
+            "Send reports, one after the other.",
+            length,
+            batch * length,
+            {"200": _json("In order.", _reference("Results"))},
         ),
         "/api/study": _reading("The study, byte for byte.", {"200": _json("The study.", anything)}),
         "/api/study/signature": _reading("Its signature.", {"200": _json("Signature.", anything), "404": missing}),

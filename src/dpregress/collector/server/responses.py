@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from dpregress.collector.server.admission import REASONS
+from dpregress.collector.admission import REASONS
 from dpregress.collector.store import Outcome
 
 _JSON, _PROBLEM = "application/json", "application/problem+json"

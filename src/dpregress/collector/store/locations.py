@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpregress.collector.store.database import Database
+from dpregress.collector.store.postgresql import PostgreSQLDatabase
 from dpregress.collector.store.reports import Store
 from dpregress.collector.store.sqlite import SQLiteDatabase
 from dpregress.collector.study import Study
@@ -53,8 +54,4 @@ def is_url(location: str | Path) -> bool:
 def _database(location: str | Path) -> Database:
     if not is_url(location):
         return SQLiteDatabase(Path(location))
-    try:
-        from dpregress.collector.store.postgresql import PostgreSQLDatabase
-    except ImportError as error:
-        raise StoreError("PostgreSQL needs psycopg: pip install 'dpregress[collector]'") from error
     return PostgreSQLDatabase(str(location))

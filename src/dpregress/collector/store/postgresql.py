@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-import psycopg
-
 from dpregress.collector.store.database import Database, Row
+from dpregress.errors import StoreError
 
 _SCHEMA = "dpregress_collector"
 #: The lock of whoever writes.
@@ -27,6 +26,10 @@ class PostgreSQLDatabase(Database):
     blob: ClassVar[str] = "BYTEA"
 
     def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise StoreError("PostgreSQL needs psycopg: pip install 'dpregress[collector]'") from error
         self._connection = psycopg.connect(url, autocommit=True)
         for statement in (
             "SET client_min_messages = warning",
