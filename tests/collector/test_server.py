@@ -292,3 +292,35 @@ def test_status_counts(study: Study, tmp_path: Path, seed: int) -> None:
     assert found["arrivals"] == [{"hour": "2026-03-01T10:00:00Z", "reports": 1}]
     assert (found["accepted"], found["minimum"], found["study"]) == (1, 5, study.digest.hex())
     assert found["opens"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow(tmp_path: Path, seed: int) -> None:
+    """Between 4,000 and 40,000 reports the process grows by less than 8 MB."""
+    from tests.collector.test_crashes import crashing
+
+    study, where = make_study(tmp_path, seed), str(tmp_path / "s.db")
+    open_store(where, study).close()
+    rng, size = np.random.default_rng(seed), study.query.size
+
+    def body() -> bytes:
+        directions = rng.normal(size=(100, size))
+        answers = np.rint(directions / np.linalg.norm(directions, axis=1)[:, None] * 2.0**28).astype(np.int32)
+        return b"".join(Report(study.digest, rng.bytes(16), bytes(32), row).encode() for row in answers)
+
+    with crashing(where) as server:
+        child = server.start()
+
+        def resident() -> int:
+            status = Path(f"/proc/{child}/status").read_text()
+            return int(status.partition("VmRSS:")[2].split()[0])
+
+        sizes = []
+        for batches in (40, 360):
+            for _ in range(batches):
+                assert send(server.port, body(), "/api/reports/batch")[0] == 200
+            sizes.append(resident())
+        server.end(child)
+    with open_store(where) as store:
+        assert store.count == 40_000
+    assert sizes[1] - sizes[0] < 8_000

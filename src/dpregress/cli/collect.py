@@ -97,7 +97,7 @@ def collect_serve(
         say(f"Made the admin key {admin_key}: keep it secret.")
     try:
         from dpregress.collector.server.app import Collector, Settings
-        from dpregress.collector.server.serving import Address, http_server
+        from dpregress.collector.server.serving import Address, http_server, run_until_stopped
     except ImportError as error:
         raise InvalidInput(_MISSING) from error
     settings = Settings(read_secret(admin_key), signature, public_rows, rate, burst)
@@ -111,7 +111,7 @@ def collect_serve(
     listener = _listening(host, port)
     name = f"[{host}]" if ":" in host else host
     say(f"Listening on {scheme}://{name}:{listener.getsockname()[1]}/study; stop with Ctrl-C.")
-    server.run(sockets=[listener])
+    run_until_stopped(server, listener)
     say("Stopped; everything that was acknowledged is stored.")
 
 

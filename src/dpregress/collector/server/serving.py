@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,3 +59,10 @@ def http_server(collector: Collector, address: Address) -> uvicorn.Server:
         ssl_keyfile=address.key,
     )
     return uvicorn.Server(config)
+
+
+def run_until_stopped(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serve until an interrupt or SIGTERM, and return when everything is committed."""
+    for each in (signal.SIGINT, signal.SIGTERM):  # which the server raises once more when it has stopped
+        signal.signal(each, lambda *_: None)
+    server.run(sockets=[listener])
