@@ -93,11 +93,10 @@ class Client:
             chosen = fresh if fresh and self.rng.random() < 0.7 else missing or fresh
             if sent and self.rng.random() < 0.2:
                 chosen = [*chosen, int(self.rng.integers(sent))]
-            if not chosen:
-                time.sleep(0.001)
-                if len(self.acknowledged) == len(self.own):
-                    break
-                continue
+            if not chosen and self.stopping:
+                break
+            if not chosen:  # everything is acknowledged: repeat something
+                chosen = [int(self.rng.integers(sent))]
             sent = max(sent, *(place + 1 for place in chosen))
             try:
                 self.send(connection, chosen)
@@ -158,6 +157,19 @@ def check_after_crashes(location: str, found: list[Report], clients: list[Client
     np.testing.assert_array_equal(totals.total, expected)
 
 
+def finish(clients: list[Client], acknowledged: int = 0) -> None:
+    """Let clients send until so much is acknowledged, and then until they know of all that they sent."""
+    limit = time.monotonic() + 180
+    while sum(len(client.acknowledged) for client in clients) < acknowledged:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    for client in clients:
+        client.stopping = True
+    for client in clients:
+        client.thread.join(120)
+        assert not client.thread.is_alive()
+
+
 def crash(location: str, folder: Path, seed: int, kills: int, n: int) -> None:
     _, found = prepared(location, folder, seed, n)
     rng = np.random.default_rng([seed, kills])
@@ -172,11 +184,7 @@ def crash(location: str, folder: Path, seed: int, kills: int, n: int) -> None:
             time.sleep(float(rng.exponential(0.15)))
             server.end(child)
             child = server.start()
-        for client in clients:
-            client.stopping = True
-        for client in clients:
-            client.thread.join(120)
-            assert not client.thread.is_alive()
+        finish(clients)
         server.end(child)
     check_after_crashes(location, found, clients, sum(len(client.acknowledged) for client in clients))
 
@@ -205,8 +213,7 @@ def test_stopped_gently(new_store: NewStore, tmp_path: Path, seed: int) -> None:
         time.sleep(0.3)
         server.end(child, signal.SIGTERM)
         child = server.start()
-        for client in clients:
-            client.thread.join(120)
+        finish(clients, 400)
         server.end(child, signal.SIGTERM)
     check_after_crashes(location, found, clients, 400)
 
@@ -224,8 +231,6 @@ def test_the_database_crashes(postgresql: PostgreSQL, tmp_path: Path, seed: int)
             time.sleep(0.2)
             postgresql.stop("immediate")
             postgresql.start()
-        for client in clients:
-            client.thread.join(180)
-            assert not client.thread.is_alive()
+        finish(clients, len(found))
         server.end(child)
     check_after_crashes(location, found, clients, len(found))

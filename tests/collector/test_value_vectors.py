@@ -1,4 +1,4 @@
-"""Values of example answers, for devices in other languages: what is whitened, bounded and put on the grid, without noise."""
+"""Values of example answers, for devices in other languages: whitened, bounded and put on the grid, without noise."""
 
 from __future__ import annotations
 
