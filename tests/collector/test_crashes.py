@@ -157,6 +157,13 @@ def check_after_crashes(location: str, found: list[Report], clients: list[Client
     np.testing.assert_array_equal(totals.total, expected)
 
 
+def check_acknowledged(location: str, clients: list[Client]) -> None:
+    """Right after a crash, before a repeated report could mend it: what was acknowledged is stored."""
+    known = {client.own[place][36:52] for client in clients for place in client.acknowledged.copy()}
+    with open_store(location) as store:
+        assert known <= {bytes(row[0]) for row in store.database.rows("SELECT id FROM reports")}
+
+
 def finish(clients: list[Client], acknowledged: int = 0) -> None:
     """Let clients send until so much is acknowledged, and then until they know of all that they sent."""
     limit = time.monotonic() + 180
@@ -183,6 +190,8 @@ def crash(location: str, folder: Path, seed: int, kills: int, n: int) -> None:
         for _ in range(kills):
             time.sleep(float(rng.exponential(0.15)))
             server.end(child)
+            time.sleep(0.01)  # answers that are on their way arrive
+            check_acknowledged(location, clients)
             child = server.start()
         finish(clients)
         server.end(child)
