@@ -164,6 +164,16 @@ def test_faulty_descriptions(fault: str, tmp_path: Path, seed: int) -> None:
     assert "\n" not in str(refusal.value)
 
 
+def test_a_study_may_choose_its_message(tmp_path: Path, seed: int) -> None:
+    text = DESCRIPTION.format(enrolment="open", minimum=5, epsilon=4.0)
+    for recipe, spend in (("gaussian", "GDP"), ("unit-vector", "PureDP")):
+        (tmp_path / "d.toml").write_text(f'recipe = "{recipe}"\n{text}', encoding="utf-8")
+        assert type(study_from_toml(tmp_path / "d.toml", pilot(tmp_path, seed)).spend).__name__ == spend
+    (tmp_path / "d.toml").write_text(f'recipe = "none"\n{text}', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="recipe must be one of"):
+        study_from_toml(tmp_path / "d.toml", pilot(tmp_path, seed))
+
+
 def test_studies_by_bounds_alone(tmp_path: Path) -> None:
     """Without public rows and with many users, the Gram matrix is asked for as well."""
     text = DESCRIPTION.format(enrolment="open", minimum=5, epsilon=4.0).replace("users = 20000", "users = 2000000")

@@ -23,8 +23,9 @@ from dpregress.public.columns import read_column
 
 _TERMS = (
     "title", "version", "epsilon", "delta", "users", "opens", "closes", "enrolment", "minimum", "family", "consent",
-    "response", "questions",
+    "response", "questions", "recipe",
 )  # fmt: skip
+_OPTIONAL = ("version", "enrolment", "recipe")
 _QUESTION = ("lower", "upper", "unit", "levels", "text", "labels")
 #: The language of texts that are given without one.
 _DEFAULT_LANGUAGE = "en"
@@ -50,12 +51,12 @@ def study_from_toml(path: str | Path, public: Any = None) -> Study:
     except (ValueError, OSError, RecursionError) as error:
         raise InvalidInput(f"cannot read {where} as a study: {reason(error)}") from error
     known_in(given, _TERMS, where)
-    absent = [name for name in _TERMS if name not in given and name not in ("version", "enrolment")]
+    absent = [name for name in _TERMS if name not in given and name not in _OPTIONAL]
     if absent:
         raise InvalidInput(f"{where} lacks {absent[0]}: a study states {', '.join(_TERMS)}")
     terms = _terms(given, public)
     users, title = whole_in(given["users"], "users"), text_in(given["title"], "title")
-    model = study_model(terms)
+    model = study_model(terms).set_params(recipe=given.get("recipe", "auto"))
     return Study.of(model.plan(terms.features, users, target=terms.response.name), title, terms)
 
 

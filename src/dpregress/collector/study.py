@@ -163,7 +163,7 @@ class Study:
     def admits(self, answer: NDArray[np.int32]) -> bool:
         """Whether an honest device could have sent it, by public numbers alone; wrongly refused once in 10^9."""
         least, most = self.limits
-        return bool(least <= float(np.linalg.norm(answer.astype(np.float64))) <= most)
+        return least <= math.sqrt(float(np.square(answer, dtype=np.float64).sum())) <= most
 
     @cached_property
     def limits(self) -> tuple[float, float]:

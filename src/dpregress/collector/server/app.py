@@ -55,7 +55,7 @@ class Settings:
         The time in UTC.
     """
 
-    admin_key: bytes
+    admin_key: bytes = field(repr=False)
     signature: bytes | None = None
     public: Any = None
     rate: float = 20.0
