@@ -61,10 +61,10 @@ def test_the_fit_is_that_of_the_release(tmp_path: Path, seed: int) -> None:
 
 
 def test_jackknife_errors_agree(tmp_path: Path, seed: int) -> None:
-    """Against the law of the noise, 3,000 users: within a factor that 64 groups leave, failure probability 1e-6."""
+    """Against the law of the noise, 1,500 users: within a factor that 64 groups leave, failure probability 1e-6."""
     study = make_study(tmp_path, seed, n=4000)
     with open_store(tmp_path / "s.db", study) as store:
-        store.add([arrival(each) for each in reports(study, seed, 3000)])
+        store.add([arrival(each) for each in reports(study, seed, 1500)])
         read, totals = read_out(store, public=tmp_path / "pilot.csv"), store.totals()
     public = read.model.public
     found = score_root(study, public, study.release(totals.total, totals.n))
@@ -72,7 +72,7 @@ def test_jackknife_errors_agree(tmp_path: Path, seed: int) -> None:
     equations, coef = found
     unit = study.step * study.limits[1] / math.sqrt(study.query.size)  # a unit vector's root mean square entry
     back = study.space.whitening.T[-3:] @ np.linalg.inv(equations.slope(coef))
-    stated = 0.5 * unit / math.sqrt(3000) * np.linalg.norm(back, axis=1)
+    stated = 0.5 * unit / math.sqrt(1500) * np.linalg.norm(back, axis=1)
     low, high = (chi2.ppf(tail, 63) / 63 for tail in (1e-7, 1 - 1e-7))
     assert np.all(
         (0.9 * low <= (read.jackknife_error / stated) ** 2) & ((read.jackknife_error / stated) ** 2 <= 1.1 * high)

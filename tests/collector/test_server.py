@@ -228,7 +228,7 @@ def test_slow_clients_are_cut(study: Study, tmp_path: Path, seed: int, monkeypat
     whole = head + b"content-length: %d\r\n\r\n" % len(body)
     with running(study, tmp_path / "s.db", patience=0.5) as port:
         for parts in ([], [head], [b"G"], [whole + body, head]):
-            assert closed_after(port, parts)[0] < 10
+            assert closed_after(port, parts, 0.3)[0] < 10
         assert b"408" in closed_after(port, [whole + body[:40]])[1].splitlines()[0]
         dripped = [head] + [b"x-%d: y\r\n" % place for place in range(12)]
         assert closed_after(port, dripped, 0.1)[0] < 10

@@ -81,7 +81,7 @@ class Collector:
         self.writer = Writer(opened, lambda: self.admission.hour)
         self.limit = RateLimit(settings.rate, settings.burst)
         self.pages = load_pages()
-        self._opened, self._reader = opened, asyncio.Lock()
+        self._opened, self._reader, self._counting = opened, asyncio.Lock(), asyncio.Lock()
         self._store: Store | None = None
         self._known: tuple[float, dict[str, Any]] | None = None
         self._text = study.text().encode()
@@ -201,12 +201,13 @@ class Collector:
         return document(self.settings.signature, hashlib.sha256(self.settings.signature).hexdigest())
 
     async def _status(self, _: Request) -> Response:
-        now = asyncio.get_running_loop().time()
-        if self._known is None or now - self._known[0] > _FRESH:
-            try:
-                self._known = now, await self._read(self._counts)
-            except DPRegressError:
-                return problem(503, REASONS["busy"], "busy", wait=1.0)
+        async with self._counting:  # one reads, and those who wait take what it read
+            now = asyncio.get_running_loop().time()
+            if self._known is None or now - self._known[0] > _FRESH:
+                try:
+                    self._known = now, await self._read(self._counts)
+                except DPRegressError:
+                    return problem(503, REASONS["busy"], "busy", wait=1.0)
         return answer({**self._known[1], "state": self.admission.state})
 
     def _counts(self, store: Store) -> dict[str, Any]:
