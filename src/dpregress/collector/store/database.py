@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 Row = tuple[Any, ...]
+#: The largest number of parameters of a statement.
+_VARIABLES = 30_000
 
 
 class Database(ABC):
@@ -46,12 +48,20 @@ class Database(ABC):
         """The rows whose key is among these."""
 
     @abstractmethod
-    def many(self, statement: str, rows: Sequence[Row]) -> None:
-        """Run a statement once for each row of parameters."""
-
-    @abstractmethod
     def close(self) -> None:
         """Close the connection."""
+
+    def put(self, table: str, columns: Sequence[str], rows: Sequence[Row], then: str = "") -> None:
+        """Insert rows by few statements, with a clause for rows that are there.
+
+        A statement for each row would give up Python's lock for each row, and wait for it behind the event loop.
+        """
+        marks, at_once = f"({','.join('?' * len(columns))})", _VARIABLES // len(columns)
+        for start in range(0, len(rows), at_once):
+            part = rows[start : start + at_once]
+            values = ",".join([marks] * len(part))
+            statement = f"INSERT INTO {table} ({','.join(columns)}) VALUES {values} {then}"
+            self.run(statement, [value for row in part for value in row])
 
     def pages(self, columns: str, table: str, size: int) -> Iterator[list[Row]]:
         """A table in the order of its number ``n``, which is the first of the columns, a page at a time."""

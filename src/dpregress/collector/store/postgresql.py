@@ -65,10 +65,6 @@ class PostgreSQLDatabase(Database):
     def matching(self, columns: str, table: str, key: str, keys: Sequence[Any]) -> list[Row]:
         return self.rows(f"SELECT {columns} FROM {table} WHERE {key} = ANY(?)", [list(keys)])
 
-    def many(self, statement: str, rows: Sequence[Row]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_marked(statement), rows)
-
     def close(self) -> None:
         self._connection.close()
 

@@ -124,6 +124,7 @@ class Store:
             raise StoreError(f"{where} was written by another version: use that one")
         self.study = Study.read(known["study"])
         self._salt = bytes.fromhex(known["salt"])
+        self._last: Totals | None = None
         if study is not None and study.digest != self.study.digest:
             raise StoreError(f"{where} holds another study: choose another --store")
 
@@ -161,6 +162,13 @@ class Store:
         refused : mapping of str to int, optional
             Reports refused before, by reason.
         """
+        try:
+            return self._add(arrivals, hour, refused)
+        except BaseException:
+            self._last = None  # what was written may be undone
+            raise
+
+    def _add(self, arrivals: Sequence[Arrival], hour: int, refused: Mapping[str, int] | None) -> list[Outcome]:
         with self.database.transaction():
             outcomes = self._outcomes(arrivals)
             stored = [each for each, outcome in zip(arrivals, outcomes, strict=True) if outcome is STORED]
@@ -183,7 +191,9 @@ class Store:
         known = {bytes(id_): (_bytes(token), bytes(answer)) for id_, token, answer in found}
         asked = [each.token for each in arrivals if each.token is not None]
         used: dict[bytes, bool] = {}
-        if asked:
+        if asked and self._unused(asked) == len(set(asked)):
+            used = dict.fromkeys(asked, False)
+        elif asked:
             rows = self.database.matching("hash, report", "tokens", "hash", asked)
             used = {bytes(hash_): report is not None for hash_, report in rows}
         outcomes = []
@@ -202,32 +212,40 @@ class Store:
             outcomes.append(outcome)
         return outcomes
 
+    def _unused(self, tokens: Sequence[bytes]) -> int:
+        """How many of these tokens are known and unused: in one row, for the usual case that all are."""
+        ((unused,),) = self.database.matching("COUNT(*) - COUNT(report)", "tokens", "hash", tokens)
+        return int(unused)
+
     def _keep(self, stored: Sequence[Arrival], hour: int) -> None:
         """Insert new reports, use their tokens, and add them to the sums."""
         first = self.count + 1
         rows = [(first + place, each.id, each.token, each.answer) for place, each in enumerate(stored)]
         self.database.insert("reports", ("n", "id", "token", "answer"), rows)
-        used = [(each.id, each.token) for each in stored if each.token is not None]
-        if used:
-            self.database.many("UPDATE tokens SET report = ? WHERE hash = ?", used)
-        batch = self._summed(stored)
-        touched = [int(bucket) for bucket in np.flatnonzero(batch.counts)]
-        before: dict[int, bytes] = dict(self.database.matching("bucket, total", "sums", "bucket", touched))
+        used = [(each.token, each.id) for each in stored if each.token is not None]
+        self.database.put(
+            "tokens", ("hash", "report"), used, "ON CONFLICT (hash) DO UPDATE SET report = excluded.report"
+        )
+        batch, before = self._summed(stored), self._known_totals(first - 1)
+        now = Totals(before.counts + batch.counts, before.sums + batch.sums)
         changes = [
-            (int(batch.counts[bucket]), (np.frombuffer(before[bucket], _SUM) + batch.sums[bucket]).tobytes(), bucket)
-            for bucket in touched
+            (int(bucket), int(now.counts[bucket]), now.sums[bucket].astype(_SUM).tobytes())
+            for bucket in np.flatnonzero(batch.counts)
         ]
-        self.database.many("UPDATE sums SET reports = reports + ?, total = ? WHERE bucket = ?", changes)
+        changed = "ON CONFLICT (bucket) DO UPDATE SET reports = excluded.reports, total = excluded.total"
+        self.database.put("sums", ("bucket", "reports", "total"), changes, changed)
+        self._last = now
         self._count("arrivals", "hour", {hour: len(stored)})
         audit.append(self.database, "stored", first=first, last=first + len(stored) - 1, digest=_digest(stored))
 
+    def _known_totals(self, n: int) -> Totals:
+        """The sums of the n reports so far: those that were written last, unless somebody else has written since."""
+        return self._last if self._last is not None and self._last.n == n else self.totals()
+
     def _count(self, table: str, key: str, counted: Mapping[Any, int]) -> None:
         """Add to counts."""
-        if counted:
-            added = f"INSERT INTO {table} ({key}, reports) VALUES (?, ?) ON CONFLICT ({key}) "
-            self.database.many(
-                f"{added} DO UPDATE SET reports = {table}.reports + excluded.reports", [*counted.items()]
-            )
+        added = f"ON CONFLICT ({key}) DO UPDATE SET reports = {table}.reports + excluded.reports"
+        self.database.put(table, (key, "reports"), [*counted.items()], added)
 
     def issue(self, hashes: Sequence[bytes]) -> None:
         """Admit the holders of tokens with these SHA-256 hashes, once each."""

@@ -62,15 +62,11 @@ class SQLiteDatabase(Database):
         return self._connection.execute(statement, parameters).fetchall()
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        marks = ",".join("?" * len(columns))
-        self._connection.executemany(f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})", rows)
+        self.put(table, columns, rows)
 
     def matching(self, columns: str, table: str, key: str, keys: Sequence[Any]) -> list[Row]:
         marks = ",".join("?" * len(keys))
         return self.rows(f"SELECT {columns} FROM {table} WHERE {key} IN ({marks})", keys)
-
-    def many(self, statement: str, rows: Sequence[Row]) -> None:
-        self._connection.executemany(statement, rows)
 
     def close(self) -> None:
         self._connection.close()
