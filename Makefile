@@ -44,6 +44,7 @@ bench: install
 	$(BIN)/python -m benchmarks.grid --jobs $(WORKERS)
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.local
+	$(BIN)/python -m benchmarks.collector
 	$(BIN)/python -m benchmarks.vertical
 	$(BIN)/python -m benchmarks.marginals speed
 	$(BIN)/python -m benchmarks.marginals accuracy

@@ -15,8 +15,9 @@
     │   └── SeededNoise               a fit whose noise came from a seed has no guarantee to report
     ├── SourceError                   private rows could not be read to their end; what was charged stays charged
     ├── OutputError                   results could not be written; what was charged stays charged
-    └── LedgerError                   no such ledger or budget, or a file that is not a ledger
-        └── ChargedBefore             a release that is made only once was charged before
+    ├── LedgerError                   no such ledger or budget, or a file that is not a ledger
+    │   └── ChargedBefore             a release that is made only once was charged before
+    └── StoreError                    the reports of a collector cannot be read or written, or are not what was stored
 
 None of them ever depends on the value of a private cell: an error is an output too.
 """
@@ -85,6 +86,10 @@ class LedgerError(DPRegressError):
 
 class ChargedBefore(LedgerError):
     """A release that is made only once was charged before; nothing was charged again."""
+
+
+class StoreError(DPRegressError):
+    """The reports of a collector cannot be read or written, or are not what was stored."""
 
 
 class SeededNoiseWarning(UserWarning):

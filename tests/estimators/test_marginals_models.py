@@ -109,7 +109,7 @@ def wide(rng: np.random.Generator, n: int) -> pa.Table:
 def test_slopes_of_wide_tables_are_not_attenuated(target: str, family: str, scale: float, seed: int) -> None:
     """30 releases at epsilon 1: each of three 90% intervals holds the truth in 15 or more.
 
-    A coverage of 84% is below 15 of 30 with probability 1e-5 a slope, of 90% with 2e-8 (times three slopes).
+    With a coverage of 90%, fewer hold it with probability 4e-9 a slope.
     """
     names = [*(f"c{j}" for j in range(8)), *(f"s{j}" for j in range(4))]
     levels = {**dict.fromkeys(names[:8], 2), **dict.fromkeys(names[8:], 5), target: 2 if target == "y" else 16}

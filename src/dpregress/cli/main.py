@@ -12,6 +12,7 @@ import click
 
 from dpregress import __version__
 from dpregress.cli.check import check
+from dpregress.cli.collect import collect, report
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
@@ -19,6 +20,7 @@ from dpregress.cli.marginals import marginals
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.schema import schema
+from dpregress.cli.study import study
 from dpregress.cli.vertical import vertical
 from dpregress.display import plain, shown
 from dpregress.errors import DPRegressError
@@ -57,7 +59,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, public, schema, check, ledger, marginals, vertical, experiment):
+for command in (fit, predict, public, schema, check, ledger, marginals, vertical, study, collect, report, experiment):
     cli.add_command(command)
 
 
