@@ -46,7 +46,8 @@ class TestSuccess:
         summary = load("result").summary()
         for row in summary.tables[0].texts():
             assert next(line for line in said.splitlines() if line.startswith(row[0])).split()[1] == row[1]
-            assert f"<td>{row[0]}</td><td>{row[1]}</td>" in Path("result/report.html").read_text()
+            cells = f'<th scope="row">{row[0]}</th><td data-label="coef">{row[1]}</td>'
+            assert cells in Path("result/report.html").read_text()
         for note in summary.notes:
             assert note in said
         block = said.splitlines()[: len(str(summary).splitlines()) - 1]

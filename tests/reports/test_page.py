@@ -13,6 +13,7 @@ import pytest
 from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement
 from dpregress.accounting import Event, compose_statements, gaussian_promise
 from dpregress.errors import InvalidInput
+from dpregress.estimators.summary import summary_of
 from dpregress.releases import Coefficients
 from dpregress.reports import Fitted, fit_page, words
 from tests.support import tool
@@ -38,7 +39,9 @@ def page(name: str = "age", error: float = 0.5) -> str:
     found = Coefficients(
         (name, "zero"), np.array([2.0, 0.0]), 1.0, "y", 100, np.array([0.4, 0.0]), np.array([error, 0]), np.zeros(2)
     )
-    return fit_page("A <fit>", [Fitted("Coefficients", found, statement(ApproxDP(1, 1e-6)))], software="dpregress")
+    privacy = statement(ApproxDP(1, 1e-6))
+    summary = summary_of("Model", found, privacy)
+    return fit_page("A <fit>", [Fitted("Coefficients", found, privacy, summary)], software="dpregress")
 
 
 def test_page_is_self_contained_and_escaped() -> None:

@@ -20,6 +20,7 @@ from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
+from dpregress.estimators.provenance import made_now, origin_of
 from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
@@ -64,6 +65,7 @@ class Training(NamedTuple):
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
     exposure: str | None = None
+    origin: str = ""
 
     def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
         """The rows with the engine that computes sums over them; nothing is read yet."""
@@ -207,7 +209,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name, origin=origin_of(X)), progress)
 
     def fit_table(
         self,
@@ -267,7 +269,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
+        data = rows._replace(source=bounded, unit=whose, exposure=exposure, origin=origin_of(table))
+        return self._fit(budget, data, progress, engine)
 
     def _declared(
         self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
@@ -401,6 +404,7 @@ class CentralModel(PrivateLinearModel):
         self.moments_ = solution.moments
         self.design_ = data.design
         self.exposure_ = data.exposure
+        self.provenance_ = made_now(data.origin)
         self.privacy_ = session.statement(facts.assumed_public())
         return self
 
