@@ -66,9 +66,7 @@ def pages(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         "counts": counts.fit_table(table, exposure="years"),
         "linear": linear.fit_table(table, "claims", ["age", "plan"]),
         "local": LocalGLM(ApproxDP(2.0, 1e-6), public=PublicMoments.from_rows(x[:500])).fit(x[500:], binary[500:]),
-        "vertical": VerticalRegression(
-            BUDGET, ledger={"clinic": MemoryLedger(BUDGET), "lab": MemoryLedger(BUDGET)}
-        ).fit({"clinic": x[:, :1], "lab": x[:, 1:]}, x @ [0.5, -0.3, 0.1]),
+        "vertical": VerticalRegression(BUDGET, ledger=ledgers).fit(sides, x @ [0.5, -0.3, 0.1]),
     }
     found = {}
     for name, model in models.items():
