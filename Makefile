@@ -57,7 +57,7 @@ tutorials: install
 
 # The site in build/site; a warning is an error. MkDocs' notice about its next version is not one.
 docs: tutorials
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Wrote build/site: open build/site/index.html, or run python3 -m http.server --directory build/site."
 
 wheel: install

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from dpregress.cli.main import cli
 from website.tutorials import BUILT, DOCS, ROOT, SOURCES
 
 _SECTION = re.compile(r"^\*\*(.+)\*\*$")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
-_NAME = re.compile(r"^\| `(\w+)` \|(.*)\|$")
-_PYTHON, _COMMANDS = "reference/python.md", "reference/commands.md"
+#: A role of reStructuredText in a docstring: ``:class:`dpregress.SQLQuery```, perhaps with a tilde.
+_ROLE = re.compile(r":(?:class|meth|func|mod|attr):<code>~?([\w.]+)</code>")
+_NAME = re.compile(r"^\| `(\w+)` \|")
+_COMMANDS = "reference/commands.md"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -26,10 +31,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def navigation(index: str) -> list[dict[str, Any]]:
-    """Sections and pages as the index lists them; a page stands where it is linked first."""
+    """Sections and pages as the index lists them, each where it is linked first; generated pages come last."""
     sections: list[dict[str, Any]] = [{"Home": "index.md"}]
     listed = {"index.md"}
-    pages: list[dict[str, str]] = []
+    pages: list[dict[str, Any]] = []
     for line in index.splitlines():
         heading = _SECTION.match(line)
         if heading:
@@ -39,14 +44,15 @@ def navigation(index: str) -> list[dict[str, Any]]:
             if path not in listed and len(sections) > 1:
                 listed.add(path)
                 pages.append({title[0].upper() + title[1:].replace("\n", " "): path})
-    pages += [{"Python reference": _PYTHON}, {"Options of commands": _COMMANDS}]
+    names = [{Path(path).stem: path} for path in python_reference()]
+    pages += [{"Help of every command": _COMMANDS}, {"Python reference": names}]
     return sections
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Pages made from docstrings and from the program, and what the tutorials left behind."""
-    files.append(File.generated(config, _PYTHON, content=python_reference()))
-    files.append(File.generated(config, _COMMANDS, content=_COMMAND_PAGE))
+    for path, text in {**python_reference(), _COMMANDS: command_reference()}.items():
+        files.append(File.generated(config, path, content=text))
     for source in SOURCES:
         place = source.relative_to(DOCS).parent
         for name in (f"{source.stem}.ipynb", f"{source.stem}.svg", f"{source.stem}-report.html"):
@@ -55,33 +61,37 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def python_reference() -> str:
-    """A page with the docstring of every public name, in the order and with the descriptions of docs/api.md."""
-    parts = ["# Python reference", "This page is made from the docstrings. [Python names](../api.md) is the overview.\n"]
-    for line in (DOCS / "api.md").read_text(encoding="utf-8").splitlines():
+def python_reference() -> dict[str, str]:
+    """Paths and texts of a page for every public name, with its docstring and what docs/api.md says of its use."""
+    pages, text = {}, (DOCS / "api.md").read_text(encoding="utf-8")
+    for line in text.splitlines():
         found = _NAME.match(line)
         if found:
-            cells = [cell.strip() for cell in found[2].split(" | ")]
-            if len(cells) > 1:
-                words = re.sub(r"\]\((?!\w+:)", "](../", cells[1])
-                parts.append(f'<p class="dp-prefer" markdown>**`{found[1]}`: when to prefer it.** {words}</p>\n')
+            use = re.search(rf"^- `{found[1]}`: (.*)$", text, flags=re.MULTILINE)
+            parts = [f"# {found[1]}\n", *([f"**When to prefer it:** {use[1]}\n"] if use else [])]
             parts.append(f"::: dpregress.{found[1]}\n")
-    return "\n".join(parts)
+            pages[f"reference/python/{found[1]}.md"] = "\n".join(parts)
+    return pages
 
 
-_COMMAND_PAGE = """# Options of commands
+def command_reference() -> str:
+    """A page with what every command prints for ``--help``."""
+    parts = [
+        "# Help of every command\n\nThis page is made from the program. [Command line](../command-line.md) explains "
+    ]
+    parts.append("the commands with examples that can be run in order.\n\n")
+    for name, command in commands(cli, "dpregress"):
+        context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+        parts.append(f"## `{name}`\n\n```text\n{command.get_help(context)}\n```\n\n")
+    return "".join(parts)
 
-This page is made from the program, as `--help` prints it. [Command line](../command-line.md) explains the commands with
-examples that can be run in order.
 
-::: mkdocs-click
-    :module: dpregress.cli.main
-    :command: cli
-    :prog_name: dpregress
-    :depth: 1
-    :style: table
-    :list_subcommands: True
-"""
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """A command with its subcommands, by what is typed for them."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for each, inner in command.commands.items():
+            yield from commands(inner, f"{name} {each}")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
@@ -136,4 +146,5 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         svg = (DOCS / "assets" / name).read_text(encoding="utf-8")
         return f'<figure class="dp-drawing" role="img" aria-label="{found[1]}">{svg}</figure>'
 
+    html = _ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
     return re.sub(r'<p><img alt="([^"]*)" src="([^"]*assets/[\w-]+\.svg)" ?/?></p>', inlined, html)

@@ -1,8 +1,8 @@
 """Tutorials: one Markdown source each, run as a notebook; from the results follow the page, the notebook and a picture.
 
 ``python -m website.tutorials [NAME ...]`` runs them in ``build/tutorials``. A fence of ``python`` is a cell, a fence
-without a language that begins with ``dpregress`` is typed into a shell, and a comment ``<!-- check ... -->`` holds Python
-that must pass and is shown nowhere.
+without a language that begins with ``dpregress`` is typed into a shell, and a comment ``<!-- check ... -->`` holds
+Python that must pass and is shown nowhere.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ mpl.rcParams.update({
 def notebook_of(source: Path) -> Any:
     """The notebook of a page, not yet run. Its first cell prepares pictures; it and the checks are tagged."""
     text = source.read_text(encoding="utf-8")
-    text = _CHECK.sub(lambda found: f'```python tags=["check"]\n{found[1]}```\n', _SHELL.sub(f"```python\n{_BASH}", text))
+    text = _CHECK.sub(
+        lambda found: f'```python tags=["check"]\n{found[1]}```\n', _SHELL.sub(f"```python\n{_BASH}", text)
+    )
     notebook = jupytext.reads(text, fmt="md")
     setup = jupytext.reads(f'```python tags=["check"]\n{_SETUP}```\n', fmt="md").cells[0]
     notebook.cells.insert(0, setup)
