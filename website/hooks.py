@@ -20,6 +20,10 @@ _SECTION = re.compile(r"^\*\*(.+)\*\*$")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
 #: A role of reStructuredText in a docstring: ``:class:`dpregress.SQLQuery```, perhaps with a tilde.
 _ROLE = re.compile(r":(?:class|meth|func|mod|attr):<code>~?([\w.]+)</code>")
+#: The type of a parameter that shares its description with others: it is that of the first.
+_SHARED = re.compile(r"(</code></b>)\s*\(<code>(?:(?!</li>).)*?\)(?=\s*–\s*<div[^>]*>\s*<p>As in)", re.DOTALL)
+#: A page that a docstring names.
+_PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
 _NAME = re.compile(r"^\| `(\w+)` \|")
 _COMMANDS = "reference/commands.md"
 
@@ -81,7 +85,7 @@ def command_reference() -> str:
     ]
     parts.append("the commands with examples that can be run in order.\n\n")
     for name, command in commands(cli, "dpregress"):
-        context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
+        context = click.Context(command, info_name=name, terminal_width=88, max_content_width=88)
         parts.append(f"## `{name}`\n\n```text\n{command.get_help(context)}\n```\n\n")
     return "".join(parts)
 
@@ -146,5 +150,8 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         svg = (DOCS / "assets" / name).read_text(encoding="utf-8")
         return f'<figure class="dp-drawing" role="img" aria-label="{found[1]}">{svg}</figure>'
 
-    html = _ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
+    if page.file.src_uri.startswith("reference/"):
+        html = _ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
+        html = _SHARED.sub(r"\1", html)
+        html = _PAGE.sub(lambda found: f'<a href="../../../{found[1]}/">{found[1].rpartition("/")[2]}</a>', html)
     return re.sub(r'<p><img alt="([^"]*)" src="([^"]*assets/[\w-]+\.svg)" ?/?></p>', inlined, html)
