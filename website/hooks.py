@@ -21,7 +21,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
 #: A role of reStructuredText in a docstring: ``:class:`dpregress.SQLQuery```, perhaps with a tilde.
 _ROLE = re.compile(r":(?:class|meth|func|mod|attr):<code>~?([\w.]+)</code>")
 #: The type of a parameter that shares its description with others: it is that of the first.
-_SHARED = re.compile(r"(</code></b>)\s*\(<code>(?:(?!</li>).)*?\)(?=\s*–\s*<div[^>]*>\s*<p>As in)", re.DOTALL)
+_SHARED = re.compile(r"(</code></b>)\s*\(<code>(?:(?!</li>).)*?\)(?=\s*\u2013\s*<div[^>]*>\s*<p>As in)", re.DOTALL)
 #: A page that a docstring names.
 _PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
 _NAME = re.compile(r"^\| `(\w+)` \|")
