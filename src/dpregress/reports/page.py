@@ -146,6 +146,7 @@ def _part(fit: Fitted, table: SummaryTable) -> dict[str, Any]:
         "header": header,
         "rows": rows,
         "ratio_title": f"{ratio[:1].upper()}{ratio[1:]}s",
+        "ratio_of": "the odds are" if ratio == "odds ratio" else "the mean response is",
         "ratio_header": ["", ratio, *table.columns[-2:]],
         "ratios": ratios,
     }
