@@ -32,11 +32,13 @@ _BASH = "%%bash -e\n"
 _SETUP = """
 import os
 os.environ["COLUMNS"] = "100"
+for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):  # set by the kernel
+    os.environ.pop(name, None)
 %config InlineBackend.figure_formats = ["svg"]
 import matplotlib as mpl
 grey = "#7d8590"
 mpl.rcParams.update({
-    "svg.fonttype": "none", "savefig.transparent": True, "figure.figsize": (7, 3.6), "axes.edgecolor": grey,
+    "svg.fonttype": "none", "figure.facecolor": "none", "axes.facecolor": "none", "figure.figsize": (7, 3.6), "axes.edgecolor": grey,
     "axes.labelcolor": grey, "text.color": grey, "xtick.color": grey, "ytick.color": grey, "legend.frameon": False,
     "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True,
 })
@@ -70,6 +72,7 @@ def run(source: Path, folder: Path) -> Any:
         notebook,
         timeout=_SECONDS,
         startup_timeout=_SECONDS,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--log-level=ERROR"],
     )
