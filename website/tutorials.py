@@ -26,7 +26,7 @@ BUILT = ROOT / "build" / "tutorials"
 SOURCES = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "vertical-walkthrough.md"]
 _SHELL = re.compile(r"^```\n(?=dpregress )", re.MULTILINE)
 _CHECK = re.compile(r"^<!-- check\n(.*?)^-->\n", re.MULTILINE | re.DOTALL)
-_SECONDS = 300
+_SECONDS = 600
 _BASH = "%%bash -e\n"
 #: Colours that can be read on a light and on a dark page.
 _SETUP = """
@@ -38,9 +38,10 @@ for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):  # set by the kernel
 import matplotlib as mpl
 grey = "#7d8590"
 mpl.rcParams.update({
-    "svg.fonttype": "none", "figure.facecolor": "none", "axes.facecolor": "none", "figure.figsize": (7, 3.6), "axes.edgecolor": grey,
-    "axes.labelcolor": grey, "text.color": grey, "xtick.color": grey, "ytick.color": grey, "legend.frameon": False,
-    "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True,
+    "svg.fonttype": "none", "figure.facecolor": "none", "axes.facecolor": "none", "figure.figsize": (7, 3.6),
+    "axes.edgecolor": grey, "axes.labelcolor": grey, "text.color": grey, "xtick.color": grey, "ytick.color": grey,
+    "legend.frameon": False, "axes.spines.top": False, "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
 })
 """
 
