@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -67,6 +68,12 @@ def test_fits_on_one_page_are_promised_together() -> None:
     assert compose_statements([one]) is one
     with pytest.raises(InvalidInput, match="different units"):
         compose_statements([one, replace(one, unit="person")])
+
+
+def test_a_report_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # importing it is an error
+    assert '<svg class="forest"' in page()
 
 
 def test_unknown_errors_do_not_break_the_page() -> None:
