@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-nightly lint bench tutorials docs wheel clean
+.PHONY: install demo test test-all test-nightly lint bench audit tutorials docs wheel clean
 
 install: $(STAMP)
 
@@ -49,7 +49,14 @@ bench: install
 	$(BIN)/python -m benchmarks.marginals accuracy
 	$(BIN)/python -m benchmarks.multinomial
 	$(BIN)/python -m benchmarks.exposure
+	$(BIN)/python -m benchmarks.float_sums
 	$(BIN)/python -m benchmarks.trust_models
+
+# Attacks on whole fits: hours on an idle core. It goes on where it stopped; ANEW=--anew forgets earlier runs.
+RUNS ?= 10000
+audit: install
+	$(BIN)/python -m benchmarks.audit --runs $(RUNS) $(ANEW)
+	$(BIN)/python -m benchmarks.audit --page docs/privacy/audit.md
 
 # Every tutorial is run as a notebook, with its checks: two to three minutes on two idle cores.
 tutorials: install

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from dpregress import SQLQuery
-from dpregress.estimators.provenance import made_now, origin_of
+from dpregress.estimators.provenance import made_now
+from dpregress.inputs.described import published_name
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ from dpregress.estimators.provenance import made_now, origin_of
     ],
 )
 def test_origins(table: Any, said: str) -> None:
-    assert origin_of(table) == said
+    assert published_name(table) == said
     assert "secret" not in said
 
 
