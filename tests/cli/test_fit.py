@@ -37,6 +37,7 @@ class TestSuccess:
         assert np.allclose(model.coef, [100, 300], rtol=0.5)  # noise sd is about 1 and 8
         page = Path("result/report.html").read_text()
         assert "<svg" in page
+        assert "<dt>Source</dt><dd>private.csv</dd>" in page
         for outside in ("src=", "<script", "<link", "@import", "url(http"):
             assert outside not in page
         assert sorted(os.listdir("result")) == ["model.json", "privacy.json", "report.html"]
@@ -46,7 +47,8 @@ class TestSuccess:
         summary = load("result").summary()
         for row in summary.tables[0].texts():
             assert next(line for line in said.splitlines() if line.startswith(row[0])).split()[1] == row[1]
-            assert f"<td>{row[0]}</td><td>{row[1]}</td>" in Path("result/report.html").read_text()
+            cells = f'<th scope="row">{row[0]}</th><td data-label="coef">{row[1]}</td>'
+            assert cells in Path("result/report.html").read_text()
         for note in summary.notes:
             assert note in said
         block = said.splitlines()[: len(str(summary).splitlines()) - 1]

@@ -94,3 +94,23 @@ def say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
         f"A person is in every party's release. Over all releases, mu = {person.mu:.4g}, "
         f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
     )
+
+
+def joint_page(joined, found, response, *, file: str, software: str) -> str:  # type: ignore[no-untyped-def]
+    """The report of a regression on joined releases: intervals where the releases allow them."""
+    from dpregress.estimators.provenance import made_now
+    from dpregress.estimators.summary import summary_of
+    from dpregress.estimators.vertical_estimates import joint_estimates
+    from dpregress.reports import Fitted, fit_facts, fit_page
+
+    known = response.family == "gaussian" and joined.joint.kept is not None
+    estimates = joint_estimates(joined.joint, found.target, found.features) if known else None
+    summary = summary_of("Joint regression", found, joined.person, response=response, estimates=estimates)
+    promised = (f"{party}: {each.describe()}" for party, each in zip(joined.parties, joined.per_party, strict=True))
+    invented = "INVENTED ROWS " if joined.mock else ""
+    facts = (
+        *fit_facts(summary, response=response, provenance=made_now(f"{invented}{file}"), ledgers=None),
+        ("Parties", "; ".join(promised)),
+    )
+    fitted = Fitted("Coefficients", found, joined.person, summary, facts=facts, response=response)
+    return fit_page(f"{found.target} at {len(joined.parties)} parties", [fitted], software=software)

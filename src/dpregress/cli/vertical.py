@@ -11,6 +11,7 @@ from dpregress.cli.families import FamilyChoice, party_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.parties import (
     SIGNATURE,
+    joint_page,
     read_agreement,
     read_design,
     read_ends,
@@ -361,7 +362,7 @@ def vertical_join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwr
     help="Family of the response: a number, or one of two classes.",
 )  # fmt: skip
 @click.option("--classes", help="The two values of a binomial target, the lower first [default: 0,1].")
-@click.option("--out", type=_PATH, required=True, help="Folder for model.json and privacy.json.")
+@click.option("--out", type=_PATH, required=True, help="Folder for model.json, privacy.json and report.html.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing model.")
 def vertical_fit(
     joint_file: Path,
@@ -388,7 +389,7 @@ def vertical_fit(
     from dpregress.parties import load_joint
     from dpregress.releases.model_files import ResponseModel, model_text, privacy_text
 
-    names = ("model.json", "privacy.json")
+    names = ("model.json", "privacy.json", "report.html")
     software = f"dpregress {__version__}"
     with taken(out, names, overwrite=overwrite) as place:
         joined = load_joint(joint_file)
@@ -399,6 +400,7 @@ def vertical_fit(
         place.write(
             model_text(found, joined.person, moments, software=software, response=response),
             privacy_text(joined.person, software=software),
+            joint_page(joined, found, response, file=joint_file.name, software=software),
         )
     rows = [["(intercept)", number(found.intercept), "", ""]]
     for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
@@ -415,4 +417,4 @@ def vertical_fit(
     for party, each in zip(joined.parties, joined.per_party, strict=True):
         say(f"{party}: {each.describe()}.")
     say_person(joined.person.promise, max(each.budget.parameters()["delta"] for each in joined.per_party))
-    say(f"Wrote {' and '.join(names)} in {out}; nothing further was spent.")
+    say(f"Wrote {', '.join(names)} in {out}; nothing further was spent.")

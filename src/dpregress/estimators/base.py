@@ -20,11 +20,12 @@ from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress, reported
+from dpregress.estimators.provenance import made_now
 from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
-from dpregress.inputs.described import described_table
+from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -189,9 +190,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
-        return self._fit(
-            budget, rows._replace(source=source, unit=whose, exposure=name, table=described_table(X)), progress
-        )
+        rows = rows._replace(table=described_table(X), origin=published_name(X))
+        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
 
     def fit_table(
         self,
@@ -251,8 +251,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        rows = rows._replace(source=bounded, unit=whose, exposure=exposure, table=described_table(table))
-        return self._fit(budget, rows, progress, engine)
+        rows = rows._replace(table=described_table(table), origin=published_name(table))
+        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
 
     def _declared(
         self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
@@ -387,6 +387,7 @@ class CentralModel(PrivateLinearModel):
         self.moments_ = solution.moments
         self.design_ = data.design
         self.exposure_ = data.exposure
+        self.provenance_ = made_now(data.origin)
         self.privacy_ = session.statement(facts.assumed_public())
         return self
 

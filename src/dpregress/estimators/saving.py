@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpregress.accounting import PrivacyStatement
-from dpregress.coordinates import Domain
+import numpy as np
+
+from dpregress.accounting import Ledger, PrivacyStatement
+from dpregress.coordinates import Domain, Vector
 from dpregress.display import shown
 from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
+from dpregress.public import Categorical
 from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
-from dpregress.reports import Fitted, fit_page
+from dpregress.reports import Fitted, Provenance, fit_facts, fit_page
 from dpregress.version import SOFTWARE
 
 MODEL_FILES = ("model.json", "privacy.json")
@@ -24,6 +28,8 @@ class SavingMixin(InferenceMixin):
     """Files of a fitted model, beside its inference."""
 
     moments_: Any
+    #: Where the rows came from and when the fit was made, for reports; None before a fit.
+    provenance_: Provenance | None = None
 
     def save(self, folder: str | Path) -> None:
         """Write ``model.json`` and ``privacy.json`` to a folder, in place of earlier ones.
@@ -106,8 +112,58 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
 
 def report_page(model: SavingMixin, title: str) -> str:
     """The page about a fitted model as HTML text."""
-    fitted = Fitted("Coefficients", model.coefficients_, model._promised(), summary=model.summary())
-    return fit_page(title, [fitted], software=SOFTWARE)
+    return fit_page(title, [fitted_part(model, "Coefficients")], software=SOFTWARE)
+
+
+def fitted_part(model: SavingMixin, title: str) -> Fitted:
+    """A fitted model as a part of a page."""
+    model._check_fitted()
+    summary, response, formula = model.summary(), model._known_response(), model.written_formula
+    facts = fit_facts(
+        summary,
+        response=response,
+        formula=None if formula is None else formula.text,
+        levels=_references(model, formula),
+        provenance=model.provenance_,
+        ledgers=_ledgers(model),
+    )
+    return Fitted(
+        title,
+        model.coefficients_,
+        model._promised(),
+        summary,
+        facts=facts,
+        response=response,
+        deviation=_deviation(model),
+    )
+
+
+def _references(model: Any, formula: WrittenFormula | None) -> dict[str, str]:
+    """The reference level of every categorical column of the fit."""
+    if formula is not None:
+        return {name: levels[0] for name, levels in formula.levels.items()}
+    columns = {} if model.schema is None else model.schema.columns
+    features = set(model.coefficients_.features)
+    return {
+        name: column.levels[0]
+        for name, column in columns.items()
+        if isinstance(column, Categorical) and features.intersection(column.design(name))
+    }
+
+
+def _ledgers(model: Any) -> tuple[Ledger, ...]:
+    """Those that the fit was charged to; with several parties, that of each."""
+    given = model.ledger
+    several = given.values() if isinstance(given, Mapping) else [given]
+    return tuple(ledger for ledger in several if ledger is not None)
+
+
+def _deviation(model: SavingMixin) -> Vector | None:
+    """Released standard deviations of the columns; None unless all of them are known."""
+    spread = None if model.estimates_ is None else model.estimates_.spread
+    if spread is None or not (np.diag(spread) > 0).all():
+        return None
+    return np.asarray(np.sqrt(np.diag(spread)))
 
 
 def fit_texts(model: SavingMixin, title: str) -> tuple[str, ...]:

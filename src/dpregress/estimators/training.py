@@ -26,6 +26,7 @@ class Training(NamedTuple):
     design: FormulaEncoder | None = None
     exposure: str | None = None
     table: str = ""
+    origin: str = ""
 
     def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
         """The rows with the engine that computes sums over them; nothing is read yet."""

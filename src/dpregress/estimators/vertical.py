@@ -29,6 +29,7 @@ from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.joint import joint_coefficients
 from dpregress.estimators.parameters import checked_bounds, checked_privacy
+from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.vertical_estimates import joint_estimates
@@ -241,6 +242,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             [release_party(session, side.space, promise, mixing) for side, session in zip(sides, sessions, strict=True)]
         )
         self.rows_, self.joint_ = rows, joint
+        self.provenance_ = made_now(f"the tables of {', '.join(parties)}")
         self.privacy_ = tuple(session.statement(_ASSUMED_PUBLIC) for session in sessions)
         self.joint_privacy_ = compose_statements(self.privacy_)
         self.coefficients_ = self.regress(response, chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpregress.baselines import mean_only, scored_fit
 from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import randhie
 from dpregress.estimators import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from dpregress.estimators.saving import fitted_part
 from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
 from dpregress.public import PublicMoments
 from dpregress.reports import Comparison, Fitted
@@ -139,4 +140,6 @@ def _fits(rows: Split) -> Iterator[Demonstrated]:
             errors=[(name, loss, float(np.mean(predictions[name]))) for name, loss in losses.items()],
             truth=float(np.mean(w)),
         )
-        yield Demonstrated(model.file, fitted, Fitted(model.title, found, fitted.privacy_, comparison))
+        fitted.provenance_ = replace(fitted.provenance_, source="RAND Health Insurance Experiment, from statsmodels")
+        part = replace(fitted_part(fitted, model.title), comparison=comparison)
+        yield Demonstrated(model.file, fitted, part)
