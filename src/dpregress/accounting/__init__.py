@@ -3,6 +3,7 @@
 from dpregress.accounting.calibrate import gaussian_promise, integer_gaussian_promise, split, zcdp_promise
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
 from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger
+from dpregress.accounting.parallel import parallel_statement
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.sqlite_ledger import SQLiteLedger
 from dpregress.accounting.statement import PrivacyStatement, compose_statements
@@ -31,6 +32,7 @@ __all__ = [
     "gaussian_promise",
     "group",
     "integer_gaussian_promise",
+    "parallel_statement",
     "split",
     "user_of",
     "zcdp_promise",

@@ -40,7 +40,7 @@ class SavingMixin(InferenceMixin):
             If the files cannot be written.
         """
         texts = model_documents(self)
-        _write({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
+        write_whole({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a self-contained HTML page with the summary and the guarantee, as ``dpregress fit`` does.
@@ -59,7 +59,7 @@ class SavingMixin(InferenceMixin):
         """
         page = report_page(self, self._named() if title is None else title)
         file = Path(path)
-        _write({file / "report.html" if file.is_dir() else file: page})
+        write_whole({file / "report.html" if file.is_dir() else file: page})
 
     @property
     def written_formula(self) -> WrittenFormula | None:
@@ -103,7 +103,7 @@ def report_page(model: SavingMixin, title: str) -> str:
     return fit_page(title, [fitted], software=SOFTWARE)
 
 
-def _write(texts: dict[Path, str]) -> None:
+def write_whole(texts: dict[Path, str]) -> None:
     """Write each file whole or not at all: a process that is killed leaves what was there before."""
     new: dict[Path, Path] = {}
     try:
