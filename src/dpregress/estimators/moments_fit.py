@@ -11,12 +11,15 @@ from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators.base import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
-from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
+from dpregress.inference import original_coefficients, prior_variance
 from dpregress.inputs.tables import Inputs
-from dpregress.releases import Coefficients
+from dpregress.releases import Coefficients, Estimates
 from dpregress.releases.subsets import RegressionMoments, regression_moments
 from dpregress.rows import Encoder, FormulaEncoder
-from dpregress.solvers import solve_moments
+from dpregress.solvers.shared.repair import floored, noise_norm, ridge_penalty
+
+#: The share of a matrix's largest entry below which an eigenvalue is due to rounding.
+_DIGITS = 1e-12
 
 
 def regress_moments(
@@ -54,24 +57,42 @@ def regress_moments(
         response, chosen = released.response(target), released.design(features, other_than=target)
     own = regression_moments(released.moments, response, chosen, intercept=intercept)
     penalty = checked_penalty(alpha, own.moments.space)
-    model.coefficients_ = _coefficients(own, response, penalty, released.rows_of_a_unit)
-    model.estimates_ = released.estimates(response, chosen, intercept=intercept)
+    estimates = released.estimates(response, chosen, intercept=intercept)
+    model.estimates_ = estimates
+    model.coefficients_ = _coefficients(own, estimates, response, penalty, released.rows_of_a_unit)
     model.coef_, model.intercept_ = model.coefficients_.coef, model.coefficients_.intercept
     model.moments_, model.privacy_, model.exposure_ = released.moments, released.privacy_, None
     model.design_ = None if design is None else design.right
     Inputs.named(_sources(released, chosen) if design is None else design.sources).keep(model)
 
 
-def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_unit: int) -> Coefficients:
-    """The ridge coefficients of the whole response."""
-    moments = own.moments
-    scale = moments.space.response.scale if moments.space.response is not None else 1.0
-    around = np.linalg.solve(moments.space.whitening.T, own.baseline / scale)
-    whitened, system = solve_moments(moments, alpha=alpha, around=around)
-    privacy: Matrix = privacy_covariance(moments, whitened - around, system)
-    sampling = rows_of_a_unit * sampling_covariance(moments, whitened - around, system)
+def _coefficients(
+    own: RegressionMoments, estimates: Estimates, target: str, alpha: float, rows_of_a_unit: int
+) -> Coefficients:
+    """Ridge coefficients, with what the noise hides shrunk towards the regression by the coordinates themselves.
+
+    In coordinates in which that regression is 0 and with H the Gram matrix, the score ``H b`` of the private rows' exact
+    answer has the prior ``N(0, t^2 I + S)``, and noise adds ``N(0, P)`` to it. S and P are the covariances of the estimated
+    score due to sampling and to privacy noise, and t^2 maximises its likelihood.
+    """
+    moments, space = own.moments, own.moments.space
+    assert space.response is not None
+    gram = floored(moments.gram, noise_norm(moments) + _DIGITS * float(np.abs(moments.gram).max()))
+    turn = space.response.scale * space.whitening.T
+    around, found = (np.linalg.solve(turn, values) for values in (own.baseline, estimates.estimate - own.baseline))
+    to_score = gram @ np.linalg.inv(turn)
+    privacy, sampling = (to_score @ part @ to_score.T for part in (estimates.privacy, estimates.sampling))
+    prior = prior_variance(gram @ found, privacy + sampling) * np.eye(len(found)) + sampling / rows_of_a_unit
+    kept = np.linalg.solve(prior + privacy, prior).T
+    ridge = np.linalg.inv(gram + ridge_penalty(space, alpha, moments.n))
+    moved = ridge @ kept
     return original_coefficients(
-        moments.space, whitened, target=target, n=moments.n, privacy=privacy, total=privacy + sampling
+        space,
+        np.asarray(ridge @ (gram @ around + kept @ gram @ found)),
+        target=target,
+        n=moments.n,
+        privacy=np.asarray(moved @ privacy @ moved.T),
+        total=np.asarray(moved @ (privacy + sampling) @ moved.T),
     )
 
 

@@ -4,6 +4,7 @@ from dpregress.inference.coefficients import original_coefficients
 from dpregress.inference.components import PrincipalComponents, principal_components
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis
 from dpregress.inference.covariances import CorrelationTable, ReleasedCovariance
+from dpregress.inference.empirical_bayes import prior_variance
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.goodness import Submodel, explained_share, explained_variance, submodel
 from dpregress.inference.heterogeneity import HeterogeneityTest, coefficient_heterogeneity, moment_heterogeneity
@@ -63,6 +64,7 @@ __all__ = [
     "penalty_path",
     "predicted_intervals",
     "principal_components",
+    "prior_variance",
     "privacy_covariance",
     "sampling_covariance",
     "standard_errors",

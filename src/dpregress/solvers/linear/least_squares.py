@@ -9,7 +9,7 @@ from dpregress.releases import Moments
 from dpregress.solvers.shared.repair import floored, gram_floor, ridge_penalty
 
 
-def solve_moments(moments: Moments, *, alpha: float, around: Vector | None = None) -> tuple[Vector, Matrix]:
+def solve_moments(moments: Moments, *, alpha: float) -> tuple[Vector, Matrix]:
     r"""Whitened coefficients ``b~ = (H + (alpha/n) Wx Wx')^{-1} c`` and the matrix that was inverted.
 
     H is the released Gram matrix with floored eigenvalues, c the released cross moment, and the penalty
@@ -21,16 +21,11 @@ def solve_moments(moments: Moments, *, alpha: float, around: Vector | None = Non
         With a response.
     alpha : float
         Not negative.
-    around : ndarray of shape (p,), optional
-        Whitened coefficients a whose prediction the response of the moments lacks: the result is then
-        ``(H + (alpha/n) Wx Wx')^{-1} (c + H a)``, those of the whole response.
 
     Returns
     -------
     coef : ndarray of shape (p,)
     system : ndarray of shape (p, p)
     """
-    gram = floored(moments.gram, gram_floor(moments))
-    system = gram + ridge_penalty(moments.space, alpha, moments.n)
-    wanted = moments.cross if around is None else moments.cross + gram @ around
-    return np.asarray(np.linalg.solve(system, wanted)), system
+    system = floored(moments.gram, gram_floor(moments)) + ridge_penalty(moments.space, alpha, moments.n)
+    return np.asarray(np.linalg.solve(system, moments.cross)), system

@@ -25,6 +25,8 @@ _FAR_BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: The excess error that is expected of rows further out than assumed ones, if the radius is the median norm. It falls
 #: in inverse proportion to the radius.
 _UNKNOWN_TAIL = 0.002
+#: The same for moments in which no column is the response: it falls with the square of the radius, as their noise rises.
+_MOMENTS_TAIL = 0.0005
 #: The share of the second moment that is feared beyond the median norm of assumed rows; it falls likewise.
 _FAR_SHARE = 0.03
 #: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
@@ -147,7 +149,7 @@ def plan_moments(expected_norms: RowNorms, order: int, *, n: int, spend: GDP, pu
         expected = noise + PROXY * (cut / kept) ** 2 + pulled**2 * apart
         truncated = cut
         if expected_norms.assumed:
-            expected += _UNKNOWN_TAIL * middle / radius
+            expected += _MOMENTS_TAIL * (middle / radius) ** 2
             truncated += _FAR_SHARE * middle / radius
         plans.append(TruncationPlan(radius / unit, math.inf, 0.0, expected, truncated))
     return least_truncating(plans, TOLERATED * order / n).radius
