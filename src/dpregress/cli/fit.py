@@ -129,7 +129,7 @@ def fit(
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     budget = ApproxDP(epsilon, delta)
     schema = load_schema(schema_file)
-    source = _source(data, database, query)
+    source = source_of(data, database, query)
     check_apart(source, public_rows)
     rows, known = reader_of(source), open_public(public_rows)
     model = _model(
@@ -154,18 +154,18 @@ def fit(
         fit_intercept=not no_intercept,
         formula=formula,
         cov_type=cov_type,
-        ledger=_ledger(ledger_file, dataset),
+        ledger=ledger_of(ledger_file, dataset),
         random_state=seed,
     )
     with taken(out, _FILES, overwrite=overwrite) as place:
-        with _in_own_words(source):
+        with in_own_words(source):
             model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
 
 @contextmanager
-def _in_own_words(source: Any) -> Iterator[None]:
+def in_own_words(source: Any) -> Iterator[None]:
     """What the fit would warn of is said by this command: of selected rows here, of a seed with the results."""
     from dpregress import SQLQuery
 
@@ -177,7 +177,7 @@ def _in_own_words(source: Any) -> Iterator[None]:
         yield
 
 
-def _source(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
+def source_of(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
     """What ``fit_table`` takes: the files, or the query."""
     from dpregress import SQLQuery
     from dpregress.rows.readers.locations import paths_of
@@ -207,7 +207,8 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     return kind(**{name: value for name, value in offered.items() if name in parameters})
 
 
-def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
+def ledger_of(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
+    """The ledger of --ledger and --dataset; None without them."""
     from dpregress import SQLiteLedger
 
     if (path is None) != (dataset is None):

@@ -229,11 +229,12 @@ class InferenceMixin:
         return penalty_path(self._approximation(), ratios[penalty], alphas, standardized=standardized)
 
     def select(self, method: str = "forward") -> SubsetPath:
-        """Sets of terms of every size by forward selection, or the best among all of at most 20 terms; it costs nothing.
+        """Sets of terms of every size, by forward selection or the best of all sets; it costs nothing.
 
         Parameters
         ----------
         method : {"forward", "best"}
+            "best" compares all sets of at most 20 terms.
         """
         methods = {"forward": forward_selection, "best": best_subsets}
         check_choice("method", method, methods)

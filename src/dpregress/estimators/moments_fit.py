@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators.base import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
@@ -71,9 +70,9 @@ def _coefficients(
 ) -> Coefficients:
     """Ridge coefficients, with what the noise hides shrunk towards the regression by the coordinates themselves.
 
-    In coordinates in which that regression is 0 and with H the Gram matrix, the score ``H b`` of the private rows' exact
-    answer has the prior ``N(0, t^2 I + S)``, and noise adds ``N(0, P)`` to it. S and P are the covariances of the estimated
-    score due to sampling and to privacy noise, and t^2 maximises its likelihood.
+    In coordinates in which that regression is 0 and with H the Gram matrix, the score ``H b`` of the private rows'
+    exact answer has the prior ``N(0, t^2 I + S)``, and noise adds ``N(0, P)`` to it. S and P are the covariances of the
+    estimated score due to sampling and to privacy noise, and t^2 maximises its likelihood.
     """
     moments, space = own.moments, own.moments.space
     assert space.response is not None

@@ -90,8 +90,9 @@ def release_moments(
     row_bound : float, optional
         A public bound on the norm of a row, if there is neither a public table nor a schema.
     like : SharedSpace, ReleasedMoments or path, optional
-        Coordinates that are public already: those of :func:`~dpregress.shared_space`, or of an earlier release. Releases
-        of other people in the same coordinates can be combined. It takes the place of columns, public and schema.
+        Coordinates that are public already: those of :func:`~dpregress.shared_space`, or of an earlier release.
+        Releases of other people in the same coordinates can be combined. It takes the place of columns, public and
+        schema.
     complete : sequence of str
         Columns without which a row does not count, such as later responses. In the others, a missing cell counts as the
         public mean, or as the schema says. The number of rows that count is released at no additional cost.

@@ -4,7 +4,8 @@ For the correlation matrix R with eigenvalues ``l_k`` and eigenvectors ``v_k``, 
 
     dl_k = v_k' dR v_k,    d(v_k)_i = w_i' dR v_k,  w_i = sum_{m != k} (v_m)_i v_m / (l_k - l_m),
 
-and ``u' dR v = tr(G dC)`` with ``G = sym(D u v' D) - diag(u * R v + R u * v) D^2 / 2``, D the inverse standard deviations.
+and ``u' dR v = tr(G dC)`` with ``G = sym(D u v' D) - diag(u * R v + R u * v) D^2 / 2``, D the inverse standard
+deviations.
 """
 
 from __future__ import annotations

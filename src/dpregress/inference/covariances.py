@@ -1,8 +1,8 @@
 r"""Means, correlations and partial correlations from released moments, with errors of sampling and of privacy noise.
 
-The released moment of the whitened rows is ``A + N / n``. In original units, with ``B = W^{-1}`` and rows ``b_0`` (of the
-constant) and ``b_i``, the covariance is ``C = H A H' / q`` with ``h_i = b_i - m_i b_0``, ``m_i = b_i A b_0' / q`` the mean
-and ``q = b_0 A b_0'``. For a statistic f with ``df = tr(G dC)``
+The released moment of the whitened rows is ``A + N / n``. In original units, with ``B = W^{-1}`` and rows ``b_0`` (of
+the constant) and ``b_i``, the covariance is ``C = H A H' / q`` with ``h_i = b_i - m_i b_0``, ``m_i = b_i A b_0' / q``
+the mean and ``q = b_0 A b_0'``. For a statistic f with ``df = tr(G dC)``
 
     df = tr(K dA),    K = (H'G H - tr(G C) b_0'b_0) / q.
 

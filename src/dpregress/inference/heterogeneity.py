@@ -1,9 +1,9 @@
 r"""Do sites agree? Chi-square tests of the differences between their estimates, whose noise is known.
 
 With estimates ``b_i`` of k sites and covariances ``V_i`` (sampling and privacy), the pooled estimate is ``b = (sum
-V_i^-1)^-1 sum V_i^-1 b_i`` and ``Q = sum (b_i - b)' V_i^-1 (b_i - b)`` is chi-square with ``(k - 1) p`` degrees of freedom
-if all sites have the same coefficients. Source: Cochran (1954); the share ``I^2 = max(0, 1 - df/Q)`` of Higgins and
-Thompson (2002) is what of the variation exceeds errors.
+V_i^-1)^-1 sum V_i^-1 b_i`` and ``Q = sum (b_i - b)' V_i^-1 (b_i - b)`` is chi-square with ``(k - 1) p`` degrees of
+freedom if all sites have the same coefficients. Source: Cochran (1954); the share ``I^2 = max(0, 1 - df/Q)`` of Higgins
+and Thompson (2002) is what of the variation exceeds errors.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 r"""Penalties and selection of columns from estimates and their covariance alone: the least-squares approximation.
 
-Minus twice the log-likelihood of slopes b is about ``(b - beta)' V^{-1} (b - beta)``, with V the covariance of the estimates
-beta, the privacy noise included (Wang and Leng 2007). Whatever the family, a penalised fit minimises
+Minus twice the log-likelihood of slopes b is about ``(b - beta)' V^{-1} (b - beta)``, with V the covariance of the
+estimates beta, the privacy noise included (Wang and Leng 2007). Whatever the family, a penalised fit minimises
 
     phi / (2 n) (b - beta)' V^{-1} (b - beta) + alpha (l1_ratio |b|_1 + (1 - l1_ratio) / 2 |b|_2^2),
 
-phi the dispersion. Without privacy noise ``V = phi (X'X)^{-1}`` for a linear model, X centred, and this is scikit-learn's
-ElasticNet. With noise, directions that it hides count for less, and ``V^{-1}`` is positive definite where a released Gram
-matrix need not be. The intercept is not penalised.
+phi the dispersion. Without privacy noise ``V = phi (X'X)^{-1}`` for a linear model, X centred, and this is
+scikit-learn's ElasticNet. With noise, directions that it hides count for less, and ``V^{-1}`` is positive definite
+where a released Gram matrix need not be. The intercept is not penalised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from dpregress.releases import Estimates
 from dpregress.releases.estimates import INTERCEPT
 
 CRITERIA = ("bic", "aic")
-#: The smallest penalty as a share of the largest; and the part of an absolute penalty that sets the largest one of ridge.
+#: The smallest penalty as a share of the largest; and the part of an absolute penalty that sets the largest one of
+#: ridge.
 _SMALLEST, _RIDGE = 1e-3, 1e-3
 _ITERATIONS, _TOLERANCE = 100_000, 1e-10
 #: With more terms, there are too many subsets.
@@ -139,20 +140,20 @@ class SelectedModel:
         """
         if not self.names:
             return np.empty((0, 2))
-        reach = self.law.critical(checked_level(level, alpha)) * self._errors
-        return np.column_stack([self._slopes - reach, self._slopes + reach])
+        reach = self.law.critical(checked_level(level, alpha)) * self.bse
+        return np.column_stack([self.coef - reach, self.coef + reach])
 
     @property
     def pvalues(self) -> Vector:
         """p-values of the kept slopes, corrected for the choice among all submodels."""
-        return np.array([1 - self.law.chance(abs(float(ratio))) for ratio in self._slopes / self._errors])
+        return np.array([1 - self.law.chance(abs(float(ratio))) for ratio in self.coef / self.bse])
 
     def to_frame(self) -> Any:
         """A pandas DataFrame of the kept slopes with errors, corrected p-values and 95% intervals."""
         import pandas as pd
 
         lower, upper = self.conf_int().T
-        columns = {"coef": self._slopes, "std err": self._errors, "P (selected)": self.pvalues}
+        columns = {"coef": self.coef, "std err": self.bse, "P (selected)": self.pvalues}
         return pd.DataFrame({**columns, "lower": lower, "upper": upper}, index=list(self.names))
 
     @property
@@ -160,11 +161,13 @@ class SelectedModel:
         return [self.estimates.names.index(name) for name in self.names]
 
     @property
-    def _slopes(self) -> Vector:
+    def coef(self) -> Vector:
+        """The kept slopes, of shape (k,)."""
         return self.estimates.estimate[self._places]
 
     @property
-    def _errors(self) -> Vector:
+    def bse(self) -> Vector:
+        """Their standard errors, which do not know of the choice."""
         return standard_errors(self.estimates)[self._places]
 
 
@@ -304,8 +307,8 @@ def forward_selection(known: Approximation, terms: Mapping[str, Sequence[str]]) 
 def best_subsets(known: Approximation, terms: Mapping[str, Sequence[str]]) -> SubsetPath:
     """The best set of terms of every size, among all sets.
 
-    All sets are compared at once: for each term in turn, every matrix of a set of the terms before it is kept as it is, and
-    once with the columns of the term eliminated.
+    All sets are compared at once: for each term in turn, every matrix of a set of the terms before it is kept as it is,
+    and once with the columns of the term eliminated.
 
     Parameters
     ----------
@@ -363,7 +366,7 @@ def _groups(known: Approximation, terms: Mapping[str, Sequence[str]]) -> dict[st
 
 
 def _joint(known: Approximation) -> Matrix:
-    """``V^{-1}`` bordered by ``V^{-1} beta`` and ``beta' V^{-1} beta``, in standard errors: eliminating columns fits them."""
+    """``V^{-1}`` bordered by ``V^{-1} beta`` and ``beta' V^{-1} beta``: eliminating columns fits them."""
     scale = np.sqrt(np.diag(known.covariance))
     ratio = known.slopes / scale
     precision = pseudo_inverse(known.covariance / np.outer(scale, scale))[0]

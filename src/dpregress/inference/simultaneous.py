@@ -1,11 +1,11 @@
 r"""Intervals that hold after any selection of columns: simultaneously for every coefficient of every submodel.
 
 In a submodel M the coefficient of column j is a linear function of the estimates, and its ratio to its error is ``u'z``
-with z standard normal in d dimensions and u the unit vector along what the other columns of M leave of column j. Intervals
-with the critical value K, the quantile of ``max |u'z|`` over all M and j, hold for every choice of M, however it was made.
-Source: Berk, Brown, Buja, Zhang, Zhao (2013). ``z = r v`` with a uniform direction v and a chi-distributed length r, so that
-``P(max |u'z| <= K)`` is the mean over v of ``P(r <= K / max |u'v|)``; directions are quasi-random, and nothing is drawn.
-With more than twelve columns K is Scheffe's ``sqrt(d F_d)``, which is larger.
+with z standard normal in d dimensions and u the unit vector along what the other columns of M leave of column j.
+Intervals with the critical value K, the quantile of ``max |u'z|`` over all M and j, hold for every choice of M, however
+it was made. Source: Berk, Brown, Buja, Zhang, Zhao (2013). ``z = r v`` with a uniform direction v and a chi-distributed
+length r, so that ``P(max |u'z| <= K)`` is the mean over v of ``P(r <= K / max |u'v|)``; directions are quasi-random,
+and nothing is drawn. With more than twelve columns K is Scheffe's ``sqrt(d F_d)``, which is larger.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 r"""The moments of a regression within released moments of all columns.
 
-With W the whitening of the release and ``B = W^{-1}``, the rows of a regression are ``(1, x, y) = S x~``, S the rows of B
-of its columns, the response last. With ``S = L Q'`` (L lower triangular, Q with orthonormal columns), ``Q' x~ = L^{-1}
-(1, x, y)`` are coordinates of these columns alone, in which
+With W the whitening of the release and ``B = W^{-1}``, the rows of a regression are ``(1, x, y) = S x~``, S the rows of
+B of its columns, the response last. With ``S = L Q'`` (L lower triangular, Q with orthonormal columns), ``Q' x~ =
+L^{-1} (1, x, y)`` are coordinates of these columns alone, in which
 
 * the released moment is ``Q'(M + N) Q``, and the noise ``Q' N Q`` has the law of N: the same scale in every entry of
   svec, because that law is invariant under rotations;

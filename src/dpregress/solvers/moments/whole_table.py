@@ -2,7 +2,8 @@ r"""The second moment of a whole table, in which no column is the response.
 
 Every choice is a function of public facts or of an earlier release (docs/release.md):
 
-1. all columns are whitened together, by the public moment or from the bounds of a schema. Private second moments, at 10%
+1. all columns are whitened together, by the public moment or from the bounds of a schema. Private second moments, at
+10%
    of mu^2 each, whiten them again: three from bounds; one where there are few public rows for their skewness, if its
    noise is below the sampling error of the public moment;
 2. one radius, weighed between noise and truncation, and one row weight ``s = min(1, R / ||x~||)`` for all columns;

@@ -25,7 +25,8 @@ _FAR_BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: The excess error that is expected of rows further out than assumed ones, if the radius is the median norm. It falls
 #: in inverse proportion to the radius.
 _UNKNOWN_TAIL = 0.002
-#: The same for moments in which no column is the response: it falls with the square of the radius, as their noise rises.
+#: The same for moments in which no column is the response: it falls with the square of the radius, as their noise
+#: rises.
 _MOMENTS_TAIL = 0.0005
 #: The share of the second moment that is feared beyond the median norm of assumed rows; it falls likewise.
 _FAR_SHARE = 0.03
