@@ -16,7 +16,7 @@ from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
 from dpregress.cli.marginals import marginals
-from dpregress.cli.moments import combine, moments, regress
+from dpregress.cli.moments import combine_files, moments, regress
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.release import release, space
@@ -63,7 +63,7 @@ def cli() -> None:
 
 
 for command in (
-    fit, predict, release, regress, moments, space, combine, public, schema, check, ledger, marginals, vertical,
+    fit, predict, release, regress, moments, space, combine_files, public, schema, check, ledger, marginals, vertical,
     experiment,
 ):  # fmt: skip
     cli.add_command(command)

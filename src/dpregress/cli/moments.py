@@ -57,14 +57,16 @@ def regress(
       dpregress regress moments.json --target age --path lasso
       dpregress regress moments.json --target visits --select best --out visits-model
     """
-    from dpregress import DPRidge, ReleasedMoments
+    from dpregress import DPLinearRegression, DPRidge, ReleasedMoments
     from dpregress.cli.tables import split_names
     from dpregress.estimators.saving import model_documents, report_page
 
     released = ReleasedMoments.load(file)
-    model = DPRidge.from_moments(
-        released, target, split_names(features), formula=formula, alpha=alpha, fit_intercept=not no_intercept
-    )
+    columns, more = split_names(features), {"formula": formula, "fit_intercept": not no_intercept}
+    if alpha == 0:
+        model: DPRidge = DPLinearRegression.from_moments(released, target, columns, **more)
+    else:
+        model = DPRidge.from_moments(released, target, columns, alpha=alpha, **more)
     print_lines(str(model.summary(level=level)))
     if penalty is not None:
         _print_path(model.path(penalty), criterion, level)
@@ -77,11 +79,11 @@ def regress(
     say(f"Computed from the release ({released.privacy_.describe()}): nothing more was spent.")
 
 
-@click.command()
+@click.command("combine")
 @click.argument("files", type=_PATH, nargs=-1, required=True)
 @click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
 @_OVERWRITE
-def combine(files: tuple[Path, ...], out: Path, overwrite: bool) -> None:
+def combine_files(files: tuple[Path, ...], out: Path, overwrite: bool) -> None:
     """Add up the releases of several sites with the same columns and different people.
 
     The sites must have released in the same coordinates (--like). Nobody may be in two of the tables. Everybody then
@@ -93,15 +95,14 @@ def combine(files: tuple[Path, ...], out: Path, overwrite: bool) -> None:
     """
     from dataclasses import replace
 
-    from dpregress import ReleasedMoments
-    from dpregress import combine as combined
+    from dpregress import ReleasedMoments, combine
 
     releases = []
     for file in files:
         found = ReleasedMoments.load(file)
         sites = tuple(replace(site, name=site.name or file.stem) for site in found.sites)
         releases.append(replace(found, sites=sites))
-    together = combined(releases)
+    together = combine(releases)
     with taken(out, overwrite=overwrite) as place:
         place.write(together.text())
     _print_sites(together)

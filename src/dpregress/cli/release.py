@@ -89,11 +89,11 @@ def release(
                 random_state=seed,
             )
         place.write(released.text())
-    told(released.privacy_, f"{released.n:,} rows, {len(released.names)} design columns.")
+    _told(released.privacy_, f"{released.n:,} rows, {len(released.names)} design columns.")
     say(f"Wrote {out}.")
 
 
-def told(privacy, about: str) -> None:  # type: ignore[no-untyped-def]  # imported lazily
+def _told(privacy, about: str) -> None:  # type: ignore[no-untyped-def]  # imported lazily
     """Say what was released and spent."""
     from dpregress.reports import words
 

@@ -257,7 +257,7 @@ class ReleasedMoments:
         """
         found = MomentsFile.load(path)
         if not found.sites:
-            raise InvalidInput(f"{path} holds coordinates and no moments: release in them with --like, or like=")
+            raise InvalidInput(f"{path} holds coordinates and no moments: release in them first (like=)")
         return cls(found.space, found.columns, _schema(found.schema, path), found.sites)
 
     def __repr__(self) -> str:
@@ -323,7 +323,7 @@ def combine(releases: Sequence[ReleasedMoments]) -> ReleasedMoments:
         if not (first.space.same_as(each.space) and first.columns == each.columns and first.schema == each.schema):
             raise InvalidInput(
                 "these releases are in different coordinates: fix them beforehand from public facts (shared_space, "
-                "dpregress space), or release each site with like= (--like) the first release"
+                "dpregress space), or release each site in those of the first release (like=)"
             )
     sites = [site for each in releases for site in each.sites]
     named = [replace(site, name=site.name or f"site {place + 1}") for place, site in enumerate(sites)]

@@ -34,6 +34,8 @@ CRITERIA = ("bic", "aic")
 #: The smallest penalty as a share of the largest; and the part of an absolute penalty that sets the largest one of
 #: ridge.
 _SMALLEST, _RIDGE = 1e-3, 1e-3
+#: The same share for ridge, whose penalties keep all slopes.
+_SMALLEST_RIDGE = 1e-6
 _ITERATIONS, _TOLERANCE = 100_000, 1e-10
 #: With more terms, there are too many subsets.
 MOST_TERMS = 20
@@ -267,7 +269,7 @@ def penalty_path(
     dispersion = known.estimates.dispersion or 1.0
     beta = known.slopes * scale
     system = dispersion / known.n * precision / np.outer(scale, scale)
-    penalties = _penalties(alphas, system @ beta, max(l1_ratio, _RIDGE))
+    penalties = _penalties(alphas, system @ beta, l1_ratio)
     if l1_ratio > 0:
         root = math.sqrt(len(beta)) * symmetric_power(system, 0.5)  # rows whose mean second moment is the system
         found = enet_path(root, root @ beta, l1_ratio=l1_ratio, alphas=penalties, max_iter=_ITERATIONS, tol=_TOLERANCE)[
@@ -395,8 +397,9 @@ def _scale(known: Approximation, standardized: bool) -> Vector:
 
 def _penalties(alphas: Sequence[float] | int, wanted: Vector, l1_ratio: float) -> Vector:
     if isinstance(alphas, int):
-        largest = max(float(np.abs(wanted).max()) / l1_ratio, 1e-300)
-        return np.geomspace(largest, largest * _SMALLEST, max(alphas, 1))
+        largest = max(float(np.abs(wanted).max()) / max(l1_ratio, _RIDGE), 1e-300)
+        smallest = _SMALLEST if l1_ratio > _RIDGE else _SMALLEST_RIDGE
+        return np.geomspace(largest, largest * smallest, max(alphas, 1))
     given = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
     if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given >= 0)).all():
         raise InvalidInput("alphas takes penalties that are finite and not negative, or how many there shall be")

@@ -82,7 +82,7 @@ class WholeTable:
         space = self.facts.start.space if self.fixed else self._whitened(ask, first, last)
         moments = ask(Counted(SecondMoment(space)), last)
         rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)))
-        return moments, rows.lost
+        return moments, (rows.lost + rows.lost.T) / 2
 
     @property
     def _refinements(self) -> int:
