@@ -299,7 +299,7 @@ def test_other_coordinates_are_refused(seed: int) -> None:
 
 
 def test_the_first_release_may_fix_the_coordinates(seed: int) -> None:
-    """By a schema alone the first site whitens privately, and others follow it with their whole budget in one release."""
+    """By a schema alone the first site whitens privately; the others follow it, all their budget in one release."""
     rng = np.random.default_rng(seed)
     first = released("a schema", seed, site="first")
     second = release_moments(table(rng, 2_000), privacy=GDP(0.9), like=first, site="second")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -93,8 +94,6 @@ def combine_files(files: tuple[Path, ...], out: Path, overwrite: bool) -> None:
     Example:
       dpregress combine north.json south.json --out both.json
     """
-    from dataclasses import replace
-
     from dpregress import ReleasedMoments, combine
 
     releases = []

@@ -33,7 +33,7 @@ from dpregress.releases.estimates import INTERCEPT
 CRITERIA = ("bic", "aic")
 #: The smallest penalty as a share of the largest; and the part of an absolute penalty that sets the largest one of
 #: ridge.
-_SMALLEST, _RIDGE = 1e-3, 1e-3
+_SMALLEST, _RIDGE = 1e-4, 1e-3
 #: The same share for ridge, whose penalties keep all slopes.
 _SMALLEST_RIDGE = 1e-6
 _ITERATIONS, _TOLERANCE = 100_000, 1e-10
