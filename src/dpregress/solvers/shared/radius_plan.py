@@ -36,6 +36,8 @@ _SIGNAL, CLIP = 2.0, 2.0
 _UNSOLVED = 2.0
 #: A larger radius or clip may cost this share of the sampling variance.
 TOLERATED = 0.05
+#: The same for moments in which no column is the response.
+_TOLERATED_MOMENTS = 0.02
 #: The squared noise of a Gram matrix, summed over a row of it, below which a larger radius is affordable.
 CLEAR_GRAM = 5e-4
 #: Shares of second moments that differ by less are as good.
@@ -153,4 +155,4 @@ def plan_moments(expected_norms: RowNorms, order: int, *, n: int, spend: GDP, pu
             expected += _MOMENTS_TAIL * (middle / radius) ** 2
             truncated += _FAR_SHARE * middle / radius
         plans.append(TruncationPlan(radius / unit, math.inf, 0.0, expected, truncated))
-    return least_truncating(plans, TOLERATED * order / n).radius
+    return least_truncating(plans, _TOLERATED_MOMENTS * order / n).radius
