@@ -1,13 +1,15 @@
 """One release, many regressions: accuracy beside the default fit, coverage, several sites, and speed.
 
-    python -m benchmarks.release [accuracy] [sites] [speed] [--repeats 20] [--out release.jsonl]
+    python -m benchmarks.release [accuracy] [tables] [sites] [speed] [--repeats 20] [--out release.jsonl]
 
 Rows are ``v = M u + c`` with independent components u (normal, t with 5 degrees of freedom, or log-normal, all of
 variance 1), so that the regression of any column on the others is known. Accuracy: the last column and the first are
 each regressed on all others. The default fit (``DPLinearRegression``) spends the whole budget on each regression, the
 release spends it once for both. Figures are root mean squared errors of predictions, over those of least squares, and
-the coverage of 90% intervals of identified coefficients. Sites: five of 4,000 rows, each with its own release, beside
-one release of the same 20,000 rows. Cells are appended to --out, and a run that is started again goes on where it was.
+the coverage of 90% intervals of identified coefficients. Tables: real ones (of the folder DPREGRESS_DATA), a fiftieth
+of the rows public (200 at least); mean squared errors on the private rows over those of least squares. Sites: five of
+4,000 rows, each with its own release, beside one release of the same 20,000 rows. Cells are appended to --out, and a
+run that is started again goes on where it was.
 """
 
 from __future__ import annotations
@@ -21,13 +23,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.tables import ENTRIES
 from dpregress import GDP, DPLinearRegression, Numeric, Schema, combine, release_moments, shared_space
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
 from dpregress.inference import intervals
+from dpregress.rows import Encoder
 
 CONSOLE = Console(width=150, soft_wrap=True)
 _SEED = 20
@@ -42,6 +47,7 @@ SIZES = (
     (50_000, 5, 1.0), (100_000, 10, 1.0), (20_000, 10, 5.0),
 )  # fmt: skip
 PUBLIC = ("200 rows", "schema")
+TABLES = ("wine", "power", "bike", "sgemm", "acsinc")
 
 
 def mixing(columns: int) -> Matrix:
@@ -110,6 +116,32 @@ def accuracy(n: int, columns: int, mu: float, design: str, public: str, repeats:
     return {
         **{name: float(np.sqrt(np.mean(values) / base)) for name, values in errors.items()},
         **{f"coverage, {name}": float(np.mean(values)) if values else None for name, values in covered.items()},
+    }
+
+
+def real(name: str, mu: float, public: str, repeats: int) -> dict[str, Any]:
+    """A real table: mean squared errors on the private rows, over those of least squares; medians over splits."""
+    entry = ENTRIES[name]
+    whole = entry.load()
+    schema = entry.schema(whole)
+    found: dict[str, list[float]] = {"default": [], "release": []}
+    for repeat in range(repeats):
+        rng = np.random.default_rng([_SEED, repeat])
+        order, held = rng.permutation(len(whole)), max(200, len(whole) // 50)
+        rows = whole.iloc[order[held:]].reset_index(drop=True)
+        known = {"schema": schema} | ({"public": whole.iloc[order[:held]]} if public == "rows" else {})
+        design = Encoder.of([each for each in rows.columns if each != entry.target], None, schema)
+        x, y = design.x(pa.Table.from_pandas(rows)), rows[entry.target].to_numpy(float)
+        full = np.column_stack([np.ones(len(x)), x])
+        least = np.mean((y - full @ np.linalg.lstsq(full, y, rcond=None)[0]) ** 2)
+        released = release_moments(rows, privacy=GDP(mu), random_state=rng, progress=False, **known)
+        default = DPLinearRegression(GDP(mu), random_state=rng, **known)
+        default.fit_table(rows, entry.target, progress=False)
+        for kind, model in (("default", default), ("release", DPLinearRegression.from_moments(released, entry.target))):
+            found[kind].append(float(np.mean((y - model.coefficients_.predict(x)) ** 2) / least))
+    return {
+        "n mu / d": (len(whole) - held) * mu / x.shape[1],
+        **{kind: float(np.median(values)) for kind, values in found.items()},
     }
 
 
@@ -212,6 +244,21 @@ def show_accuracy(out: Path | None, repeats: int) -> None:
     CONSOLE.print(shown)
 
 
+def show_tables(out: Path | None, repeats: int) -> None:
+    """All cells as a table."""
+    shown = Table(
+        "table", "mu", "n mu / d", "public", "default", "release", title="Mean squared errors over least squares'"
+    )
+    for name in TABLES:
+        for public in ("rows", "schema"):
+            for mu in (0.25, 1.0):
+                key = f"table {name} {public} {mu} {repeats}"
+                cell = stored(out, key, lambda c=(name, mu, public, repeats): real(*c))
+                errors = (f"{cell[kind]:.4f}" for kind in ("default", "release"))
+                shown.add_row(name, f"{mu:g}", f"{cell['n mu / d']:,.0f}", public, *errors)
+    CONSOLE.print(shown)
+
+
 def show_sites(out: Path | None, repeats: int) -> None:
     """All cells as a table."""
     shown = Table("mu", "public", "five sites over one", "told apart at 5%", title="Five sites of 4,000 rows")
@@ -226,7 +273,7 @@ def show_sites(out: Path | None, repeats: int) -> None:
 def main() -> None:
     """Print what was asked for, or everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", metavar="accuracy, sites, speed")
+    parser.add_argument("what", nargs="*", metavar="accuracy, tables, sites, speed")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -235,6 +282,8 @@ def main() -> None:
         speed()
     if not given.what or "sites" in given.what:
         show_sites(given.out, 5 * given.repeats)
+    if not given.what or "tables" in given.what:
+        show_tables(given.out, given.repeats // 3)
     if not given.what or "accuracy" in given.what:
         show_accuracy(given.out, given.repeats)
 

@@ -30,6 +30,7 @@ from dpregress import (
     release_moments,
     shared_space,
 )
+from dpregress.coordinates import svec
 from dpregress.errors import BudgetExceeded, InvalidInput, SeededNoise, UnboundedData
 from tests import registry
 from tests.laws.spies import CHARGE, DRAW, NOISE, READ, Silent, watched
@@ -357,3 +358,26 @@ def test_columns_that_were_not_released_are_refused(seed: int) -> None:
     ):
         with pytest.raises(InvalidInput, match=said):
             DPLinearRegression.from_moments(found, target, features)
+
+
+# ---------------------------------------------------------------- the sensitivity of what is summed
+
+
+@pytest.mark.parametrize("facts", ["public rows", "a schema"])
+def test_replacing_a_row_moves_the_sum_by_no_more_than_its_sensitivity(facts: str, seed: int) -> None:
+    """Rows of every size and direction in the place of one another; orthogonal far rows reach the bound."""
+    rng = np.random.default_rng(seed)
+    rows = table(rng, 40)
+    known = FACTS[facts](rng)
+    space = shared_space(n=40, privacy=GDP(1.0), **known)
+    back = np.linalg.inv(space.space.whitening)
+    far = 1e9 * (np.linalg.qr(rng.normal(size=(5, 5)))[0] @ back.T)[:, 1:]
+    others = [*far, *(10.0 ** rng.integers(-3, 9, size=(20, 1)) * rng.normal(size=(20, 4))), np.full(4, np.nan)]
+    totals = []
+    for other in others:
+        changed = rows.copy()
+        changed.iloc[7] = other
+        totals.append(svec.svec(exact(changed, GDP(1.0), like=space).moments.total))
+    moved = max(float(np.linalg.norm(one - two)) for one in totals for two in totals)
+    sensitivity = math.sqrt(2) * space.space.radius**2
+    assert 0.99 * sensitivity <= moved <= sensitivity * (1 + 1e-12)
