@@ -1,6 +1,6 @@
 """One release, many regressions: accuracy beside the default fit, coverage, several sites, and speed.
 
-    python -m benchmarks.release [accuracy] [tables] [sites] [speed] [--repeats 20] [--out release.jsonl]
+    python -m benchmarks.release [accuracy] [tables] [sites] [speed] [--repeats 16] [--out release.jsonl]
 
 Rows are ``v = M u + c`` with independent components u (normal, t with 5 degrees of freedom, or log-normal, all of
 variance 1), so that the regression of any column on the others is known. Accuracy: the last column and the first are
@@ -274,14 +274,14 @@ def main() -> None:
     """Print what was asked for, or everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", metavar="accuracy, tables, sites, speed")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=16)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # of seeds
     if not given.what or "speed" in given.what:
         speed()
     if not given.what or "sites" in given.what:
-        show_sites(given.out, 5 * given.repeats)
+        show_sites(given.out, 100)
     if not given.what or "tables" in given.what:
         show_tables(given.out, given.repeats // 3)
     if not given.what or "accuracy" in given.what:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,6 +124,40 @@ def test_refits_are_submodels(seed: int) -> None:
     inside = (ends[:, 0] <= 0) & (ends[:, 1] >= 0)
     np.testing.assert_array_equal(chosen.pvalues > 0.1, inside)
     assert (chosen.to_frame()["std err"].to_numpy() == chosen.bse).all()
+
+
+def test_what_is_not_identified_stays_without_a_penalty(seed: int) -> None:
+    """The others are selected given its unknown coefficient, not as if that were 0."""
+    fit = estimates(*data(np.random.default_rng(seed)))
+    unknown = replace(fit, identified=np.arange(D + 1) != 2)
+    known = Approximation.of(unknown, N)
+    assert known.names == ("x0", "x2", "x3", "x4")
+    found = best_subsets(known, TERMS)
+    assert found.columns[-1] == known.names
+    places = [1, 3, 4, 5]
+    left = fit.estimate[places] @ np.linalg.solve(fit.covariance[np.ix_(places, places)], fit.estimate[places])
+    assert found.aic[0] == pytest.approx(left)
+    np.testing.assert_allclose(penalty_path(known, 1.0, [1e-9]).coef[0], fit.estimate[places], atol=1e-5)
+    with pytest.raises(InvalidInput, match="no slope is identified"):
+        Approximation.of(replace(fit, identified=np.zeros(D + 1, dtype=np.bool_)), N)
+
+
+def test_more_than_twenty_terms_are_refused() -> None:
+    names = tuple(f"x{i}" for i in range(21))
+    many = Estimates(
+        names,
+        np.ones(21),
+        np.eye(21),
+        0 * np.eye(21),
+        np.ones(21, dtype=np.bool_),
+        np.zeros(21),
+        math.inf,
+        "model",
+        1.0,
+    )
+    with pytest.raises(InvalidInput, match="at most 20 terms"):
+        best_subsets(Approximation.of(many, N), {name: [name] for name in names})
+    assert len(forward_selection(Approximation.of(many, N), {name: [name] for name in names}).terms) == 22
 
 
 # ------------------------------------------------------------------ simultaneous intervals
