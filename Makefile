@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-nightly lint bench wheel clean
+.PHONY: install demo test test-all test-nightly lint bench audit wheel clean
 
 install: $(STAMP)
 
@@ -50,6 +50,13 @@ bench: install
 	$(BIN)/python -m benchmarks.multinomial
 	$(BIN)/python -m benchmarks.exposure
 	$(BIN)/python -m benchmarks.release
+	$(BIN)/python -m benchmarks.float_sums
+
+# Attacks on whole fits: hours on an idle core. It goes on where it stopped; ANEW=--anew forgets earlier runs.
+RUNS ?= 10000
+audit: install
+	$(BIN)/python -m benchmarks.audit --runs $(RUNS) $(ANEW)
+	$(BIN)/python -m benchmarks.audit --page docs/privacy/audit.md
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

@@ -9,6 +9,7 @@
     │   └── SchemaError               the schema contradicts itself or the table's columns
     ├── PrivacyError                  the answer would break the guarantee
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
+    │   ├── PolicyViolation           the ledger's policy does not allow the charge
     │   ├── NotAnswered               this trust model cannot answer that query
     │   ├── UnsafeNoise               a noise scale at which the sampler would return the data itself
     │   └── SeededNoise               a fit whose noise came from a seed has no guarantee to report
@@ -54,6 +55,10 @@ class BudgetExceeded(PrivacyError):
     """The ledger, or the reservation drawn from it, does not hold enough budget."""
 
 
+class PolicyViolation(PrivacyError):
+    """The policy of the ledger does not allow the charge; nothing was charged."""
+
+
 class NotAnswered(PrivacyError):
     """The trust model in use cannot answer this query; nothing was charged."""
 
@@ -84,6 +89,10 @@ class ChargedBefore(LedgerError):
 
 class SeededNoiseWarning(UserWarning):
     """The noise came from a seed: anyone who knows the seed can subtract it. For tests and simulations only."""
+
+
+class UnrecordedSpendingWarning(UserWarning):
+    """Several private fits of one loop or search are charged to no ledger, so nothing adds up what they spend."""
 
 
 class SelectedRowsWarning(UserWarning):

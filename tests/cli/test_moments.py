@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dpregress import SQLiteLedger
 from tests.support import run
 
 BUDGET = ("--epsilon", 2, "--delta", 1e-6)
@@ -37,8 +38,22 @@ def test_release_once_regress_many(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "predict", "model", "private.csv", "--out", "p.csv").code == 0
     ridge = run(capsys, "regress", "m.json", "--formula", "cost ~ age + bmi", "--alpha", 5, "--level", 0.9)
     assert "DPRidge of cost" in ridge.out
-    shown = run(capsys, "ledger", "show", "l.db")
-    assert shown.out.count("moments of 3 columns") == 1
+    (charge,) = SQLiteLedger("l.db", "p").charges
+    assert charge.note == "moments of 3 columns"
+    assert charge.request.formula == "moments of age, bmi, cost"
+    assert charge.request.source == "private.csv"
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_dry_run_charges_and_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    said = _release(capsys, "--public", "public.csv", "--dry-run")
+    assert "Dry run" in said
+    assert not Path("m.json").exists()
+    done = run(
+        capsys, "release", "private.csv", "--public", "public.csv", "--epsilon", 1, "--delta", 0.01, "-o", "m.json"
+    )
+    assert done.code == 2
+    assert "--confirm-delta" in done.err
 
 
 @pytest.mark.usefixtures("tables")

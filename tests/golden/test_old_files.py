@@ -76,6 +76,18 @@ def test_a_ledger_goes_on(tmp_path: Path) -> None:
     assert len(SQLiteLedger(path, "people").charges) == len(MODELS) + 1
 
 
+def test_a_ledger_of_version_2_goes_on(tmp_path: Path) -> None:
+    """Written by the package before ledgers named analysts and had policies."""
+    path = tmp_path / "ledger.db"
+    shutil.copy(FILES / "ledger-2.db", path)
+    assert SQLiteLedger.datasets(path) == ("people", "coded")
+    SQLiteLedger(path, "people").on_behalf(analyst="ann").reserve(GDP(0.1))
+    first, second, third = SQLiteLedger(path, "people").charges
+    assert [first.seeded, second.seeded, third.seeded] == [False, True, False]
+    assert [first.note, second.event, third.request.analyst] == ["DPRidge of cost", GDP(0.5), "ann"]
+    assert SQLiteLedger(path, "coded").account.unit == "person"
+
+
 def test_public_moments_are_read() -> None:
     assert PublicMoments.load(FILES / "public.json").names == ("age", "years", "cost")
 

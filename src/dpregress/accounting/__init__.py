@@ -1,8 +1,10 @@
 """Budgets, events and ledgers. Knows no data."""
 
 from dpregress.accounting.calibrate import gaussian_promise, integer_gaussian_promise, split, zcdp_promise
+from dpregress.accounting.confirmation import check_delta_confirmed
+from dpregress.accounting.entries import Account, Charge, Policy, Request
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
-from dpregress.accounting.ledger import Account, Charge, Ledger, MemoryLedger
+from dpregress.accounting.ledger import Ledger, MemoryLedger, Rehearsed
 from dpregress.accounting.parallel import parallel_statement
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.sqlite_ledger import SQLiteLedger
@@ -21,12 +23,16 @@ __all__ = [
     "Event",
     "Ledger",
     "MemoryLedger",
+    "Policy",
     "PrivacyStatement",
     "PureDP",
+    "Rehearsed",
     "Relation",
+    "Request",
     "Reservation",
     "SQLiteLedger",
     "Unit",
+    "check_delta_confirmed",
     "compose_statements",
     "decode",
     "gaussian_promise",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
 from dpregress.cli.output import print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
+from dpregress.errors import InvalidInput, SeededNoiseWarning, SelectedRowsWarning
 
 _FILES = ("model.json", "privacy.json", "report.html")
 _SELECTED = (
@@ -55,8 +57,8 @@ _PATH = click.Path(path_type=Path)
     "--cov-type", type=FamilyChoice(covariance_types), default="robust", show_default=True,
     help="Sampling covariance: released (1% to 6% of the budget), or by the model (free).",
 )  # fmt: skip
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
+@charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
@@ -82,8 +84,12 @@ def fit(
     no_intercept: bool,
     recipe: str,
     cov_type: str,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     unit: str | None,
     max_rows_per_unit: int | None,
     out: Path,
@@ -117,8 +123,9 @@ def fit(
       dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
-    from dpregress import ApproxDP
+    from dpregress import ApproxDP, MemoryLedger
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
+    from dpregress.inputs.described import described_table
     from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
     from dpregress.inputs.tables import feature_columns
@@ -127,7 +134,7 @@ def fit(
 
     if target is None and formula is None:
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
-    budget = ApproxDP(epsilon, delta)
+    budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
     schema = load_schema(schema_file)
     source = source_of(data, database, query)
     check_apart(source, public_rows)
@@ -147,6 +154,10 @@ def fit(
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
+        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+    )  # fmt: skip
     model.set_params(
         privacy=budget,
         public=public,
@@ -154,7 +165,7 @@ def fit(
         fit_intercept=not no_intercept,
         formula=formula,
         cov_type=cov_type,
-        ledger=ledger_of(ledger_file, dataset),
+        ledger=ledger,
         random_state=seed,
     )
     with taken(out, _FILES, overwrite=overwrite) as place:
@@ -207,15 +218,6 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     return kind(**{name: value for name, value in offered.items() if name in parameters})
 
 
-def ledger_of(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
-    """The ledger of --ledger and --dataset; None without them."""
-    from dpregress import SQLiteLedger
-
-    if (path is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
-    return None if path is None or dataset is None else SQLiteLedger(path, dataset)
-
-
 def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
     """Those of model.json, privacy.json and report.html."""
     from dpregress.estimators.saving import model_documents, report_page
@@ -237,7 +239,7 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
     if model.privacy_.seeded:
         say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
-        say(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
+        say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")
     if left_out:
         say(f"{left_out} public row(s) with missing cells were left out.")
     say(f"Wrote {', '.join(_FILES)} in {out}.")

@@ -44,6 +44,8 @@ _IN_FLAGS = {
     "is among the features: leave it out": "is among the features: leave it out of --features",
     "max_rows_per_unit goes with unit:": "--max-rows-per-unit goes with --unit:",
     "unit goes with max_rows_per_unit:": "--unit goes with --max-rows-per-unit:",
+    "or confirm this one with ApproxDP(.., confirm_delta=True)": "or confirm this one with --confirm-delta",
+    "give analyst=, as in ledger.on_behalf(analyst='NAME')": "give --analyst NAME",
 }
 
 

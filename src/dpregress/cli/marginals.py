@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, table_families
 from dpregress.cli.output import csv_of, number, print_table, say
 from dpregress.cli.places import taken
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
+from dpregress.errors import InvalidInput, SeededNoiseWarning
 
 #: Synthetic rows are made in memory, a few bytes for each cell.
 _MOST_CELLS = 10**8
@@ -44,8 +46,8 @@ def marginals() -> None:
 )  # fmt: skip
 @click.option("--target", help="Column whose pairs are measured more accurately.")
 @click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a numeric column.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge, opened with --neighbours add-remove.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above 1e-5.")
+@charging_options("Ledger to charge, opened with --neighbours add-remove.")
 @_OUT
 @_OVERWRITE
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -58,8 +60,12 @@ def marginals_release(
     recipe: str,
     target: str | None,
     bins: int,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -75,25 +81,29 @@ def marginals_release(
     Example:
       dpregress marginals release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out visits.json
     """
-    from dpregress import ApproxDP, SQLiteLedger, __version__
+    from dpregress import ApproxDP, MemoryLedger, __version__
+    from dpregress.accounting import Relation
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators.marginals_release import release_marginals
+    from dpregress.inputs.described import described_table
     from dpregress.public.coding import domain_of
     from dpregress.releases.marginals_files import marginals_text
     from dpregress.reports import words
 
-    if (ledger_file is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
     schema = load_schema(schema_file)
     assert schema is not None
     domain = domain_of(schema, split_names(columns), bins=bins)
-    ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
+    unrecorded = partial(MemoryLedger, budget, relation=Relation.ADD_REMOVE) if dry_run else None
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(data), out=out, rehearsed=unrecorded
+    )
     with taken(out, overwrite=overwrite) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
         released = release_marginals(
             data,
             domain,
-            privacy=ApproxDP(epsilon, delta),
+            privacy=budget,
             recipe=recipe,
             target=target,
             ledger=ledger,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpregress.cli.output import say
+from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput
 
 SIGNATURE = "{}.signature.json"
@@ -53,6 +54,21 @@ def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
     table = read(data, encoder.needed)
     encoder.check_types(table.schema)
     return encoder.x(table)
+
+
+def rehearse(agreed, party: str, identity, data: Path | None, ledger, written: Path) -> None:  # type: ignore[no-untyped-def]
+    """The dry run of a release: the columns of the table by their names and types, and what would be charged."""
+    from dpregress.parties.release import rehearse_release
+    from dpregress.rows.readers.files import present, read_files
+
+    if data is None:
+        raise InvalidInput(f"give the table of {party}, or --mock for invented people")
+    terms, reader = agreed.plan.party(party), read_files(data)
+    present((*agreed.plan.identifiers, *terms.encoder.needed), reader.schema.names, reader.name)
+    terms.encoder.check_types(reader.schema)
+    with taken(written, overwrite=True):
+        pass
+    rehearse_release(agreed, party, identity, ledger)
 
 
 def read_ends(family: str, classes: str | None) -> tuple[float, float] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
-from dpregress.cli.fit import in_own_words, ledger_of, source_of
+from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.fit import in_own_words, source_of
 from dpregress.cli.output import say
 from dpregress.cli.places import taken
 
@@ -29,8 +31,8 @@ _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing
 @click.option("--site", default="", help="A name for this table, if it will be combined with others.")
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
+@charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
 @_OUT
@@ -48,8 +50,12 @@ def release(
     site: str,
     epsilon: float,
     delta: float,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     unit: str | None,
     max_rows_per_unit: int | None,
     out: Path,
@@ -67,11 +73,16 @@ def release(
       dpregress release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out moments.json
       dpregress regress moments.json --target visits --features age,smoker
     """
-    from dpregress import ApproxDP, release_moments
+    from dpregress import ApproxDP, MemoryLedger, release_moments
     from dpregress.cli.tables import load_schema, split_names
+    from dpregress.inputs.described import described_table
 
-    budget, schema = ApproxDP(epsilon, delta), load_schema(schema_file)
+    budget, schema = ApproxDP(epsilon, delta, confirm_delta=confirm_delta), load_schema(schema_file)
     source = source_of(data, database, query)
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
+        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+    )  # fmt: skip
     with taken(out, overwrite=overwrite) as place:
         with in_own_words(source):
             released = release_moments(
@@ -83,7 +94,7 @@ def release(
                 like=like,
                 complete=split_names(complete) or (),
                 site=site,
-                ledger=ledger_of(ledger_file, dataset),
+                ledger=ledger,
                 unit=unit,
                 max_rows_per_unit=max_rows_per_unit,
                 random_state=seed,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, party_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.parties import (
@@ -14,6 +15,7 @@ from dpregress.cli.parties import (
     read_design,
     read_ends,
     read_pseudonyms,
+    rehearse,
     say_keys,
     say_person,
 )
@@ -71,8 +73,9 @@ def vertical_keys(keys: Path) -> None:
 @click.argument("terms", type=_PATH)
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key, created if needed.")
 @click.option("--out", type=_PATH, required=True, help="Folder for plan.json.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of people.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing plan.")
-def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
+def vertical_plan(terms: Path, key_file: Path, out: Path, confirm_delta: bool, overwrite: bool) -> None:
     """Make a plan from TERMS (TOML): parties, their keys, columns, bounds, units, n, budgets, row rule.
 
     The length k of the row sketch follows from n, the columns and the budgets, unless TERMS gives it. The plan
@@ -82,6 +85,7 @@ def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> No
     Example:
       dpregress vertical plan study.toml --key alignment.key --out shared
     """
+    from dpregress.accounting import Relation, check_delta_confirmed
     from dpregress.mechanisms.randomness import shared_seed
     from dpregress.parties import plan_from_toml
     from dpregress.parties.documents import digest, document_text
@@ -92,6 +96,8 @@ def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> No
         secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
         made = plan_from_toml(terms, key_commitment=committed(secret))
         check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
+        for party in made.parties if not confirm_delta else ():
+            check_delta_confirmed(party.budget, made.n, Relation.REPLACE_ONE)
         if not key_file.exists():
             write_secret(key_file, secret)
         place.write(document_text(made.encode()))
@@ -197,8 +203,7 @@ def vertical_align(
 @click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets; keeps the release too.")
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key.")
 @click.option("--exchange", type=_PATH, required=True, help="The folder of all parties' pseudonyms.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="The party's ledger (see `dpregress ledger new`).")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@charging_options("The party's ledger (see `dpregress ledger new`).")
 @click.option("--out", type=_PATH, required=True, help="Folder for the release.")
 @click.option("--mock", is_flag=True, help="Invented rows instead of DATA: nothing is charged.")
 def vertical_release(
@@ -210,6 +215,9 @@ def vertical_release(
     exchange: Path,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     out: Path,
     mock: bool,
 ) -> None:
@@ -224,7 +232,7 @@ def vertical_release(
       dpregress vertical release shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
           --key alignment.key --exchange parties-only --ledger clinic.db --dataset clinic --out public
     """
-    from dpregress import SQLiteLedger
+    from dpregress.inputs.described import described_table
     from dpregress.parties import align as aligned
     from dpregress.parties import make_release, open_identity, read_release
     from dpregress.parties.align import in_order, order_check, row_order
@@ -242,13 +250,21 @@ def vertical_release(
         return
     if not mock and (ledger_file is None or dataset is None):
         raise LedgerError("real rows are released against a ledger: give --ledger and --dataset")
-    ledger = None if mock or ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    if mock and dry_run:
+        raise InvalidInput("--dry-run goes with real rows: --mock charges nothing")
+    source = "" if data is None else described_table(data)
+    ledger = None
+    if not mock:
+        ledger = open_ledger(ledger_file, dataset, analyst, purpose, source=source, out=out / name, rehearsed=None)
     key = read_secret(key_file)
     identity = open_identity(keys)
     files = {each.name: exchange / _PSEUDONYMS.format(each.name) for each in agreed.plan.parties}
     people = aligned(agreed, files, key)
     if people.mock != mock:
         raise InvalidInput("the parties aligned " + ("invented people: add --mock" if people.mock else "real people"))
+    if dry_run:
+        rehearse(agreed, party, identity, data, ledger, out / name)
+        return
     pseudonyms = read_pseudonyms(agreed, party, data, key, mock)
     order = row_order(people, pseudonyms)
     rows = in_order(mock_rows(agreed, party) if mock else read_design(terms, data), order)

@@ -6,14 +6,14 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_promise
+from dpregress.accounting import GDP, Event, Ledger, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, one_line, type_of
@@ -23,6 +23,8 @@ from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
+from dpregress.estimators.training import Training
+from dpregress.inputs.described import described_table
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -41,7 +43,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
-from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows import Encoder, Engine, FormulaEncoder, Source
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit, check_squares_fit
 from dpregress.rows.readers.files import is_table
@@ -49,26 +51,6 @@ from dpregress.solvers import Solution, Solver, Uncertainty
 from dpregress.trust import Session
 
 _LARGEST_PENALTY = 1e200
-
-
-class Training(NamedTuple):
-    """Private rows with their unit, and what is public about their design columns."""
-
-    source: Source
-    features: tuple[str, ...]
-    target: str
-    public: PublicMoments | None
-    schema: Schema | None
-    intercept: bool
-    inputs: Inputs
-    unit: Unit = RECORD
-    design: FormulaEncoder | None = None
-    exposure: str | None = None
-
-    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
-        """The rows with the engine that computes sums over them; nothing is read yet."""
-        engine = ThreadedEngine() if engine is None else engine
-        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
 
 
 class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
@@ -207,7 +189,9 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
+        return self._fit(
+            budget, rows._replace(source=source, unit=whose, exposure=name, table=described_table(X)), progress
+        )
 
     def fit_table(
         self,
@@ -267,7 +251,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
+        rows = rows._replace(source=bounded, unit=whose, exposure=exposure, table=described_table(table))
+        return self._fit(budget, rows, progress, engine)
 
     def _declared(
         self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
@@ -386,6 +371,7 @@ class CentralModel(PrivateLinearModel):
                 ledger=self.ledger,
                 unit=data.unit,
                 note=note_of(f"{type(self).__name__} of {data.target}"),
+                request=data.request,
                 random_state=self.random_state,
             )
             solution = solver.solve(session)

@@ -17,10 +17,11 @@ from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
 from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, UnboundedData, one_line
-from dpregress.estimators.base import PrivateLinearModel, Training
+from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.training import Training
 from dpregress.inference import IntervalKind, moment_estimates
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
@@ -302,6 +303,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
                 ledger=self.ledger,
                 unit=self._counted(),
                 note=note_of(f"a message about {data.target}"),
+                request=data.request,
                 random_state=self.random_state,
             )
             release: Release = session(message_plan.query, message_plan.spend)

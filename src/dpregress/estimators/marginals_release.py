@@ -13,13 +13,16 @@ from dpregress.accounting import (
     Ledger,
     PrivacyStatement,
     Relation,
+    Request,
     gaussian_promise,
     zcdp_promise,
 )
+from dpregress.accounting.names import note_of
 from dpregress.coordinates import Domain
 from dpregress.errors import check_choice
 from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
+from dpregress.inputs.described import described_table
 from dpregress.releases import Marginals
 from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.codes import Coder
@@ -99,6 +102,9 @@ def release_marginals(
             ledger=ledger,
             relation=Relation.ADD_REMOVE,
             note=f"marginals, {recipe}",
+            request=Request(
+                formula=note_of(f"pair tables of {', '.join(domain.names)}"), source=note_of(described_table(table))
+            ),
             random_state=random_state,
         )
         marginals = solver.estimate(session)

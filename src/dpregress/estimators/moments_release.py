@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpregress.accounting import Event, Ledger, gaussian_promise
+from dpregress.accounting import Event, Ledger, Request, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.released_moments import ReleasedMoments, SharedSpace
+from dpregress.inputs.described import described_table
 from dpregress.inputs.formula import names_files
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
@@ -147,6 +148,9 @@ def release_moments(
             ledger=ledger,
             unit=whose,
             note=note_of(f"moments of {len(found.columns)} columns"),
+            request=Request(
+                formula=note_of(f"moments of {', '.join(found.columns)}"), source=note_of(described_table(table))
+            ),
             random_state=random_state,
         )
         moments, lost = solver.estimate(session)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpregress.accounting import ApproxDP
+from dpregress.accounting import ApproxDP, MemoryLedger
 from dpregress.baselines import mean_only, scored_fit
 from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import randhie
@@ -113,11 +113,12 @@ def run() -> tuple[Demonstrated, ...]:
 
 
 def _fits(rows: Split) -> Iterator[Demonstrated]:
+    ledger = MemoryLedger(ApproxDP(len(MODELS) * BUDGET.epsilon0, BUDGET.delta0), "RAND Health")
     for model in MODELS:
         (u, v), (x, y), (z, w) = (
             (part[0], model.response(part[1])) for part in (rows.public, rows.private, rows.held_out)
         )
-        fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features))
+        fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features), ledger=ledger)
         fitted.fit(x, y)
         found = fitted.coefficients_
         non_private = scored_fit(x, y, model.family)

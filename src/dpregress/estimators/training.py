@@ -1,0 +1,43 @@
+"""What a fit knows of its rows before it charges: where they are, and what is public about them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dpregress.accounting import RECORD, Request, Unit
+from dpregress.accounting.names import note_of
+from dpregress.inputs.tables import Inputs
+from dpregress.public import PublicMoments, Schema
+from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows.engines import Progress
+
+
+class Training(NamedTuple):
+    """Private rows with their unit, and what is public about their design columns."""
+
+    source: Source
+    features: tuple[str, ...]
+    target: str
+    public: PublicMoments | None
+    schema: Schema | None
+    intercept: bool
+    inputs: Inputs
+    unit: Unit = RECORD
+    design: FormulaEncoder | None = None
+    exposure: str | None = None
+    table: str = ""
+
+    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
+        """The rows with the engine that computes sums over them; nothing is read yet."""
+        engine = ThreadedEngine() if engine is None else engine
+        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
+
+    @property
+    def request(self) -> Request:
+        """The model and the table, for the ledger."""
+        if self.design is not None:
+            return Request(formula=note_of(self.design.text), source=note_of(self.table))
+        names = self.features if self.inputs.names is None else tuple(map(str, self.inputs.names))
+        right = " + ".join(names if self.intercept else ("0", *names))
+        offset = "" if self.exposure is None else f", exposure {self.exposure}"
+        return Request(formula=note_of(f"{self.target} ~ {right}{offset}"), source=note_of(self.table))
