@@ -47,6 +47,7 @@ def released(rng: np.random.Generator, n: int, mu: float, public: str) -> Releas
     return release_moments(table(rng, n), privacy=GDP(mu), random_state=rng, **facts)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 @pytest.mark.parametrize("public", ["rows", "schema"])
 def test_intervals_cover_for_every_target(public: str, seed: int) -> None:
@@ -64,6 +65,7 @@ def test_intervals_cover_for_every_target(public: str, seed: int) -> None:
     assert all((counts >= least).all() for counts in inside.values()), inside
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_one_release_is_as_good_as_the_default_fit(seed: int) -> None:
     """At n mu = 1e4 d the root mean squared error over four targets is at most 1.2 times that of four whole fits.
@@ -115,6 +117,7 @@ def test_a_model_from_moments_is_a_model(seed: int, tmp_path: Path) -> None:
         DPRidge.from_moments(model.moments_, "y")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_five_sites_are_nearly_one(seed: int) -> None:
     """Root mean squared errors of 60 tables, on the same rows: five sites of 1,000 are within 10% of one of 5,000.

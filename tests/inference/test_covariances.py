@@ -65,6 +65,7 @@ def test_without_noise_it_is_numpys(seed: int) -> None:
     assert found.keeping([2, 0]).names == ("c", "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.0, 40.0], ids=["sampling", "noise"])
 def test_intervals_cover(sigma: float, seed: int) -> None:
     """250 draws, 90% intervals of 46 statistics: counts that coverages of 84% stay below less than once in 10^9.
@@ -116,6 +117,7 @@ def p_values(rng: np.random.Generator, shift: float) -> tuple[float, float]:
     return moment_heterogeneity(sites).pvalue, coefficient_heterogeneity(estimates).pvalue
 
 
+@pytest.mark.slow
 def test_sites_that_agree_are_told_apart_as_often_as_stated(seed: int) -> None:
     """200 draws at 10%: at most the 1 - 1e-9 quantile of binomial counts at 15%, at least that of 5%; both tests."""
     rng = np.random.default_rng(seed)

@@ -191,6 +191,7 @@ def test_many_columns_have_scheffes_bound() -> None:
     assert law.critical(0.95) == pytest.approx(math.sqrt(chi2.isf(0.05, 15)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_intervals_hold_after_selection(seed: int) -> None:
     """400 draws of pure noise, the best subset by AIC refitted: all 90% intervals hold the submodel's coefficients, 0.
 
