@@ -50,6 +50,7 @@ bench: install
 	$(BIN)/python -m benchmarks.marginals accuracy
 	$(BIN)/python -m benchmarks.multinomial
 	$(BIN)/python -m benchmarks.exposure
+	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.float_sums
 	$(BIN)/python -m benchmarks.trust_models
 

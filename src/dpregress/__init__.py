@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         MarginalsRegression,
         VerticalRegression,
     )
+    from dpregress.estimators.moments_release import release_moments, shared_space
+    from dpregress.estimators.released_moments import ReleasedMoments, SharedSpace, combine
     from dpregress.estimators.saved import load
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
     from dpregress.rows import SQLQuery
@@ -53,11 +55,16 @@ _EXPORTS = {
     "PrivacyStatement": "accounting",
     "PublicMoments": "public",
     "PureDP": "accounting",
+    "ReleasedMoments": "estimators.released_moments",
     "SQLQuery": "rows",
     "SQLiteLedger": "accounting",
     "Schema": "public",
+    "SharedSpace": "estimators.released_moments",
     "VerticalRegression": "estimators",
+    "combine": "estimators.released_moments",
     "load": "estimators.saved",
+    "release_moments": "estimators.moments_release",
+    "shared_space": "estimators.moments_release",
 }
 
 __all__ = [
@@ -79,12 +86,17 @@ __all__ = [
     "PrivacyStatement",
     "PublicMoments",
     "PureDP",
+    "ReleasedMoments",
     "SQLQuery",
     "SQLiteLedger",
     "Schema",
+    "SharedSpace",
     "VerticalRegression",
     "__version__",
+    "combine",
     "load",
+    "release_moments",
+    "shared_space",
 ]
 
 

@@ -5,6 +5,7 @@ from dpregress.accounting.confirmation import check_delta_confirmed
 from dpregress.accounting.entries import Account, Charge, Policy, Request
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Composed, Event, PureDP, Relation, decode, group
 from dpregress.accounting.ledger import Ledger, MemoryLedger, Rehearsed
+from dpregress.accounting.parallel import parallel_statement
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.sqlite_ledger import SQLiteLedger
 from dpregress.accounting.statement import PrivacyStatement, compose_statements
@@ -37,6 +38,7 @@ __all__ = [
     "gaussian_promise",
     "group",
     "integer_gaussian_promise",
+    "parallel_statement",
     "split",
     "user_of",
     "zcdp_promise",

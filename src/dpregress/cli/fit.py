@@ -135,7 +135,7 @@ def fit(
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
     budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
     schema = load_schema(schema_file)
-    source = _source(data, database, query)
+    source = source_of(data, database, query)
     check_apart(source, public_rows)
     rows, known = reader_of(source), open_public(public_rows)
     model = _model(
@@ -168,14 +168,14 @@ def fit(
         random_state=seed,
     )
     with taken(out, FIT_FILES, overwrite=overwrite) as place:
-        with _in_own_words(source):
+        with in_own_words(source):
             model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
 
 @contextmanager
-def _in_own_words(source: Any) -> Iterator[None]:
+def in_own_words(source: Any) -> Iterator[None]:
     """What the fit would warn of is said by this command: of selected rows here, of a seed with the results."""
     from dpregress import SQLQuery
 
@@ -187,7 +187,7 @@ def _in_own_words(source: Any) -> Iterator[None]:
         yield
 
 
-def _source(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
+def source_of(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
     """What ``fit_table`` takes: the files, or the query."""
     from dpregress import SQLQuery
     from dpregress.rows.readers.locations import paths_of

@@ -56,7 +56,7 @@ def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
     return encoder.x(table)
 
 
-def rehearse(agreed, party: str, identity, data: Path | None, ledger, written: Path) -> None:  # type: ignore[no-untyped-def]
+def dry_run_release(agreed, party: str, identity, data: Path | None, ledger, written: Path) -> None:  # type: ignore[no-untyped-def]
     """The dry run of a release: the columns of the table by their names and types, and what would be charged."""
     from dpregress.parties.release import rehearse_release
     from dpregress.rows.readers.files import present, read_files

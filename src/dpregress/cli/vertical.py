@@ -11,12 +11,12 @@ from dpregress.cli.families import FamilyChoice, party_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.parties import (
     SIGNATURE,
+    dry_run_release,
     joint_page,
     read_agreement,
     read_design,
     read_ends,
     read_pseudonyms,
-    rehearse,
     say_keys,
     say_person,
 )
@@ -264,7 +264,7 @@ def vertical_release(
     if people.mock != mock:
         raise InvalidInput("the parties aligned " + ("invented people: add --mock" if people.mock else "real people"))
     if dry_run:
-        rehearse(agreed, party, identity, data, ledger, out / name)
+        dry_run_release(agreed, party, identity, data, ledger, out / name)
         return
     pseudonyms = read_pseudonyms(agreed, party, data, key, mock)
     order = row_order(people, pseudonyms)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import GDP, Event, Ledger, gaussian_promise
 from dpregress.accounting.names import note_of
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
@@ -398,7 +398,7 @@ def _say(left_out: int) -> None:
         warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
 
 
-def checked_penalty(alpha: float, facts: PublicFacts) -> float:
+def checked_penalty(alpha: float, space: WhitenedSpace) -> float:
     """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
     try:
         usable = math.isfinite(alpha) and alpha >= 0
@@ -406,6 +406,6 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
         usable = False
     if not usable:
         raise InvalidInput(f"alpha must be finite and not negative, not {one_line(alpha)}")
-    if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
+    if alpha * float(np.abs(space.slopes).max()) ** 2 > _LARGEST_PENALTY:
         raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
     return float(alpha)

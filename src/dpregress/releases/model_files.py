@@ -100,7 +100,7 @@ def model_text(
         "domain": None if domain is None else domain.encode(),
         "estimates": None if estimates is None else estimates.encode(),
         "privacy": privacy.encode(),
-        "moments": None if moments is None or _sigma(moments.noise) is None else _moments(moments),
+        "moments": None if moments is None or _sigma(moments.noise) is None else encode_moments(moments),
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
@@ -203,7 +203,7 @@ def load_moments(path: str | Path) -> Moments:
     InvalidInput
         If the file is not a model file, or its recipe released no joint moments.
     """
-    return _load(path, _decoded_moments)
+    return _load(path, _moments_of_model)
 
 
 def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
@@ -268,10 +268,14 @@ def _count(n: Any) -> int:
     return n
 
 
-def _decoded_moments(record: Mapping[str, Any]) -> Moments:
-    moments = record["moments"]
-    if moments is None:
+def _moments_of_model(record: Mapping[str, Any]) -> Moments:
+    if record["moments"] is None:
         raise InvalidInput("this recipe released no joint moments")
+    return decode_moments(record["moments"])
+
+
+def decode_moments(moments: Mapping[str, Any]) -> Moments:
+    """Read back what :func:`encode_moments` wrote."""
     space = WhitenedSpace.decode(moments["frame"])
     total = np.array(moments["total"], dtype=np.float64)
     order = space.order + (space.response is not None)
@@ -285,7 +289,8 @@ def _decoded_moments(record: Mapping[str, Any]) -> Moments:
     return Moments(total, int(moments["n"]), noise, events, space)
 
 
-def _moments(moments: Moments) -> dict[str, Any]:
+def encode_moments(moments: Moments) -> dict[str, Any]:
+    """Released moments as plain values."""
     return {
         "frame": moments.space.encode(),
         "n": moments.n,
