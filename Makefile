@@ -52,6 +52,7 @@ bench: install
 	$(BIN)/python -m benchmarks.exposure
 	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.float_sums
+	$(BIN)/python -m benchmarks.other_libraries
 	$(BIN)/python -m benchmarks.trust_models
 
 # Attacks on whole fits: hours on an idle core. It goes on where it stopped; ANEW=--anew forgets earlier runs.
