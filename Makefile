@@ -49,6 +49,7 @@ bench: install
 	$(BIN)/python -m benchmarks.marginals accuracy
 	$(BIN)/python -m benchmarks.multinomial
 	$(BIN)/python -m benchmarks.exposure
+	$(BIN)/python -m benchmarks.float_sums
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .

@@ -196,7 +196,7 @@ def _pass(query: RowSketch, space: WhitenedSpace, x: np.ndarray) -> np.ndarray:
     """Whitening, bounding, cutting to the grid and mixing, as a release does it."""
     row_map = WhitenedRows(space)
     engine = ThreadedEngine(workers=1)
-    return engine.total(ArraySource(x), lambda rows: query.value(row_map(rows)), columns=query.columns)
+    return np.asarray(engine.total(ArraySource(x), lambda rows: query.exact(row_map(rows)), columns=query.columns))
 
 
 def _mixed(query: RowSketch, x: np.ndarray) -> np.ndarray:

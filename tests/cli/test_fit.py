@@ -215,7 +215,7 @@ def test_killed_fit_keeps_its_charge(tables: Path) -> None:
     code = (
         "import os, signal\n"
         "import dpregress.mechanisms.gaussian as g\n"
-        "g.exact_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "g.unrounded_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from dpregress.cli import main\n"
         "main('fit private.csv --target cost --public public.csv --epsilon 1 --delta 1e-6 "
         "--ledger budget.db --dataset d --out result'.split())\n"

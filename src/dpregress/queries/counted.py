@@ -10,6 +10,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Ask, Query, R, RowQuery
 from dpregress.releases import Isotropic, NoiseLaw
@@ -17,8 +18,6 @@ from dpregress.rows.bounded import BoundedRows, RowMap
 
 #: A count this many standard deviations below n is accepted; noise alone reaches it once in 30,000 fits.
 _BELIEVED = 4.0
-#: The unit is reduced by this fraction, so that rounding never makes it too large.
-_ROUNDING = 1e-12
 
 
 class Counted(RowQuery[R]):
@@ -52,7 +51,7 @@ class Counted(RowQuery[R]):
         squared = query.replacement() ** 2 - query.contribution() ** 2
         if not squared > 0:
             raise InvalidInput("only a query whose replacement sensitivity exceeds its contribution can be counted")
-        self.unit = math.sqrt(squared) * (1 - _ROUNDING)
+        self.unit = math.sqrt(squared)
 
     @property
     def columns(self) -> int:
@@ -66,10 +65,13 @@ class Counted(RowQuery[R]):
     def size(self) -> int:
         return self.query.size + 1
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         idle = rows.weight == 0
         far = np.any(rows.x[idle] != 0, axis=1)  # rows so far out that their weight is rounded to 0 have a value
-        return np.append(self.query.value(rows), self.unit * (np.count_nonzero(~idle) + np.count_nonzero(far)))
+        total = self.query.exact(rows)
+        units = np.broadcast_to(total.unit, total.whole.shape)
+        count = np.count_nonzero(~idle) + np.count_nonzero(far)
+        return ExactVector(np.append(total.whole, count), np.append(units, self.unit))
 
     def contribution(self) -> float:
         return self.query.replacement()

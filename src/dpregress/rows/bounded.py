@@ -6,6 +6,7 @@ Any rows may come in. They leave whitened and inside the ball of the space:
 * a row whose response is missing or not finite, or whose exposure is missing, not finite or not positive, becomes 0
   and has weight 0 in every query, even in those that read neither (it still counts in n);
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
+* x is moved to the nearest point of a public grid within the ball, so that sums over rows have no rounding;
 * the response becomes ``clip(s (y - centre) / scale, +-C)``;
 * the exposure is clipped into public bounds, and its logarithm is the row's offset.
 
@@ -22,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
+from dpregress.coordinates.exact import FINE, Grid
 from dpregress.coordinates.products import products, squared_norms
 
-#: Norms are shrunk to this many times d units in the last place below R, so that rounding never exceeds R.
-ULPS = 8
 #: The largest norm of a row and the largest response if the space has no finite bound, so that products stay finite.
 _LARGEST = 1e75
 _HUGE = 1e300
@@ -65,6 +65,7 @@ class BoundedRows:
 
     Coded rows have the positions of levels in x, as unsigned integers.
     ``offset``, of shape (m,), is added to the predictors of the rows; None where the space has no exposure.
+    ``words`` is that of the grid on which x lies, and of all other numbers that are summed.
     """
 
     x: Matrix
@@ -72,6 +73,7 @@ class BoundedRows:
     weight: Vector
     first_row: int
     offset: Vector | None = None
+    words: int = FINE
 
 
 class RowMap(ABC):
@@ -82,12 +84,18 @@ class RowMap(ABC):
     def radius(self) -> float:
         """The bound on the norm of x."""
 
-    def __call__(self, rows: RawRows) -> BoundedRows:
+    def __call__(self, rows: RawRows, words: int = FINE) -> BoundedRows:
         """Map one chunk, each row independently of the others. A row that does not count becomes 0, with weight 0.
 
         It is set to 0 after the mapping and keeps its place, so that it does not affect the rounding of other rows.
+
+        Parameters
+        ----------
+        rows : RawRows
+        words : int
+            Of the numbers on the grid (:func:`~dpregress.coordinates.exact.words_for`).
         """
-        bounded = self._bound(rows)
+        bounded = self._bound(rows, words)
         idle = ~rows.usable
         if idle.any():  # in place: another memory layout could change the rounding of other rows
             for values in (bounded.x, bounded.y, bounded.weight):
@@ -95,7 +103,7 @@ class RowMap(ABC):
         return bounded
 
     @abstractmethod
-    def _bound(self, rows: RawRows) -> BoundedRows:
+    def _bound(self, rows: RawRows, words: int) -> BoundedRows:
         """Bound every row of the chunk, whether it counts or not."""
 
 
@@ -114,7 +122,9 @@ class WhitenedRows(RowMap):
     def radius(self) -> float:
         return self.space.radius
 
-    def _bound(self, rows: RawRows) -> BoundedRows:
+    def _bound(self, rows: RawRows, words: int) -> BoundedRows:
+        grid = Grid(self.radius, words)
+        limit, step = grid.inside(self.space.order), grid.step if math.isfinite(self.radius) else 1.0
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, squared = self._whiten(rows.x)
             if not np.isfinite(squared).all():
@@ -122,19 +132,19 @@ class WhitenedRows(RowMap):
             huge = ~np.isfinite(squared)
             np.maximum(squared, _TINY, out=squared)
             np.copyto(squared, 1.0, where=huge)
-            weight = np.divide(self._limit, np.sqrt(squared, out=squared), out=squared)
+            weight = np.divide(limit, np.sqrt(squared, out=squared), out=squared)
             np.minimum(1.0, weight, out=weight)
-            x *= weight[:, None]
+            x *= (weight * (1 / step))[:, None]
             if huge.any():
-                self._shrink(rows.x, x, weight, huge)
+                self._shrink(rows.x, x, weight, huge, limit)
+                x[huge] /= step
+            if math.isfinite(self.radius):
+                np.rint(x, out=x)
+                x *= step
             if self.space.weighting is Weighting.FEATURES:
                 weight = np.ones(len(x))
             y = self._respond(rows.y, weight)
-        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.space))
-
-    @property
-    def _limit(self) -> float:
-        return self.radius * (1 - ULPS * (self.space.order + 4) * np.finfo(float).eps)
+        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.space), words)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
         """Whitened rows and their squared norms; a norm that is not finite marks a row that needs special treatment."""
@@ -149,7 +159,7 @@ class WhitenedRows(RowMap):
         filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.space.fill))
         x[strange], squared[strange] = filled[strange], norms[strange]
 
-    def _shrink(self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_]) -> None:
+    def _shrink(self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_], limit: float) -> None:
         """Bound rows whose norm overflows, with the direction from scaled products and the length in logarithms."""
         raw = np.where(np.isfinite(raw), raw, self.space.fill)
         size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
@@ -159,7 +169,7 @@ class WhitenedRows(RowMap):
             direction += (self.space.shift / unit) / size[:, None]
         length = np.sqrt(np.maximum(squared_norms(direction), _TINY))
         log_norm = np.log(length) + np.log(size) + math.log(unit)
-        log_kept = np.minimum(log_norm, math.log(min(self._limit, _LARGEST)) - _LOG_ERROR)
+        log_kept = np.minimum(log_norm, math.log(min(limit, _LARGEST)) - _LOG_ERROR)
         x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]
         weight[huge] = np.exp(log_kept - log_norm)[huge]
 
@@ -179,15 +189,15 @@ class ResponseRows(RowMap):
     def radius(self) -> float:
         return 0.0
 
-    def _bound(self, rows: RawRows) -> BoundedRows:
+    def _bound(self, rows: RawRows, words: int) -> BoundedRows:
         empty = np.empty((len(rows.x), 0))
         if rows.y is None or self.space.response is None:
             nothing = np.zeros(len(rows.x))
-            return BoundedRows(empty, nothing, nothing.copy(), rows.first_row)
+            return BoundedRows(empty, nothing, nothing.copy(), rows.first_row, words=words)
         weight = np.ones(len(rows.x))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             y = _bounded_response(rows.y, weight, self.space.response)
-        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.space))
+        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.space), words)
 
 
 def _offsets(rows: RawRows, space: WhitenedSpace) -> Vector | None:
