@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,8 @@ from dpregress.rows.readers.locations import (
 from dpregress.rows.readers.parquet import MAGIC, parquet_file, parquet_footer
 
 _BATCH = 1 << 15
+#: Chunks in a part of a file, if its row groups are not larger.
+_PART = 16
 
 
 def names_of(source: Any) -> list[str]:
@@ -98,25 +100,28 @@ def read_files(source: Any, *, counted: bool = False) -> FilesReader:
 class Look(NamedTuple):
     """What one opening tells of a file: its kind, names and types of its columns, and its rows where they are counted.
 
-    Nothing of it is private.
+    Nothing of it is private. ``groups`` has the row groups that are read, each with its rows; CSV files have none.
     """
 
     parquet: bool
     schema: pa.Schema
     rows: int | None
+    groups: tuple[tuple[int, int], ...] = ()
 
 
 def _looked_at(path: Location, state: FileState, counted: bool) -> Look:
     with unchanged(path, state), _first_opened(path) as (file, parquet):
         rows: int | None = None
+        groups: tuple[tuple[int, int], ...] = ()
         if parquet:
-            schema, rows = parquet_footer(path, file)
+            schema, sizes = parquet_footer(path, file)
+            rows, groups = sum(sizes), tuple(enumerate(sizes))
         else:
             schema = pa.schema([untyped(name, pa.binary()) for name in Header.read(file, str(path)).names])
             rows = _count(path, file) if counted else None
         if len(set(schema.names)) != len(schema.names):
             raise InvalidInput(f"{path} has columns of the same name: rename them")
-        return Look(parquet, schema, rows)
+        return Look(parquet, schema, rows, groups)
 
 
 @contextmanager
@@ -215,6 +220,22 @@ class FilesReader(Reader):
                     batch = batch.append_column(name, cells)
                 yield batch.select(list(columns))
 
+    def parts(self, rows: int) -> Iterator[Self]:
+        for path in self.paths:
+            for look in self._divided(path, _PART * rows):
+                place = path.absolute() if isinstance(path, Path) else path
+                state, added = self._states[path].elsewhere(), self._partitions[path]
+                yield type(self)({place: look}, {place: state}, {place: added}, self._folder)
+
+    def check_reached(self) -> None:
+        for path in self.paths:
+            with unchanged(path, self._states[path]):
+                pass
+
+    @abstractmethod
+    def _divided(self, path: Location, rows: int) -> Iterator[Look]:
+        """Looks at consecutive parts of one file, of at least so many rows but for the last, where that is possible."""
+
     def _names(self, path: Location) -> Sequence[str]:
         """Column names of one file."""
         return list(self._looks[path].schema.names)
@@ -268,8 +289,19 @@ class ParquetReader(FilesReader):
 
     def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         with unchanged(path, self._states[path]), parquet_file(path) as file:
-            for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
+            groups = [group for group, _ in self._looks[path].groups]
+            for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False):
                 yield self._typed(batch.select(list(columns)))
+
+    def _divided(self, path: Location, rows: int) -> Iterator[Look]:
+        held: list[tuple[int, int]] = []
+        groups = self._looks[path].groups
+        for each in groups:
+            held.append(each)
+            size = sum(size for _, size in held)
+            if size >= rows or each is groups[-1]:
+                yield Look(True, self._stored, size, tuple(held))
+                held = []
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the type that a column of nulls has in other files."""
@@ -288,9 +320,15 @@ class CSVReader(FilesReader):
 
     @property
     def _rows(self) -> Sequence[int]:
-        return [self._counted(path) if look.rows is None else look.rows for path, look in self._looks.items()]
+        return [self._rows_of(path) for path in self.paths]
 
-    def _counted(self, path: Location) -> int:
+    def _divided(self, path: Location, rows: int) -> Iterator[Look]:  # noqa: ARG002  # a file has no marks in it
+        yield self._looks[path]._replace(rows=self._rows_of(path))
+
+    def _rows_of(self, path: Location) -> int:
+        rows = self._looks[path].rows
+        if rows is not None:
+            return rows
         with self._begun(path) as (file, _):
             return csv.count(file)
 

@@ -18,8 +18,8 @@ MAGIC = b"PAR1"
 _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
 
 
-def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, int]:
-    """Names and types of the columns, and the number of rows, of a file that has just been opened.
+def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, list[int]]:
+    """Names and types of the columns, and the numbers of rows of the row groups, of a file that has just been opened.
 
     Raises
     ------
@@ -30,12 +30,16 @@ def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, int]:
         raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
     if not isinstance(path, Path):  # what was opened is a stream: the end of the file needs another request
         with parquet_file(path) as remote:
-            return remote.schema_arrow, int(remote.metadata.num_rows)
+            return remote.schema_arrow, _group_sizes(remote)
     try:
         with pq.ParquetFile(begun) as file:
-            return file.schema_arrow, int(file.metadata.num_rows)
+            return file.schema_arrow, _group_sizes(file)
     except Exception as error:
         raise_alone(InvalidInput(f"{path} is not a readable Parquet file: {told(error)}"))
+
+
+def _group_sizes(file: pq.ParquetFile) -> list[int]:
+    return [int(file.metadata.row_group(group).num_rows) for group in range(file.metadata.num_row_groups)]
 
 
 def parquet_file(path: Location) -> pq.ParquetFile:
