@@ -2,10 +2,10 @@
 
 from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import CodedParquet, CodedSource, LevelRows
+from dpregress.rows.dask_engine import DaskEngine
 from dpregress.rows.design.base import Design
 from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.design.formula import FormulaEncoder
-from dpregress.rows.dask_engine import DaskEngine
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.readers.sql import SQLQuery

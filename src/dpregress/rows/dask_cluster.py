@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -51,31 +51,35 @@ def connected(cluster: Any, workers: int | None) -> Iterator[Any]:
         import distributed
     except ImportError as error:
         raise InvalidInput("Dask is not installed: pip install 'dpregress[dask]'") from error
+    opened: AbstractContextManager[Any]
     if isinstance(cluster, distributed.Client):
         if cluster.asynchronous:
             raise InvalidInput("the Dask client is asynchronous: give one made with asynchronous=False, or an address")
-        yield cluster
-        return
-    with ExitStack() as held:
-        if cluster == LOCAL:
-            client = held.enter_context(_local(workers or len(os.sched_getaffinity(0))))
-        else:
-            client = held.enter_context(_client(cluster))
+        opened = nullcontext(cluster)
+    elif cluster == LOCAL:
+        workers = workers or len(os.sched_getaffinity(0))
+        opened = _local(workers)
+    else:
+        opened = _client(cluster)
+    with opened as client:
+        with working(f"no worker has joined {_name(cluster)}: start one"):
+            client.wait_for_workers(workers or 1, timeout=_FIRST_WORKER)
         yield client
+
+
+def _name(cluster: Any) -> str:
+    return f"the Dask scheduler at {shown(cluster)}" if isinstance(cluster, str) else "the Dask cluster"
 
 
 @contextmanager
 def _client(cluster: Any, **options: Any) -> Iterator[Any]:
     import distributed
 
-    name = shown(cluster) if isinstance(cluster, str) else type(cluster).__name__
     try:
         client = distributed.Client(cluster, timeout=_CONNECT, set_as_default=False, **options)
     except Exception:  # of any kind of network or certificate
-        raise_alone(InvalidInput(f"no Dask scheduler answers at {name}: start it, or check address and certificates"))
+        raise_alone(InvalidInput(f"{_name(cluster)} does not answer: start it, or check address and certificates"))
     try:
-        with working(f"no worker has joined the Dask scheduler at {name}: start one"):
-            client.wait_for_workers(1, timeout=_FIRST_WORKER)
         yield client
     finally:
         client.close(timeout=5)
@@ -122,8 +126,6 @@ def _local(workers: int) -> Iterator[Any]:
             _processes(workers, [cluster.scheduler_address, *options, "--local-directory", folder]),
             _client(cluster.scheduler_address, security=security) as client,
         ):
-            with working("the local Dask workers did not start"):
-                client.wait_for_workers(workers, timeout=_FIRST_WORKER)
             yield client
 
 
@@ -173,6 +175,8 @@ def software() -> str:
 @cache
 def arithmetic() -> str:
     """The kind of processor and the libraries of which roundings of a row may depend."""
-    blas = {(each["internal_api"], each.get("architecture")) for each in threadpool_info() if each["user_api"] == "blas"}
+    blas = {
+        (each["internal_api"], each.get("architecture")) for each in threadpool_info() if each["user_api"] == "blas"
+    }
     simd: Any = np.show_config(mode="dicts")
     return repr((platform.machine(), platform.libc_ver(), simd["SIMD Extensions"]["found"], sorted(blas)))

@@ -285,8 +285,9 @@ class _Pass:
                 continue
             if future.status != "finished":
                 raise_alone(SourceError(_KILLED if future.status == "error" else _LOST))
-            self._rows += self._sums.pop(future)
-            if self._progress is not None and self._sums.get(future, self._rows):
+            rows = self._sums.pop(future)
+            self._rows += rows
+            if rows and self._progress is not None:
                 self._progress(self._rows, self._n)
             return
 

@@ -27,7 +27,7 @@ from dpregress.rows.readers.locations import (
     states_of,
     unchanged,
 )
-from dpregress.rows.readers.parquet import MAGIC, parquet_file, parquet_footer
+from dpregress.rows.readers.parquet import MAGIC, RowGroups, consecutive, parquet_file, parquet_footer
 
 _BATCH = 1 << 15
 #: Chunks in a part of a file, if its row groups are not larger.
@@ -106,16 +106,16 @@ class Look(NamedTuple):
     parquet: bool
     schema: pa.Schema
     rows: int | None
-    groups: tuple[tuple[int, int], ...] = ()
+    groups: RowGroups = ()
 
 
 def _looked_at(path: Location, state: FileState, counted: bool) -> Look:
     with unchanged(path, state), _first_opened(path) as (file, parquet):
         rows: int | None = None
-        groups: tuple[tuple[int, int], ...] = ()
+        groups: RowGroups = ()
         if parquet:
-            schema, sizes = parquet_footer(path, file)
-            rows, groups = sum(sizes), tuple(enumerate(sizes))
+            schema, groups = parquet_footer(path, file)
+            rows = sum(size for _, size in groups)
         else:
             schema = pa.schema([untyped(name, pa.binary()) for name in Header.read(file, str(path)).names])
             rows = _count(path, file) if counted else None
@@ -290,18 +290,12 @@ class ParquetReader(FilesReader):
     def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         with unchanged(path, self._states[path]), parquet_file(path) as file:
             groups = [group for group, _ in self._looks[path].groups]
-            for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False):
+            for batch in file.iter_batches(rows, groups, list(columns), use_threads=False):
                 yield self._typed(batch.select(list(columns)))
 
     def _divided(self, path: Location, rows: int) -> Iterator[Look]:
-        held: list[tuple[int, int]] = []
-        groups = self._looks[path].groups
-        for each in groups:
-            held.append(each)
-            size = sum(size for _, size in held)
-            if size >= rows or each is groups[-1]:
-                yield Look(True, self._stored, size, tuple(held))
-                held = []
+        for groups in consecutive(self._looks[path].groups, rows):
+            yield Look(True, self._stored, sum(size for _, size in groups), groups)
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the type that a column of nulls has in other files."""
