@@ -25,7 +25,7 @@ from dpregress.version import __version__
 #: Cluster that is started on this machine.
 LOCAL = "local"
 #: Seconds until a scheduler answers, and until a first worker is there: a queue may start it.
-_CONNECT, _FIRST_WORKER = 20.0, 120.0
+_CONNECT, _FIRST_WORKER = 10.0, 120.0
 _PACKAGES = ("numpy", "scipy", "pyarrow", "distributed")
 #: Local workers add in one thread, and leave memory and disk alone.
 _WORKER = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0", "--death-timeout", "30")
@@ -146,14 +146,11 @@ def _processes(workers: int, arguments: list[str]) -> Iterator[None]:
     command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", *arguments, *_WORKER]
     path = os.pathsep.join(each for each in sys.path if each)  # what can be imported here can be there
     given = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": path}
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     started: list[subprocess.Popen[bytes]] = []
     try:
-        for _ in range(workers):
-            started.append(
-                subprocess.Popen(
-                    command, env=given, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
-            )
+        while len(started) < workers:
+            started.append(subprocess.Popen(command, env=given, **quiet))
         yield
     finally:
         for process in started:
@@ -175,8 +172,7 @@ def software() -> str:
 @cache
 def arithmetic() -> str:
     """The kind of processor and the libraries of which roundings of a row may depend."""
-    blas = {
-        (each["internal_api"], each.get("architecture")) for each in threadpool_info() if each["user_api"] == "blas"
-    }
+    libraries = [each for each in threadpool_info() if each["user_api"] == "blas"]
+    blas = {(each["internal_api"], str(each.get("architecture"))) for each in libraries}
     simd: Any = np.show_config(mode="dicts")
     return repr((platform.machine(), platform.libc_ver(), simd["SIMD Extensions"]["found"], sorted(blas)))

@@ -111,7 +111,7 @@ def _check_workers(client: Any, parts: Sequence[Reader]) -> str:
             )
     if len({said.arithmetic for said in found.values()}) > 1:
         raise InvalidInput(
-            "the Dask workers have different processors or libraries, which may round differently: use workers of one kind"
+            "the Dask workers have different processors or libraries, which may round differently: use one kind"
         )
     missing = next((said.missing for said in found.values() if said.missing), None)
     if missing is not None:

@@ -63,7 +63,7 @@ class Reader(ABC):
             If its rows have no fixed order, or cannot be read from their middle.
         """
         raise InvalidInput(
-            f"{self.name} cannot be divided among workers: write it to Parquet files and fit those, or leave engine= out"
+            f"{self.name} cannot be divided among workers: write it to Parquet files and fit those, or give no engine"
         )
 
     def check_reached(self) -> None:  # noqa: B027  # of all readers, only parts are moved

@@ -22,7 +22,7 @@ _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow h
 
 
 def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, RowGroups]:
-    """Names and types of the columns, and the row groups with their numbers of rows, of a file that has just been opened.
+    """Names and types of the columns, and the row groups, of a file that has just been opened.
 
     Raises
     ------
