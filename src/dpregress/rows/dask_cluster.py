@@ -28,7 +28,11 @@ LOCAL = "local"
 _CONNECT, _FIRST_WORKER = 10.0, 120.0
 _PACKAGES = ("numpy", "scipy", "pyarrow", "distributed")
 #: Local workers add in one thread, and leave memory and disk alone.
-_WORKER = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0", "--death-timeout", "30")
+_WORKER = (
+    *("--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"),
+    *("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+)
+_PAGES = "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES"
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -114,15 +118,19 @@ def _local(workers: int) -> Iterator[Any]:
     Workers are programs of their own. Those that Dask starts itself run the main module of the caller again, which may
     fit, and charge, again.
     """
+    import dask
     import distributed
 
     security = distributed.Security.temporary()
+    nothing = {"distributed.scheduler.http.routes": []}  # its pages take no certificate
     with TemporaryDirectory(prefix="dpregress-") as folder:
         options = _certificates(security, Path(folder))
+        with working("the local Dask cluster did not start: try a fit without engine="), dask.config.set(nothing):
+            cluster = distributed.LocalCluster(
+                n_workers=0, host="127.0.0.1", security=security, dashboard_address="127.0.0.1:0", silence_logs=50
+            )
         with (
-            distributed.LocalCluster(
-                n_workers=0, host="127.0.0.1", security=security, dashboard_address=None, silence_logs=50
-            ) as cluster,
+            cluster,
             _processes(workers, [cluster.scheduler_address, *options, "--local-directory", folder]),
             _client(cluster.scheduler_address, security=security) as client,
         ):
@@ -145,7 +153,7 @@ def _certificates(security: Any, folder: Path) -> list[str]:
 def _processes(workers: int, arguments: list[str]) -> Iterator[None]:
     command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", *arguments, *_WORKER]
     path = os.pathsep.join(each for each in sys.path if each)  # what can be imported here can be there
-    given = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": path}
+    given = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": path, _PAGES: "[]"}
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     started: list[subprocess.Popen[bytes]] = []
     try:
