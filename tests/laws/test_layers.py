@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 #: Slow to import, or an optional extra: these may be imported where they are used.
 LATE = {
-    "opendp", "pyarrow", "matplotlib", "statsmodels", "rich", "pandas", "polars", "duckdb", "fsspec",
+    "opendp", "pyarrow", "matplotlib", "statsmodels", "rich", "pandas", "polars", "duckdb", "fsspec", "dask", "distributed",
     "adbc_driver_postgresql", "formulaic", "cryptography", "mbi",
 }  # fmt: skip
 #: The only places that make a random generator: for noise, and for simulated data.

@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress import GDP, DPLinearRegression, MemoryLedger, Numeric, Schema, SQLiteLedger
-from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.inputs.engines import engine_of
-from dpregress.rows import ArraySource, DaskEngine, RawRows, ThreadedEngine, dask_cluster, dask_engine
+from dpregress.rows import ArraySource, DaskEngine, ThreadedEngine, dask_cluster, dask_engine
 from dpregress.rows.readers import files
+from tests.rows.on_workers import Logged, leaks, sums
 
 SCHEMA = Schema({"a": Numeric(-5, 5), "b": Numeric(-5, 5), "y": Numeric(-9, 9)})
 ROWS = 4000
@@ -65,10 +65,6 @@ def fitted(path: Any, ledger: MemoryLedger, *, seed: int = 0, **options: Any) ->
         return model.fit_table(path, "y", ["a", "b"], **options)
 
 
-def sums(rows: RawRows) -> ExactVector:
-    return ExactVector(rows.x.astype(np.int64).sum(axis=0))
-
-
 @pytest.mark.parametrize("options", [{"unit": None}, {"unit": "id", "max_rows_per_unit": 2}], ids=["records", "units"])
 def test_a_fit_is_the_same_as_on_threads(options: dict[str, Any], path: Path, dask_client: Any, seed: int) -> None:
     """Deterministic, as the noise is of the same seed."""
@@ -101,19 +97,6 @@ def test_a_worker_killed_in_a_pass_changes_nothing(path: Path, mortal: Any) -> N
     assert not victims
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert len(ledger.charges) == 1
-
-
-class Logged:
-    """Sums that say on which rows they were computed."""
-
-    def __init__(self, log: Path) -> None:
-        self.log = log
-
-    def __call__(self, rows: RawRows) -> ExactVector:
-        time.sleep(0.1)
-        with self.log.open("a") as file:
-            file.write(f"{rows.first_row}\n")
-        return sums(rows)
 
 
 @pytest.mark.slow
@@ -238,10 +221,6 @@ def test_names_of_engines() -> None:
         assert isinstance(engine, DaskEngine)
         assert engine.cluster == cluster
     assert engine_of(ThreadedEngine(2)) == ThreadedEngine(2)
-
-
-def leaks(rows: RawRows) -> ExactVector:
-    raise ValueError(f"the cell is {rows.x[0, 0]}")
 
 
 def test_an_error_on_a_worker_says_nothing_of_the_rows(dask_client: Any) -> None:

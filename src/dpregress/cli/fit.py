@@ -128,7 +128,6 @@ def fit(
     from dpregress import ApproxDP, MemoryLedger
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
     from dpregress.inputs.described import described_table
-    from dpregress.inputs.engines import engine_of
     from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
     from dpregress.inputs.tables import feature_columns
@@ -171,12 +170,9 @@ def fit(
         ledger=ledger,
         random_state=seed,
     )
-    with taken(out, _FILES, overwrite=overwrite) as place:
-        with _in_own_words(source):
-            model.fit_table(
-                rows, target, columns, engine_of(engine), exposure=exposure, unit=unit,
-                max_rows_per_unit=max_rows_per_unit,
-            )  # fmt: skip
+    capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
+    with taken(out, _FILES, overwrite=overwrite) as place, _in_own_words(source):
+        model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 

@@ -314,15 +314,12 @@ class CSVReader(FilesReader):
 
     @property
     def _rows(self) -> Sequence[int]:
-        return [self._rows_of(path) for path in self.paths]
+        return [self._counted(path) if look.rows is None else look.rows for path, look in self._looks.items()]
 
     def _divided(self, path: Location, rows: int) -> Iterator[Look]:  # noqa: ARG002  # a file has no marks in it
-        yield self._looks[path]._replace(rows=self._rows_of(path))
+        yield self._looks[path]
 
-    def _rows_of(self, path: Location) -> int:
-        rows = self._looks[path].rows
-        if rows is not None:
-            return rows
+    def _counted(self, path: Location) -> int:
         with self._begun(path) as (file, _):
             return csv.count(file)
 
