@@ -30,8 +30,7 @@ from dpregress.rows.readers.locations import (
 from dpregress.rows.readers.parquet import MAGIC, RowGroups, consecutive, parquet_file, parquet_footer
 
 _BATCH = 1 << 15
-#: Chunks in a part of a file, if its row groups are not larger.
-_PART = 16
+_PART = 16  # chunks in a part of a file, unless its row groups are larger
 
 
 def names_of(source: Any) -> list[str]:
@@ -223,8 +222,8 @@ class FilesReader(Reader):
     def parts(self, rows: int) -> Iterator[Self]:
         for path in self.paths:
             for look in self._divided(path, _PART * rows):
-                place = path.absolute() if isinstance(path, Path) else path
                 state, added = self._states[path].elsewhere(), self._partitions[path]
+                place = path.absolute() if isinstance(path, Path) else path
                 yield type(self)({place: look}, {place: state}, {place: added}, self._folder)
 
     def check_reached(self) -> None:
