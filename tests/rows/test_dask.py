@@ -230,6 +230,18 @@ def test_an_error_on_a_worker_says_nothing_of_the_rows(dask_client: Any) -> None
     assert "4711" not in repr(dask_client.get_worker_logs()) + repr(dask_client.get_scheduler_logs())
 
 
+def test_an_error_of_the_caller_is_the_callers_and_leaves_no_tasks(dask_client: Any) -> None:
+    def progress(*_: int) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        DaskEngine(dask_client, progress=progress).total(ArraySource(np.zeros((9, 3))), sums, columns=3)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(map(bool, dask_client.who_has().values())):
+        time.sleep(0.05)
+    assert not any(map(bool, dask_client.who_has().values()))
+
+
 def lost_part(parts: Callable[..., Any]) -> Callable[..., Any]:
     def some(self: ArraySource, rows: int) -> Iterator[Any]:
         first, _, *rest = parts(self, rows)

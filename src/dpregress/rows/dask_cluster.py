@@ -154,11 +154,11 @@ def _processes(workers: int, arguments: list[str]) -> Iterator[None]:
     command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", *arguments, *_WORKER]
     path = os.pathsep.join(each for each in sys.path if each)  # what can be imported here can be there
     given = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": path, _PAGES: "[]"}
-    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    none = subprocess.DEVNULL
     started: list[subprocess.Popen[bytes]] = []
     try:
         while len(started) < workers:
-            started.append(subprocess.Popen(command, env=given, **quiet))
+            started.append(subprocess.Popen(command, env=given, stdin=none, stdout=none, stderr=none))
         yield
     finally:
         for process in started:

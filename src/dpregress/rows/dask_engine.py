@@ -89,7 +89,7 @@ class DaskEngine(Engine):
 
     def total(self, source: Source, value: Value, *, columns: int) -> ExactVector:
         rows = self.chunk_rows(columns)
-        with connected(self.cluster, self.workers) as client, working(_LOST, SourceError):
+        with connected(self.cluster, self.workers) as client:
             kind = self.kind or _check_workers(client, ())
             return _Pass(client, _Work(value, rows, kind), self.progress, source.n).total(source.parts(rows)).result()
 
@@ -234,7 +234,15 @@ class _Pass:
         ------
         SourceError
         """
-        most = _AHEAD * max(sum(self._client.nthreads().values()), 1)
+        try:
+            return self._checked(self._reduced(parts))
+        finally:  # also after an error, so that the cluster stops working on what nobody will ask for
+            for future in (*self._sums, *(future for level in self._levels for future in level), self._work):
+                future.release()
+
+    def _reduced(self, parts: Iterator[Part]) -> _Summed | _Failed:
+        with working(_LOST, SourceError):
+            most = _AHEAD * max(sum(self._client.nthreads().values()), 1)
         for part in parts:
             future = self._submit(_sum_part, part, self._work)
             self._watch(future, part.rows.n)
@@ -249,13 +257,16 @@ class _Pass:
             self._watch(last, 0)
         while self._sums:
             self._wait()
-        return self._checked(last.result(timeout=_PATIENCE))
+        with working(_LOST, SourceError):
+            found: _Summed | _Failed = last.result(timeout=_PATIENCE)
+        return found
 
     def _submit(self, task: Any, *arguments: Any) -> Any:
         import dask
 
         self._tasks += 1
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+        with working(_LOST, SourceError), quiet:
             return self._client.submit(task, *arguments, key=f"{self._name}-{self._tasks}", pure=False)
 
     def _add(self, future: Any, level: int) -> None:
