@@ -122,7 +122,7 @@ def _local(workers: int) -> Iterator[Any]:
     import distributed
 
     security = distributed.Security.temporary()
-    nothing = {"distributed.scheduler.http.routes": []}  # its pages take no certificate
+    nothing: dict[str, list[str]] = {"distributed.scheduler.http.routes": []}  # its pages take no certificate
     with TemporaryDirectory(prefix="dpregress-") as folder:
         options = _certificates(security, Path(folder))
         with working("the local Dask cluster did not start: try a fit without engine="), dask.config.set(nothing):
