@@ -60,6 +60,7 @@ _PATH = click.Path(path_type=Path)
 @charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
+@click.option("--engine", metavar="ENGINE", help="dask (local workers), or dask://HOST:PORT [default: threads].")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace existing results.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -91,6 +92,7 @@ def fit(
     dry_run: bool,
     unit: str | None,
     max_rows_per_unit: int | None,
+    engine: str | None,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -167,9 +169,10 @@ def fit(
         ledger=ledger,
         random_state=seed,
     )
+    capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
     with taken(out, FIT_FILES, overwrite=overwrite) as place:
         with in_own_words(source):
-            model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
+            model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from dpregress.accounting import RECORD, Request, Unit
@@ -28,10 +30,12 @@ class Training(NamedTuple):
     table: str = ""
     origin: str = ""
 
-    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
-        """The rows with the engine that computes sums over them; nothing is read yet."""
+    @contextmanager
+    def rows(self, engine: Engine | None, progress: Progress | None) -> Iterator[PrivateRows]:
+        """The rows with an engine that is ready to compute sums over them; nothing is read yet."""
         engine = ThreadedEngine() if engine is None else engine
-        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
+        with (engine if progress is None else engine.reporting(progress)).ready(self.source) as ready:
+            yield PrivateRows(self.source, ready)
 
     @property
     def request(self) -> Request:
