@@ -1,0 +1,149 @@
+"""The noise and the values of the browser's device, run by node: known answers, laws, and refused studies."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from scipy.stats import chi2, norm
+
+from dpregress.accounting import PureDP
+from dpregress.mechanisms import UnitVector
+from tests.reference.discrete_gaussian import Stream
+from tests.support import missing
+
+VECTORS = Path(__file__).parent / "vectors"
+SCRIPT = Path(__file__).parents[1] / "browser" / "vectors.mjs"
+PAGES = Path(__file__).parents[2] / "src" / "dpregress" / "collector" / "pages"
+EXAMPLES: list[dict[str, Any]] = json.loads((VECTORS / "values.json").read_text(encoding="utf-8"))
+
+
+def asked(task: str, more: object) -> Any:
+    """What the pages' own modules answer."""
+    node = shutil.which("node")
+    if node is None:
+        missing("node")
+    assert node is not None
+    found = subprocess.run([node, SCRIPT, PAGES, task, str(more)], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def test_the_discrete_gaussian_is_the_reference() -> None:
+    """Draw for draw and byte for byte, at scales from 1 to 2^27."""
+    where = VECTORS / "discrete_gaussian.json"
+    assert asked("gaussian", where) == json.loads(where.read_text(encoding="utf-8"))
+
+
+def test_values_are_those_of_the_library() -> None:
+    for found, example in zip(asked("values", VECTORS / "values.json"), EXAMPLES, strict=True):
+        assert found["kept"], example["name"]
+        for case, wanted in zip(found["cases"], example["cases"], strict=True):
+            assert [*case["x"], case["y"]] == wanted["row"]
+            np.testing.assert_allclose(case["value"], wanted["value"], rtol=1e-12, atol=1e-12)
+
+
+def test_uniform_numbers_are_the_bits_of_the_wire_format() -> None:
+    words = np.frombuffer(Stream("uniforms/")(8000), dtype="<u8") >> np.uint64(12)
+    assert asked("uniforms", "uniforms/") == ((words.astype(np.float64) + 0.5) * 2.0**-52).tolist()
+
+
+def test_quantiles_of_the_normal_law(tmp_path: Path, seed: int) -> None:
+    u = np.concatenate([np.random.default_rng(seed).random(2000), np.logspace(-16, -1, 200), [2.0**-53, 1 - 2.0**-53]])
+    where = tmp_path / "points.json"
+    where.write_text(json.dumps(u.tolist()), encoding="utf-8")
+    found = asked("quantiles", where)
+    np.testing.assert_allclose(found["quantiles"], ndtri(u), rtol=2e-14, atol=1e-16)
+    np.testing.assert_allclose(found["back"], u, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_unit_vectors_have_the_law(tmp_path: Path, seed: int, epsilon: float) -> None:
+    """3,000 messages: the share in the cap, the mean along the value, and the direction off it.
+
+    Each of the three fails with probability below 1e-9.
+    """
+    n, order = 3000, 4
+    value = np.array([0.3, -0.4, 0.1, 0.2])
+    bound = 2.0
+    cap = UnitVector(PureDP(epsilon)).cap(order)
+    answer = {"length": order, "bits": 28, "bound": bound, "noise_scale": None}
+    study = {"answer": {**answer, "cap": {"epsilon": cap.epsilon, "gamma": cap.gamma}}}
+    where = tmp_path / "messages.json"
+    told = {"study": study, "value": value.tolist(), "count": n, "label": f"unit/{seed}/"}
+    where.write_text(json.dumps(told), encoding="utf-8")
+    messages = np.array(asked("messages", where)) * 2.0**-28
+    np.testing.assert_allclose(np.linalg.norm(messages, axis=1), 1, atol=order * 2.0**-28)
+    along = messages @ value / np.linalg.norm(value)
+    share = (1 + np.linalg.norm(value) / bound) / 2
+    inside = share * cap.inside + (1 - share) * (1 - cap.inside) * _opposite(cap.share)
+    limit = float(norm.isf(2e-10))
+    assert abs((along >= cap.gamma).mean() - inside) < limit * math.sqrt(inside * (1 - inside) / n)
+    mean = cap.gain * np.linalg.norm(value) / bound
+    assert abs(along.mean() - mean) < limit * math.sqrt((cap.along - mean**2) / n)
+    basis = np.linalg.svd(value[None, :])[2][1:]
+    across = messages @ basis.T
+    scale = (1 - cap.along) / (order - 1)
+    assert n * float((across.mean(axis=0) ** 2).sum()) / scale < chi2.isf(1e-10, order - 1)
+
+
+def _opposite(cap_share: float) -> float:
+    """The chance of the cap under the law off the opposite cap: uniform there."""
+    return cap_share / (1 - cap_share)
+
+
+def test_integer_messages_have_the_law(tmp_path: Path, seed: int) -> None:
+    """2,000 messages of a small grid against the normal law: each comparison fails with probability below 1e-7."""
+    n, scale, bits = 2000, 60, 6
+    value = np.array([0.9, -0.9, 0.0])
+    study = {"answer": {"length": 3, "bits": bits, "bound": 1.5, "noise_scale": scale, "cap": None}}
+    where = tmp_path / "messages.json"
+    told = {"study": study, "value": value.tolist(), "count": n, "label": f"integer/{seed}/"}
+    where.write_text(json.dumps(told), encoding="utf-8")
+    noise = (np.array(asked("messages", where)) - np.trunc(value * 2**bits)) / scale
+    limit = float(norm.isf(1e-11))
+    assert np.abs(noise.mean(axis=0)).max() < limit / math.sqrt(n)
+    assert np.abs((noise**2).mean(axis=0) - 1).max() < limit * math.sqrt(2 / n)
+    assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < limit / math.sqrt(n)
+
+
+def changes() -> list[dict[str, Any]]:
+    """Studies whose noise was weakened, or whose price was understated."""
+    found = []
+    for example, path, factor in (
+        ("gaussian", ("answer", "noise_scale"), 0.99),
+        ("gaussian", ("spend", "mu"), 1.01),
+        ("gaussian", ("frame", "radius"), 1.01),
+        ("gaussian", ("terms", "budget", "epsilon"), 0.99),
+        ("gaussian", ("terms", "budget", "delta"), 0.9),
+        ("joint", ("answer", "noise_scale"), 0.99),
+        ("joint", ("frame", "response", "cross"), 1.1),
+        ("unit-vector", ("answer", "cap", "epsilon"), 1.01),
+        ("unit-vector", ("answer", "bound"), 0.9),
+        ("unit-vector", ("spend", "epsilon"), 1.01),
+        ("unit-vector", ("answer", "length"), 2),
+    ):
+        study = json.loads(next(each["study"] for each in EXAMPLES if each["name"] == example))
+        holder = copy.deepcopy(study)
+        inner = holder
+        for name in path[:-1]:
+            inner = inner[name]
+        inner[path[-1]] *= factor
+        if path[-1] == "noise_scale":
+            inner[path[-1]] = int(inner[path[-1]])
+        found.append(holder)
+    return found
+
+
+def test_weakened_noise_is_refused(tmp_path: Path) -> None:
+    where = tmp_path / "studies.json"
+    where.write_text(json.dumps(changes()), encoding="utf-8")
+    assert asked("promises", where) == [False] * len(changes())
