@@ -1,29 +1,48 @@
-// The report is kept before it is sent, and the same bytes are sent ever after.
+// The report is kept before it is sent, and the same bytes are sent ever after. IndexedDB, because two tabs may see
+// different contents of localStorage for a moment, and then each would make a report.
 
 import { hexOf } from "./study_file.js";
 
-const keyOf = (hash, token) => `dpregress/report/${hash}/${token === null ? "open" : hexOf(token)}`;
+const STORE = "reports";
+const keyOf = (hash, token) => `${hash}/${token === null ? "open" : hexOf(token)}`;
 
-const packed = (bytes) => btoa(String.fromCharCode(...bytes));
-const unpacked = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+const settled = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
 
-/** The report that this browser keeps for a study, or null. */
-export function keptReport(hash, token) {
-  const found = localStorage.getItem(keyOf(hash, token));
-  if (found === null) return null;
-  const { report, state } = JSON.parse(found);
-  return { bytes: unpacked(report), state };
+function opened() {
+  const request = indexedDB.open("dpregress", 1);
+  request.onupgradeneeded = () => request.result.createObjectStore(STORE);
+  return settled(request);
 }
 
-function keep(hash, token, bytes, state) {
-  localStorage.setItem(keyOf(hash, token), JSON.stringify({ report: packed(bytes), state }));
+/** Ask the store one thing, and wait until it is on disk. */
+async function withStore(mode, asked) {
+  const database = await opened();
+  try {
+    const transaction = database.transaction(STORE, mode, { durability: "strict" });
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const [found] = await Promise.all([settled(asked(transaction.objectStore(STORE))), done]);
+    return found;
+  } finally {
+    database.close();
+  }
+}
+
+/** The report that this browser keeps for a study, as `{bytes, state}`, or null. */
+export async function keptReport(hash, token) {
+  return (await withStore("readonly", (store) => store.get(keyOf(hash, token)))) ?? null;
 }
 
 /** Whether this browser keeps anything. */
-export function canKeep() {
+export async function canKeep() {
   try {
-    localStorage.setItem("dpregress/probe", "1");
-    localStorage.removeItem("dpregress/probe");
+    await withStore("readwrite", (store) => store.count());
     return "locks" in navigator;
   } catch {
     return false;
@@ -32,13 +51,16 @@ export function canKeep() {
 
 /** The kept report, or the one that is made now; two tabs never make two. */
 export function keepOnce(hash, token, make) {
-  return navigator.locks.request(keyOf(hash, token), async () => {
-    const before = keptReport(hash, token);
+  const key = keyOf(hash, token);
+  return navigator.locks.request(`dpregress/${key}`, async () => {
+    const before = await keptReport(hash, token);
     if (before !== null) return before;
-    keep(hash, token, await make(), "made");
+    const bytes = await make();
+    await withStore("readwrite", (store) => store.add({ bytes, state: "made" }, key));
     return keptReport(hash, token);
   });
 }
 
 /** Note that the collector has acknowledged the kept report. */
-export const noteReceived = (hash, token, bytes) => keep(hash, token, bytes, "received");
+export const noteReceived = (hash, token, bytes) =>
+  withStore("readwrite", (store) => store.put({ bytes, state: "received" }, keyOf(hash, token)));

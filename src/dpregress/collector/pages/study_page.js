@@ -30,7 +30,7 @@ class Page {
       this.language = chooser.value;
       this.speak();
     });
-    const kept = keptReport(this.hash, this.token);
+    const kept = await keptReport(this.hash, this.token);
     if (kept !== null) this.review = new Review(this.hash, this.token, kept, "kept");
     else if (this.state === "open") await this.worker.ask("prepare", { study: this.study });
     byId("form").addEventListener("submit", (event) => {
@@ -131,7 +131,7 @@ async function main() {
   byId("status").textContent = words.say("loading");
   try {
     if (!window.isSecureContext) throw new Refusal("insecure");
-    if (!canKeep()) throw new Refusal("noKeeping");
+    if (!(await canKeep())) throw new Refusal("noKeeping");
     const invitation = invitationIn(location.hash);
     const [study, state] = await Promise.all([fetchStudy(invitation), stateOf()]);
     const page = new Page(invitation, study, state);
