@@ -16,6 +16,8 @@ from dpregress.errors import StoreError
 _BATCH, _WAITING = 512, 20_000
 #: Seconds until counts of refused reports are written, and until a failed store is opened again.
 _IDLE, _PAUSE = 5.0, 1.0
+#: After a commit of so many requests the writer waits so many seconds, so that the next one is not small.
+_BUSY, _GATHER = 8, 0.004
 
 Answer = asyncio.Future[list[Outcome]]
 
@@ -104,6 +106,7 @@ class Writer:
         store: Store | None = None
         while True:
             groups, refused, ended = self._taken()
+            busy = len(groups) >= _BUSY
             try:
                 if store is None:
                     store = self._opened()
@@ -121,6 +124,8 @@ class Writer:
             if ended:
                 _closed(store)
                 return
+            if busy:
+                time.sleep(_GATHER)
 
     def _taken(self) -> tuple[list[tuple[Sequence[Arrival], Answer]], Counter[str], bool]:
         """What the next commit holds, when there is something; True when nothing will follow."""
