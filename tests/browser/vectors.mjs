@@ -58,6 +58,10 @@ const tasks = {
     const { take } = stream(label);
     return Array.from({ length: count }, () => Array.from(messageOf(value, drawNoise(study, take), study)));
   },
+  async words() {
+    const [{ english }, { german }] = [await module("words_en.js"), await module("words_de.js")];
+    return { en: english, de: german };
+  },
   async uniforms() {
     const { uniforms } = await module("randomness.js");
     return Array.from(uniforms(1000, stream(more).take));

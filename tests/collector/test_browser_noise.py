@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.support import missing
 VECTORS = Path(__file__).parent / "vectors"
 SCRIPT = Path(__file__).parents[1] / "browser" / "vectors.mjs"
 PAGES = Path(__file__).parents[2] / "src" / "dpregress" / "collector" / "pages"
+FIELD = re.compile(r"\{(\w+)\}")
 EXAMPLES: list[dict[str, Any]] = json.loads((VECTORS / "values.json").read_text(encoding="utf-8"))
 
 
@@ -147,3 +149,27 @@ def test_weakened_noise_is_refused(tmp_path: Path) -> None:
     where = tmp_path / "studies.json"
     where.write_text(json.dumps(changes()), encoding="utf-8")
     assert asked("promises", where) == [False] * len(changes())
+
+
+def test_words_are_complete() -> None:
+    """Every language says the same things with the same values, and says all that the page asks for."""
+    words: dict[str, dict[str, str]] = asked("words", "")
+    values = {
+        language: {key: sorted(FIELD.findall(text)) for key, text in each.items()} for language, each in words.items()
+    }
+    assert values["en"] == values["de"]
+    used = set(re.findall(r'data-word="(\w+)"', (PAGES / "study.html").read_text(encoding="utf-8")))
+    for path in PAGES.glob("*.js"):
+        used |= set(re.findall(r'(?:say|#tell|Refusal|refuse)\("([\w-]+)"', path.read_text(encoding="utf-8")))
+    assert used <= set(values["en"])
+
+
+def test_pages_load_nothing_from_elsewhere_and_draw_no_other_random_numbers() -> None:
+    """No address of another host, no markup in text, no Math.random; every file under 400 lines."""
+    for path in PAGES.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) < 400, path.name
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), path.name
+        assert not re.search(r"Math\.random|innerHTML|outerHTML|insertAdjacentHTML|\beval\b|\bstyle=|\son\w+=", text), (
+            path.name
+        )

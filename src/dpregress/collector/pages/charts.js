@@ -2,7 +2,6 @@
 
 import { shape } from "./dom.js";
 
-const WIDTH = 880;
 const few = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat("en");
 
@@ -11,7 +10,7 @@ export const count = (value) => whole.format(value);
 
 const text = (content, attributes) => shape("text", attributes, content);
 
-function chart(height, label, children, width = WIDTH) {
+function chart(width, height, label, children) {
   return shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ...children);
 }
 
@@ -27,14 +26,14 @@ function columnsOf(points) {
   return { step, sums, unit: byDay ? "day" : "hour" };
 }
 
-/** Reports by hour or day. */
-export function arrivalsChart(points) {
+/** Reports by hour or day, so many pixels wide. */
+export function arrivalsChart(points, width) {
   const { step, sums, unit } = columnsOf(points);
   const [height, bottom, top] = [220, 30, 30];
   const times = [...sums.keys()];
   const [first, last] = [Math.min(...times), Math.max(...times)];
   const most = Math.max(...sums.values());
-  const wide = (WIDTH - 24) / Math.max(last - first + 1, 12);
+  const wide = (width - 24) / Math.max(last - first + 1, 12);
   const drawn = [...sums].map(([at, reports]) => {
     const size = ((height - bottom - top) * reports) / most;
     const box = { x: 12 + (at - first) * wide + 1, y: height - bottom - size, width: Math.max(wide - 2, 1), height: size };
@@ -43,35 +42,36 @@ export function arrivalsChart(points) {
   const told = (at) => new Date(at * step).toISOString().slice(0, unit === "day" ? 10 : 16).replace("T", " ");
   drawn.push(text(`most in one ${unit}: ${count(most)}`, { x: 12, y: 20 }));
   drawn.push(text(`${told(first)} UTC`, { x: 12, y: height - 9 }));
-  const end = Math.min(12 + (last - first + 1) * wide, WIDTH - 12);
+  const end = Math.min(12 + (last - first + 1) * wide, width - 12);
   if (end > 330) drawn.push(text(`${told(last)} UTC`, { x: end, y: height - 9, "text-anchor": "end" }));
-  return chart(height, `Reports by ${unit} from ${told(first)} to ${told(last)}; at most ${most} in one ${unit}`, drawn);
+  return chart(width, height, `Reports by ${unit} from ${told(first)} to ${told(last)}; at most ${most} in one ${unit}`, drawn);
 }
 
 /** Estimates with intervals, each row in multiples of its own interval, so that all units fit; 0 is marked. */
-export function intervalsChart(coefficients) {
+export function intervalsChart(coefficients, width) {
   const rows = coefficients.filter(({ lower, upper }) => lower !== null && upper !== null);
-  const [row, left, right] = [34, 240, 210];
-  const x = (share) => left + (WIDTH - left - right) * (0.5 + share / 2);
+  const [row, left, right] = width > 560 ? [34, 240, 210] : [34, 120, 20]; // narrow charts leave numbers to the table
+  const longest = Math.floor(left / 9);
+  const x = (share) => left + (width - left - right) * (0.5 + share / 2);
   const drawn = [shape("line", { class: "zero", x1: x(0), x2: x(0), y1: 4, y2: rows.length * row + 4 })];
   rows.forEach(({ name, estimate, lower, upper }, i) => {
     const edge = Math.max(Math.abs(lower), Math.abs(upper)) || 1;
     const y = i * row + 22;
-    const shown = name.length > 26 ? `${name.slice(0, 25)}…` : name;
+    const shown = name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
     drawn.push(
       text(shown, { class: "label", x: 12, y: y + 5 }),
       shape("line", { class: "whisker", x1: x(lower / edge), x2: x(upper / edge), y1: y, y2: y }),
       shape("circle", { class: "column", cx: x(estimate / edge), cy: y, r: 6 }),
-      text(`${short(lower)} to ${short(upper)}`, { x: WIDTH - 12, y: y + 5, "text-anchor": "end" }),
     );
+    if (width > 560) drawn.push(text(`${short(lower)} to ${short(upper)}`, { x: width - 12, y: y + 5, "text-anchor": "end" }));
   });
   const told = rows.map(({ name, lower, upper }) => `${name} ${short(lower)} to ${short(upper)}`).join("; ");
-  return chart(rows.length * row + 12, `Intervals: ${told}`, drawn);
+  return chart(width, rows.length * row + 12, `Intervals: ${told}`, drawn);
 }
 
 /** The interval of one coefficient against the number of reports. `points` are `{n, estimate, lower, upper}`. */
 export function traceChart(name, points) {
-  const [width, height, left, bottom] = [300, 150, 48, 24];
+  const [width, height, left, bottom] = [300, 150, 62, 24];
   const logs = points.map(({ n }) => Math.log(n));
   const span = logs.at(-1) - logs[0] || 1;
   const [low, high] = [Math.min(0, ...points.map((each) => each.lower)), Math.max(0, ...points.map((each) => each.upper))];
@@ -92,5 +92,5 @@ export function traceChart(name, points) {
   const [first, last] = [points[0], points.at(-1)];
   const told = `${name}: ${short(first.lower)} to ${short(first.upper)} at ${first.n} reports, ` +
     `${short(last.lower)} to ${short(last.upper)} at ${last.n}`;
-  return chart(height, told, drawn, width);
+  return chart(width, height, told, drawn);
 }

@@ -24,6 +24,8 @@ async function read(path, headers = {}) {
   return { status: response.status, told: await response.json() };
 }
 
+const widthOf = (id) => Math.max(byId(id).clientWidth, 240);
+
 const tile = (number, label) => element("li", {}, element("strong", {}, number), element("span", {}, label));
 
 function showStatus(told, study) {
@@ -45,7 +47,8 @@ function showStatus(told, study) {
   byId("minimum").replaceChildren(
     ...(left > 0 ? [bar, `Results can be read once ${count(left)} more reports have arrived.`] : []),
   );
-  byId("arrivals").replaceChildren(told.arrivals.length > 0 ? arrivalsChart(told.arrivals) : "No report has arrived yet.");
+  const chart = told.arrivals.length > 0 ? arrivalsChart(told.arrivals, widthOf("arrivals")) : "No report has arrived yet.";
+  byId("arrivals").replaceChildren(chart);
   byId("refused-none").hidden = total > 0;
   byId("refused").hidden = total === 0;
   const rows = refused.sort((a, b) => b[1] - a[1]).map(([reason, reports]) =>
@@ -78,15 +81,15 @@ function showResult(told) {
     ),
   );
   const bounded = told.coefficients.some(({ lower }) => lower !== null);
-  byId("intervals").replaceChildren(...(bounded ? [intervalsChart(told.coefficients)] : []));
   const percent = (share) => `${short(100 * share)}%`;
-  byId("result-text").textContent = `Fitted to ${count(told.n)} reports, each ${told.privacy}.`;
+  byId("result-text").textContent = `Fitted to ${count(told.n)} reports. Each cost its participant ${told.privacy}.`;
   byId("result-notes").textContent = bounded
     ? `Intervals cover with ${percent(told.level)}, in the model's own units; each row of the chart has a scale of its own ` +
       `around 0. The last column: what ${percent(told.poisoned_share)} dishonest reports can have done at most.`
-    : "Without public rows (--public) there are no intervals.";
-  showTraces(addReading(told.study, told));
+    : "There are no intervals: they need public rows (--public) and enough reports.";
   byId("result").hidden = false;
+  byId("intervals").replaceChildren(...(bounded ? [intervalsChart(told.coefficients, widthOf("intervals"))] : []));
+  showTraces(addReading(told.study, told));
 }
 
 async function refreshStatus() {

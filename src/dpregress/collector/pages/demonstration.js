@@ -4,7 +4,7 @@ import { byId, shape } from "./dom.js";
 
 const REPORTS = 40;
 const ROWS = 6;
-const [WIDTH, ROW, LEFT] = [640, 34, 12];
+const [ROW, LEFT] = [34, 12];
 
 /** Answers of an invented person between the lowest and the highest ones. */
 export function inventedAnswers(questions, share) {
@@ -14,18 +14,18 @@ export function inventedAnswers(questions, share) {
   });
 }
 
-function plotOf(value, messages, edge, label) {
+function plotOf(value, messages, edge, label, width) {
   const rows = Math.min(ROWS, value.length);
   const height = rows * ROW + 8;
-  const x = (number) => LEFT + (WIDTH - 2 * LEFT) * (0.5 + Math.min(Math.max(number / edge, -1), 1) / 2);
+  const x = (number) => LEFT + (width - 2 * LEFT) * (0.5 + Math.min(Math.max(number / edge, -1), 1) / 2);
   const drawn = [shape("line", { class: "zero", x1: x(0), x2: x(0), y1: 2, y2: height - 2 })];
   for (let row = 0; row < rows; row++) {
     const y = row * ROW + ROW / 2 + 4;
-    drawn.push(shape("line", { class: "axis", x1: LEFT, x2: WIDTH - LEFT, y1: y, y2: y }));
+    drawn.push(shape("line", { class: "axis", x1: LEFT, x2: width - LEFT, y1: y, y2: y }));
     for (const message of messages) drawn.push(shape("circle", { class: "dot", cx: x(message[row]), cy: y, r: 4 }));
     drawn.push(shape("line", { class: "truth", x1: x(value[row]), x2: x(value[row]), y1: y - 13, y2: y + 13 }));
   }
-  const told = { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label };
+  const told = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label };
   return shape("svg", told, ...drawn);
 }
 
@@ -61,7 +61,8 @@ export class Demonstration {
     const answers = inventedAnswers(study.terms.questions, Number(byId("slider").value) / 100);
     const { value, messages } = await this.worker.ask("examples", { study, answers, count: REPORTS });
     const scaled = messages.map((message) => Array.from(message, (each) => each * this.unit));
-    byId("plot").replaceChildren(plotOf(value, scaled, this.edge, words.say("plotLabel", { reports: REPORTS })));
+    const [plot, label] = [byId("plot"), words.say("plotLabel", { reports: REPORTS })];
+    plot.replaceChildren(plotOf(value, scaled, this.edge, label, Math.max(plot.clientWidth - 12, 240)));
     const first = scaled.map((message) => message[0]);
     const told = { value: value[0], low: Math.min(...first), high: Math.max(...first), edge: this.edge };
     const shown = Object.fromEntries(Object.entries(told).map(([name, each]) => [name, words.number(each, 2)]));

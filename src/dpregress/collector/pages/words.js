@@ -19,12 +19,13 @@ export function wordsIn(language) {
   const base = language.split("-")[0];
   const spoken = base in KNOWN ? base : "en";
   const words = KNOWN[spoken];
+  const local = (navigator.languages ?? []).find((each) => each.split("-")[0] === spoken) ?? spoken;
   return {
     language: spoken,
     say: (key, values = {}) => words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]),
     has: (key) => key in words,
-    number: (value, digits = 3) => new Intl.NumberFormat(spoken, { maximumSignificantDigits: digits }).format(value),
-    time: (text) => new Intl.DateTimeFormat(spoken, { dateStyle: "long", timeStyle: "short" }).format(new Date(text)),
+    number: (value, digits = 3) => new Intl.NumberFormat(local, { maximumSignificantDigits: digits }).format(value),
+    time: (text) => new Intl.DateTimeFormat(local, { dateStyle: "long", timeStyle: "short" }).format(new Date(text)),
     name: (tag) => new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag,
   };
 }
