@@ -182,6 +182,18 @@ const scenes = {
     await look(page);
   },
 
+  /** Messages of the page's own worker on made-up answers. */
+  async draw() {
+    const page = await newPage();
+    await shownStudy(page);
+    seen.drawn = await page.evaluate(async ([answers, count]) => {
+      const { NoiseWorker } = await import("/static/device.js");
+      const study = await (await fetch("/api/study")).json();
+      const { value, messages } = await new NoiseWorker().ask("examples", { study, answers, count });
+      return { value, messages: messages.map((each) => Array.from(each)) };
+    }, [scene.made, scene.count]);
+  },
+
   /** The languages of the study. */
   async languages() {
     const page = await newPage();

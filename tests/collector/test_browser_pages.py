@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import shutil
 import struct
 import subprocess
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpregress.collector import Report, Study
+from dpregress.collector.drafting import study_from_toml
 from dpregress.collector.invitations import invite
 from dpregress.collector.store import open_store
+from dpregress.rows import RawRows
 from tests.collector.support import ADMIN_KEY, make_study, pilot, reports, running, send
 from tests.support import missing
 
@@ -79,12 +84,21 @@ def check_traffic(seen: dict[str, Any], port: int, report: bytes) -> None:
         assert not any(each in told for each in secret)
 
 
+def study_of(folder: Path, seed: int, recipe: str, **told: Any) -> Study:
+    """A study with a chosen message."""
+    make_study(folder, seed, **told)
+    description = folder / "study.toml"
+    description.write_text(f'recipe = "{recipe}"\n' + description.read_text(encoding="utf-8"), encoding="utf-8")
+    return study_from_toml(description, folder / "pilot.csv")
+
+
 @pytest.mark.parametrize(
-    ("size", "locale", "epsilon"), [("wide", "en-GB", 4.0), ("phone", "de-DE", 0.2)], ids=["wide", "phone"]
+    ("recipe", "size", "locale"),
+    [("unit-vector", "wide", "en-GB"), ("gaussian", "phone", "de-DE"), ("joint", "phone", "en-GB")],
 )
-def test_only_the_report_leaves_the_page(tmp_path: Path, seed: int, size: str, locale: str, epsilon: float) -> None:
+def test_only_the_report_leaves_the_page(tmp_path: Path, seed: int, recipe: str, size: str, locale: str) -> None:
     """All traffic is the stored report: before it is sent it is kept, and it is sent four times with the same bytes."""
-    study = make_study(tmp_path, seed, enrolment="token", epsilon=epsilon)
+    study = study_of(tmp_path, seed, recipe, enrolment="token")
     where = tmp_path / "s.db"
     with running(study, where) as port:
         with open_store(where) as store:
@@ -178,6 +192,23 @@ def test_a_closed_study_takes_no_answers(tmp_path: Path, seed: int) -> None:
         seen = play("closed", link=link(port, closed))
     assert not seen["form"]
     assert "closed on" in seen["status"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("recipe", ["unit-vector", "gaussian", "joint"])
+def test_messages_of_the_browser_have_the_law(tmp_path: Path, seed: int, recipe: str) -> None:
+    """2,000 messages of the worker in Chromium: the mean is the library's value; failure probability below 1e-8."""
+    study, n, answers = study_of(tmp_path, seed, recipe), 2000, [70.0, 1.0, "yes", "no"]
+    with running(study, tmp_path / "s.db") as port:
+        drawn = play("draw", link=link(port, study), made=answers, count=n)["drawn"]
+    row = study.row(answers)
+    value = study.query.value(study.query.row_map(RawRows(row[None, :-1], row[-1:])))
+    np.testing.assert_allclose(drawn["value"], value, rtol=1e-12, atol=1e-12)
+    messages = np.array(drawn["messages"], dtype=np.int64)
+    assert all(study.admits(each.astype(np.int32)) for each in messages)
+    error = messages.mean(axis=0) * study.step - value
+    limit = float(norm.isf(1e-10)) * messages.std(axis=0) * study.step / math.sqrt(n)
+    assert (np.abs(error) < limit + 2.0**-study.bits).all()
 
 
 def test_the_dashboard(tmp_path: Path, seed: int) -> None:

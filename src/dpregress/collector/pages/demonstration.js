@@ -2,7 +2,7 @@
 
 import { byId, shape } from "./dom.js";
 
-const REPORTS = 40;
+const [REPORTS, NUMBERS] = [40, 4000]; // at most, at each move of the slider
 const ROWS = 6;
 const [ROW, LEFT] = [34, 12];
 
@@ -39,6 +39,7 @@ export class Demonstration {
     const { bits, cap, bound, noise_scale: scale } = study.answer;
     // Unit vectors are shown in shares of the bound: their length is fixed.
     this.unit = 2 ** -bits * (cap === null ? 1 : bound);
+    this.reports = Math.max(Math.min(REPORTS, Math.floor(NUMBERS / study.answer.length)), 10);
     this.edge = cap === null ? bound + 2.5 * scale * this.unit : bound;
     byId("slider").addEventListener("input", () => this.show());
   }
@@ -59,14 +60,14 @@ export class Demonstration {
   async #draw() {
     const { study, words } = this;
     const answers = inventedAnswers(study.terms.questions, Number(byId("slider").value) / 100);
-    const { value, messages } = await this.worker.ask("examples", { study, answers, count: REPORTS });
+    const { value, messages } = await this.worker.ask("examples", { study, answers, count: this.reports });
     const scaled = messages.map((message) => Array.from(message, (each) => each * this.unit));
-    const [plot, label] = [byId("plot"), words.say("plotLabel", { reports: REPORTS })];
+    const [plot, label] = [byId("plot"), words.say("plotLabel", { reports: this.reports })];
     plot.replaceChildren(plotOf(value, scaled, this.edge, label, Math.max(plot.clientWidth - 12, 240)));
     const first = scaled.map((message) => message[0]);
     const told = { value: value[0], low: Math.min(...first), high: Math.max(...first), edge: this.edge };
     const shown = Object.fromEntries(Object.entries(told).map(([name, each]) => [name, words.number(each, 2)]));
-    const counts = { reports: REPORTS, rows: Math.min(ROWS, value.length), count: value.length };
+    const counts = { reports: this.reports, rows: Math.min(ROWS, value.length), count: value.length };
     byId("plot-text").textContent = words.say("plotText", { ...shown, ...counts });
   }
 }

@@ -6,9 +6,12 @@ import { designRow, valueOf } from "./values.js";
 
 const LARGEST = 2 ** 31 - 1;
 
-/** All the noise of one message. It is drawn before the answers are known and serves once. */
-export function drawNoise({ answer }, take) {
-  if (answer.cap !== null) return drawUnitNoise(answer, take);
+/**
+ * All the noise of one message. It is drawn before the answers are known and serves once. Made-up answers need no
+ * pool of candidates `ahead`: it makes no difference to the law.
+ */
+export function drawNoise({ answer }, take, ahead = true) {
+  if (answer.cap !== null) return drawUnitNoise(answer, take, ahead);
   return Array.from({ length: answer.length }, () => Number(gaussian(answer.noise_scale, take)));
 }
 

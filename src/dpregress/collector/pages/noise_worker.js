@@ -24,7 +24,8 @@ const tasks = {
   /** Messages of made-up answers, each with noise of its own, and the value behind them. */
   examples({ study: shown, answers, count }) {
     const value = valueOfAnswers(shown, answers);
-    return { value, messages: Array.from({ length: count }, () => messageOf(value, drawNoise(shown, take), shown)) };
+    const drawn = () => messageOf(value, drawNoise(shown, take, false), shown);
+    return { value, messages: Array.from({ length: count }, drawn) };
   },
 };
 

@@ -5,7 +5,7 @@ import { uniforms } from "./randomness.js";
 
 export const UNIT_BITS = 28;
 const BATCH = 256;
-const LARGEST_POOL = 2 ** 20; // numbers that are drawn ahead
+const LARGEST_POOL = 2 ** 18; // numbers that are drawn ahead
 const NOTHING = 1e-300;
 
 function candidates(length, take) {
@@ -22,9 +22,9 @@ function candidates(length, take) {
   return { drawn, rounded, chance: uniforms(BATCH, take) };
 }
 
-/** Everything random in a message, drawn before the value is known: a sign and candidates. */
-export function drawUnitNoise({ length, cap }, take) {
-  const wanted = Math.min(8 * Math.exp(cap.epsilon), LARGEST_POOL / length);
+/** Everything random in a message, drawn before the value is known: a sign and candidates, or only the first few. */
+export function drawUnitNoise({ length, cap }, take, ahead) {
+  const wanted = ahead ? Math.min(8 * Math.exp(cap.epsilon), LARGEST_POOL / length) : 1;
   const batches = Array.from({ length: Math.max(1, Math.ceil(wanted / BATCH)) }, () => candidates(length, take));
   return { sign: uniforms(1, take)[0], batches, take };
 }
