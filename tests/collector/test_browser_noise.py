@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,38 +117,47 @@ def test_integer_messages_have_the_law(tmp_path: Path, seed: int) -> None:
     assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < limit / math.sqrt(n)
 
 
-def changes() -> list[dict[str, Any]]:
-    """Studies whose noise was weakened, or whose price was understated."""
-    found = []
-    for example, path, factor in (
-        ("gaussian", ("answer", "noise_scale"), 0.99),
-        ("gaussian", ("spend", "mu"), 1.01),
-        ("gaussian", ("frame", "radius"), 1.01),
-        ("gaussian", ("terms", "budget", "epsilon"), 0.99),
-        ("gaussian", ("terms", "budget", "delta"), 0.9),
-        ("joint", ("answer", "noise_scale"), 0.99),
-        ("joint", ("frame", "response", "cross"), 1.1),
-        ("unit-vector", ("answer", "cap", "epsilon"), 1.01),
-        ("unit-vector", ("answer", "bound"), 0.9),
-        ("unit-vector", ("spend", "epsilon"), 1.01),
-        ("unit-vector", ("answer", "length"), 2),
-    ):
-        study = json.loads(next(each["study"] for each in EXAMPLES if each["name"] == example))
-        holder = copy.deepcopy(study)
-        inner = holder
-        for name in path[:-1]:
-            inner = inner[name]
-        inner[path[-1]] *= factor
-        if path[-1] == "noise_scale":
-            inner[path[-1]] = int(inner[path[-1]])
-        found.append(holder)
-    return found
+#: An example, a field, and what it is changed to: noise that is weakened, a price that is understated, a number that
+#: makes arithmetic overflow for some answers.
+CHANGES: list[tuple[str, str, Callable[[Any], Any]]] = [
+    ("gaussian", "answer noise_scale", lambda scale: int(0.99 * scale)),
+    ("gaussian", "answer noise_scale", lambda scale: scale + 0.5),
+    ("gaussian", "answer cap", lambda _: {"epsilon": 50.0, "gamma": 0.9}),
+    ("gaussian", "answer bits", lambda bits: bits + 40),
+    ("gaussian", "spend mu", lambda mu: 1.01 * mu),
+    ("gaussian", "spend mu", lambda mu: -mu),
+    ("gaussian", "spend kind", lambda _: "other"),
+    ("gaussian", "frame radius", lambda radius: 1.01 * radius),
+    ("gaussian", "frame radius", lambda radius: -radius),
+    ("gaussian", "frame whitening", lambda whitening: [[1e300] * len(whitening)] * len(whitening)),
+    ("gaussian", "frame response scale", lambda _: 1e-300),
+    ("gaussian", "question", lambda _: "other"),
+    ("gaussian", "terms budget epsilon", lambda epsilon: 0.99 * epsilon),
+    ("gaussian", "terms budget delta", lambda delta: 0.9 * delta),
+    ("joint", "answer noise_scale", lambda scale: int(0.99 * scale)),
+    ("joint", "frame response cross", lambda cross: 1.1 * cross),
+    ("unit-vector", "answer cap epsilon", lambda epsilon: 1.01 * epsilon),
+    ("unit-vector", "answer cap", lambda _: None),
+    ("unit-vector", "answer bound", lambda bound: 0.9 * bound),
+    ("unit-vector", "spend epsilon", lambda epsilon: 1.01 * epsilon),
+    ("unit-vector", "answer length", lambda length: length + 1),
+]
+
+
+def changed(example: str, where: str, change: Callable[[Any], Any]) -> Any:
+    study = json.loads(next(each["study"] for each in EXAMPLES if each["name"] == example))
+    *path, last = where.split()
+    inner = study
+    for name in path:
+        inner = inner[name]
+    inner[last] = change(inner[last])
+    return study
 
 
 def test_weakened_noise_is_refused(tmp_path: Path) -> None:
     where = tmp_path / "studies.json"
-    where.write_text(json.dumps(changes()), encoding="utf-8")
-    assert asked("promises", where) == [False] * len(changes())
+    where.write_text(json.dumps([changed(*each) for each in CHANGES]), encoding="utf-8")
+    assert [each for each, kept in zip(CHANGES, asked("promises", where), strict=True) if kept] == []
 
 
 def test_words_are_complete() -> None:

@@ -18,7 +18,7 @@ export function drawNoise({ answer }, take, ahead = true) {
 /** The numbers that are sent for a value, as 32-bit integers. */
 export function messageOf(value, noise, { answer }) {
   if (answer.cap !== null) return unitMessage(value, answer, noise);
-  const steps = value.map((each, i) => Math.trunc(each * 2 ** answer.bits) + noise[i]);
+  const steps = value.map((each, i) => (Math.trunc(each * 2 ** answer.bits) || 0) + noise[i]);
   return Int32Array.from(steps, (each) => Math.min(Math.max(each, -LARGEST - 1), LARGEST));
 }
 

@@ -1,9 +1,12 @@
 // The study: its bytes must have the hash of the invitation, and its noise must keep what its terms promise.
 
 import { probability } from "./normal.js";
+import { UNIT_BITS } from "./unit_vector.js";
 
 const SLACK = 1e-6;
 const RESERVE = 1e-4; // of epsilon, for the rounding of unit vectors
+const HUGE = 1e100; // no number of a study is larger
+const LARGEST_STEPS = 2 ** 31;
 const DIGITS = /^[0-9a-f]{64}$/;
 
 /** Why a study is refused; `reason` is a key of the words. */
@@ -41,8 +44,22 @@ export async function fetchStudy({ study, token }) {
   return { record, digest, hash: study };
 }
 
+const within = (value) => Number.isFinite(value) && Math.abs(value) <= HUGE;
+const positive = (value) => within(value) && value >= 1 / HUGE;
+
+/** Whether no arithmetic with the numbers of a study can overflow, whatever is answered. */
+function isTame({ question, frame, terms }) {
+  const { radius, response, whitening, fill } = frame;
+  const ends = terms.questions.flatMap(({ kind, lower, upper }) => (kind === "number" ? [lower, upper] : []));
+  return ["cross-moment", "second-moment"].includes(question)
+    && [radius, response.scale, response.bound, response.cross].every(positive)
+    && [response.centre, ...whitening.flat(), ...fill, ...ends].every(within);
+}
+
 /** Whether the noise keeps the epsilon and delta that participants are told. */
-export function keepsPromise({ question, frame, spend, answer, terms }) {
+export function keepsPromise(study) {
+  const { question, frame, spend, answer, terms } = study;
+  if (!isTame(study)) return false;
   const { bound: y, cross } = frame.response;
   const joint = question === "second-moment";
   const bound = joint ? frame.radius ** 2 + (cross * y) ** 2 : frame.radius * y;
@@ -50,14 +67,20 @@ export function keepsPromise({ question, frame, spend, answer, terms }) {
   const length = joint ? (order * (order + 1)) / 2 : order - 1;
   const { epsilon, delta } = terms.budget;
   if (!(answer.bound >= bound * (1 - SLACK)) || answer.length !== length) return false;
-  if (spend.kind === "pure") {
-    const room = spend.epsilon <= epsilon * (1 + SLACK) && answer.cap.epsilon <= spend.epsilon - RESERVE + 1e-12;
-    return room && answer.bits === 28 && answer.cap.gamma >= 0 && answer.cap.gamma < 1;
-  }
-  const apart = (joint ? Math.SQRT2 : 2) * bound * 2 ** answer.bits;
-  const least = Math.min(apart + Math.sqrt(length), 2 * bound * 2 ** answer.bits) / spend.mu;
-  return Number.isInteger(answer.noise_scale) && answer.noise_scale >= least * (1 - SLACK)
+  if (spend.kind === "pure") return keepsPure(spend, answer, epsilon);
+  const most = bound * 2 ** answer.bits;
+  const apart = Math.min((joint ? Math.SQRT2 : 2) * most + Math.sqrt(length), 2 * most);
+  return spend.kind === "gdp" && positive(spend.mu) && answer.cap === null
+    && Number.isInteger(answer.bits) && Number.isInteger(answer.noise_scale)
+    && Math.max(most, answer.noise_scale) <= LARGEST_STEPS
+    && answer.noise_scale >= Math.max((apart / spend.mu) * (1 - SLACK), 1)
     && gaussianDelta(epsilon, spend.mu) <= delta * (1 + SLACK);
+}
+
+function keepsPure(spend, { bits, cap, noise_scale: scale }, epsilon) {
+  return cap !== null && scale === null && bits === UNIT_BITS
+    && spend.epsilon <= epsilon * (1 + SLACK) && positive(cap.epsilon) && cap.epsilon <= spend.epsilon - RESERVE + 1e-12
+    && cap.gamma >= 0 && cap.gamma < 1;
 }
 
 /** The smallest delta at which mu-GDP implies (epsilon, delta)-DP. */
