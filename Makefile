@@ -29,8 +29,8 @@ lint: install
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not nightly'
 
-# The collector's pages in the Chromium of the system; needs node, npm and chromium. The other targets run these tests
-# as well where playwright-core is installed.
+# The collector's pages in the Chromium of the system; needs node, npm and chromium. test-all runs these tests as well
+# where playwright-core is installed.
 test-browser: install tests/browser/node_modules
 	DPREGRESS_REQUIRE_ALL=1 $(BIN)/python -m pytest tests/collector/test_browser_noise.py tests/collector/test_browser_pages.py
 

@@ -25,6 +25,8 @@ from dpregress.rows import RawRows
 from tests.collector.support import ADMIN_KEY, make_study, pilot, reports, running, send
 from tests.support import missing
 
+pytestmark = pytest.mark.slow  # a browser starts for each scene
+
 FOLDER = Path(__file__).parents[1] / "browser"
 #: Distinctive answers: no other number of a page or a report is written like them.
 ANSWERS = [
