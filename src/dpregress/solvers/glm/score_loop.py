@@ -274,7 +274,7 @@ def take_steps(
         question = model.question(coef, spend)
         clips.append(question.clip)
         score = ask(question, spend)
-        information, variance = model.information(coef) + correction.slope, question.noise(spend, n) ** 2
+        information, variance = correction.applied(model.information(coef)), question.noise(spend, n) ** 2
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         system = solvable(information + penalty)
         scores.append(plain[-1].with_system(np.asarray(score.mean - penalty @ coef), system))

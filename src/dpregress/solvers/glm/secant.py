@@ -14,6 +14,8 @@ from dpregress.coordinates import Matrix, Vector
 _SURE = 3.0
 #: A later pair of scores that agrees with the model halves what was missed before.
 _REMEMBERED = 0.5
+#: The smallest eigenvalue of a corrected information is at least this share of that of the model's.
+_DEFINITE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,12 @@ class Correction:
 
     slope: Matrix
     missed: float = 0.0
+
+    def applied(self, information: Matrix) -> Matrix:
+        """The corrected information, or the model's where the correction would leave it nearly or not definite."""
+        corrected = information + self.slope
+        least = float(np.linalg.eigvalsh(information)[0])
+        return corrected if float(np.linalg.eigvalsh(corrected)[0]) >= _DEFINITE * least else information
 
     def updated(self, move: Vector, expected: Vector, found: Vector, noise: float, known: float) -> Self:
         """After a pair of scores.
