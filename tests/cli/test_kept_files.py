@@ -9,7 +9,7 @@ import pytest
 from dpregress.cli import main
 
 TABLE = "age,visits\n" + "".join(f"{20 + i % 50},{i % 7}\n" for i in range(400))
-SCHEMA = '[age]\nkind = "numeric"\nlower = 18\nupper = 80\n[visits]\nkind = "numeric"\nlower = 0\nupper = 10\n'
+SCHEMA = "[age]\nlower = 18\nupper = 80\n[visits]\nlower = 0\nupper = 10\n"
 
 
 @pytest.mark.parametrize("out", ["budget.db", "rows.csv", "schema.toml"])

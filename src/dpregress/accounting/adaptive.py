@@ -43,11 +43,8 @@ def covers_adaptive(budget: Event, spent: Sequence[Event]) -> bool:
 
 def _within_sums(budget: ApproxDP, total: Event) -> bool:
     """Whether the sums of epsilons and of deltas are within the budget; no other curve may be chosen after outcomes."""
-    parts = [
-        part
-        for part in (total.parts if isinstance(total, Composed) else (total,))
-        if isinstance(part, ApproxDP | PureDP)
-    ]
+    whole = total.parts if isinstance(total, Composed) else (total,)
+    parts = [part for part in whole if isinstance(part, ApproxDP | PureDP)]
     epsilons = math.fsum(part.epsilon0 for part in parts)
     deltas = math.fsum(part.delta0 for part in parts if isinstance(part, ApproxDP))
     return epsilons <= budget.epsilon0 * (1 + SLACK) and deltas <= budget.delta0 * (1 + SLACK)

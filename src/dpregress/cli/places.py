@@ -186,9 +186,7 @@ def _check(place: Place, out: Path, *, overwrite: bool) -> None:
         if (path.exists() or path.is_symlink()) and not overwrite:
             raise InvalidInput(f"{shown(called)} already exists: choose another --out, or add --overwrite")
         if path.is_file() and _kept(path, own=place.single):
-            raise InvalidInput(
-                f"{shown(called)} is a ledger, a database or a file that this command reads: choose another --out"
-            )
+            raise InvalidInput(f"{shown(called)} is a database, or read by this command: choose another --out")
     if place.target.is_dir() and not os.access(place.target, os.W_OK | os.X_OK):
         raise InvalidInput(f"cannot write to {shown(out)}: Permission denied; choose another --out")
 
