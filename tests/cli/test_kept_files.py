@@ -24,8 +24,8 @@ def test_ledgers_and_inputs_are_kept(
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
         main(
-            ["release", "rows.csv", "--schema", "schema.toml", "--columns", "age,visits", "--epsilon", "1", "--delta", "1e-6",
-             "--ledger", "budget.db", "--dataset", "d", "--out", out, "--overwrite"]
+            ["release", "rows.csv", "--schema", "schema.toml", "--columns", "age,visits", "--epsilon", "1",
+             "--delta", "1e-6", "--ledger", "budget.db", "--dataset", "d", "--out", out, "--overwrite"]
         )  # fmt: skip
     assert stop.value.code == 2
     assert "choose another --out" in capsys.readouterr().err
