@@ -170,9 +170,8 @@ def fit(
         random_state=seed,
     )
     capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
-    with taken(out, FIT_FILES, overwrite=overwrite) as place:
-        with in_own_words(source):
-            model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)
+    with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):
+        model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
