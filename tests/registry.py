@@ -120,7 +120,8 @@ from dpregress.rows import (
 )
 from dpregress.rows.readers.base import CapsuleReader, DatasetReader, DuckDBReader, LazyFrameReader, Reader
 from dpregress.rows.readers.files import CSVReader, ParquetReader
-from dpregress.rows.readers.sql import _ADBCReader, _SQLiteReader
+from dpregress.rows.readers.sql import _ADBCReader
+from dpregress.rows.readers.sqlite import SQLiteReader
 from dpregress.rows.sources import reader_of
 from dpregress.solvers import MultinomialSteps, OneShot, Residual, ScoreSteps, Solver
 from dpregress.solvers.marginals.aim import AIM
@@ -893,7 +894,7 @@ READERS = (
     ReaderEntry(DatasetReader, "Arrow dataset"),
     ReaderEntry(LazyFrameReader, "Polars, lazy"),
     ReaderEntry(DuckDBReader, "DuckDB query"),
-    ReaderEntry(_SQLiteReader, "SQLite query"),
+    ReaderEntry(SQLiteReader, "SQLite query"),
     ReaderEntry(_ADBCReader, None),
     ReaderEntry(ParquetReader, "list of Parquet files"),
     ReaderEntry(CSVReader, "list of CSV files"),

@@ -28,7 +28,7 @@ from dpregress.inputs.coded import coded_source
 from dpregress.public.coding import domain_of
 from dpregress.rows import Encoder, SQLQuery, StreamSource, TableSource, ThreadedEngine
 from dpregress.rows.design.encoder import to_numbers
-from dpregress.rows.readers import csv, sql
+from dpregress.rows.readers import csv, sqlite
 from dpregress.rows.readers.base import CapsuleReader, Reader
 from dpregress.rows.readers.files import read, read_files
 from dpregress.rows.sources import reader_of
@@ -432,6 +432,14 @@ def sqlite_table(folder: Path, kind: str, cells: list[Any]) -> SQLQuery:
     return SQLQuery(f"sqlite:///{folder / 'cells.db'}", "SELECT * FROM t")
 
 
+@pytest.fixture(params=["driver", "Python's module"])
+def read_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite by the driver of ADBC, and without it."""
+    if request.param != "driver":
+        monkeypatch.setattr(sqlite, "_driver", lambda: None)
+
+
+@pytest.mark.usefixtures("read_by")
 @pytest.mark.parametrize("kind", ["REAL", "double precision"])
 def test_declared_numbers_of_sqlite_are_numbers_whatever_the_cells_hold(tmp_path: Path, kind: str) -> None:
     reader = sqlite_table(tmp_path, kind, ANYTHING).open()
@@ -442,6 +450,7 @@ def test_declared_numbers_of_sqlite_are_numbers_whatever_the_cells_hold(tmp_path
     assert batch["a"].to_pylist() == expected
 
 
+@pytest.mark.usefixtures("read_by")
 @pytest.mark.parametrize("kind", ["INTEGER", "BIGINT"])
 def test_declared_whole_numbers_of_sqlite_are_exact(tmp_path: Path, kind: str) -> None:
     """Beyond 2^53 too, so that ids stay apart; a cell that is none is missing."""
@@ -452,6 +461,7 @@ def test_declared_whole_numbers_of_sqlite_are_exact(tmp_path: Path, kind: str) -
     assert expected == [3, 2**62 + 1, 12]
 
 
+@pytest.mark.usefixtures("read_by")
 @pytest.mark.parametrize("kind", ["", "TEXT", "BLOB", "DATE", "DECIMAL(9, 2)", "BOOLEAN"])
 def test_other_columns_of_sqlite_are_text_cell_by_cell(tmp_path: Path, kind: str) -> None:
     query = sqlite_table(tmp_path, kind, ANYTHING)
@@ -463,21 +473,35 @@ def test_other_columns_of_sqlite_are_text_cell_by_cell(tmp_path: Path, kind: str
     assert computed.schema.types == [pa.large_string()]  # SQLite says no type of what a query computes
 
 
+#: Missing cells first, so that nothing can be told of a column by its first rows, and cells of every type after them.
+MIXED = [None] * 3000 + [*ANYTHING, "a\0b", "x" * 100_000, "9" * 400, b"", b"b", -0.0, 5e-324, 1e22, -(2**63), 0.1] * 3
+
+
+@pytest.mark.parametrize("kind", ["REAL", "INTEGER", "TEXT", "", "NUMERIC", "BLOB"])
+def test_the_driver_of_sqlite_reads_what_python_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Cell by cell, whatever the cells before it hold."""
+    query = sqlite_table(tmp_path, kind, MIXED)
+    for asked in ("SELECT * FROM t", "SELECT a FROM t ORDER BY rowid DESC;", "SELECT a || '' AS a FROM t -- all"):
+        tables = []
+        for driver in (sqlite._driver, lambda: None):
+            monkeypatch.setattr(sqlite, "_driver", driver)
+            tables.append(pa.Table.from_batches(SQLQuery(query.url, asked).open().batches(["a"], 100)))
+        assert tables[0].num_rows == len(MIXED)
+        assert tables[0].combine_chunks().equals(tables[1].combine_chunks()), asked
+
+
+@pytest.mark.usefixtures("read_by")
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_fit_reads_sqlite_once_where_its_rows_fit_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fits: bool
 ) -> None:
-    passes: list[str] = []
-    connect = sql._SQLiteReader._connect
-
-    def traced(reader: Any) -> sqlite3.Connection:
-        connection = connect(reader)
-        connection.set_trace_callback(lambda said: passes.append(said) if "CASE" in said else None)
-        return connection
-
-    monkeypatch.setattr(sql._SQLiteReader, "_connect", traced)
+    passes: list[Any] = []
+    fetched = sqlite.SQLiteReader._fetched
+    monkeypatch.setattr(sqlite.SQLiteReader, "_fetched", lambda *given: passes.append(given) or fetched(*given))
     if not fits:
-        monkeypatch.setattr(sql, "_HELD", 1_000)
+        monkeypatch.setattr(sqlite, "_HELD", 1_000)
     source = stream(KEPT["SQLite query, declared types"](TABLE, tmp_path))
     expected = TableSource(TABLE, ENCODER)
     for _ in range(3):

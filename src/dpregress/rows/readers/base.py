@@ -291,3 +291,8 @@ class DuckDBReader(Reader):
 def quoted(columns: Sequence[str]) -> str:
     """Names of columns as SQL reads them."""
     return ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+
+
+def subquery(query: str) -> str:
+    """A query as a table of another query; a comment may end it."""
+    return f"({query.strip().rstrip(';')}\n) AS dpregress_rows"

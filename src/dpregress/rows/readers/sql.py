@@ -6,10 +6,8 @@ The error of a database may quote a cell, so only messages from before any row i
 from __future__ import annotations
 
 import re
-import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +18,9 @@ import pyarrow as pa
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.rows.design.encoder import text_of, untyped
-from dpregress.rows.readers.base import DuckDBReader, Reader, quoted
+from dpregress.rows.readers.base import DuckDBReader, Reader, quoted, subquery
 from dpregress.rows.readers.failures import planning, raise_alone, reading, unreached
+from dpregress.rows.readers.sqlite import SQLiteReader
 
 _URL = re.compile(r"[A-Za-z][\w+.\-]*://[^\s'\"]+")
 #: Texts, quoted names and comments, which contain no SQL keywords.
@@ -32,12 +30,9 @@ _SELECTS = re.compile(
     r"\b(?:WHERE|HAVING|QUALIFY|JOIN|DISTINCT|GROUP\s+BY|INTERSECT|EXCEPT|UNION|UNNEST|PIVOT|UNPIVOT)\b",
     re.IGNORECASE,
 )
+#: Bytes of a batch of PostgreSQL. The driver's 16 MiB keep the server waiting and leave the cache.
+_BATCH_BYTES = 1 << 18
 _SCHEMES = ("duckdb", "postgresql", "sqlite")
-#: A cell of a SQLite column of numbers, and of whole numbers; NULL for anything else. No cell makes this fail.
-_NUMBER = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
-_WHOLE = "CASE WHEN typeof({0}) = 'integer' THEN {0} END"
-_FETCHED = 1 << 12  # rows that SQLite gives at once; more leave the cache
-_HELD = 1 << 28  # bytes of rows that stay in memory between the passes
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class SQLQuery:
         if self._scheme == "duckdb":
             return _duckdb(self._file, self.query)
         if self._scheme == "sqlite":
-            return _SQLiteReader(self._file, self.query)
+            return SQLiteReader(self._file, self.query)
         return _ADBCReader(self.url, self.query)
 
     @property
@@ -122,77 +117,6 @@ def _duckdb(file: str, query: str) -> Reader:
             raise_alone(InvalidInput("it fails on what the tables hold"))
 
 
-class _SQLiteReader(Reader):
-    """SQLite, in which a cell need not have the declared type of its column.
-
-    Columns declared as REAL hold numbers, and those declared as INTEGER hold whole numbers. Both are read column by
-    column, and other cells are missing. In all other columns, and in those that the query computes, each cell is read
-    as text. Rows stay in memory up to a fixed size, because SQLite returns one row at a time, which is slow.
-    """
-
-    def __init__(self, file: str, query: str) -> None:
-        if not Path(file).is_file():
-            raise InvalidInput(f"no file {file or '(none)'}: check the URL")
-        self._file = file
-        self._query = _subquery(query)
-        self._held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
-        with closing(self._connect()) as connection, planning("the query cannot be planned", query):
-            columns = connection.execute(f"SELECT * FROM {self._query} LIMIT 0").description
-            connection.execute(f"CREATE TEMP VIEW dpregress_view AS SELECT * FROM {self._query}")
-            declared = [column[2] for column in connection.execute("PRAGMA table_info(dpregress_view)")]
-        self._schema = pa.schema(
-            [_declared_field(column[0], kind) for column, kind in zip(columns, declared, strict=True)]
-        )
-
-    @property
-    def name(self) -> str:
-        return "the query"
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    @cached_property
-    def n(self) -> int:
-        with closing(self._connect()) as connection, reading(self.name):
-            return int(connection.execute(f"SELECT count(*) FROM {self._query}").fetchone()[0])
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they are best read
-        for read, batches in self._held.items():
-            if set(columns) <= set(read):
-                yield from (batch.select(list(columns)) for batch in batches)
-                return
-        kept: list[pa.RecordBatch] = []
-        size = 0
-        for batch in self._fetched(columns):
-            size += batch.nbytes
-            if size <= _HELD:
-                kept.append(batch)
-            else:
-                kept.clear()
-            yield batch
-        if size <= _HELD:
-            self._held[tuple(columns)] = kept
-
-    def _fetched(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        kinds = pa.schema([self._schema.field(name) for name in columns])
-        cells = ", ".join(_cell(field.type).format(quoted([field.name])) for field in kinds)
-        with closing(self._connect()) as connection:
-            cursor = connection.execute(f"SELECT {cells} FROM {self._query}")
-            while rows := cursor.fetchmany(_FETCHED):
-                arrays = [
-                    pa.array(map(_text, column) if pa.types.is_large_string(field.type) else column, field.type)
-                    for column, field in zip(zip(*rows, strict=True), kinds, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
-
-    def _connect(self) -> sqlite3.Connection:
-        with planning(f"{self._file} cannot be opened"):
-            connection = sqlite3.connect(f"{Path(self._file).absolute().as_uri()}?mode=ro", uri=True)
-            connection.text_factory = lambda cell: cell.decode("utf-8", "replace")  # strange bytes must not raise
-            return connection
-
-
 class _ADBCReader(Reader):
     """PostgreSQL, in one read-only transaction, so that every pass sees the same rows."""
 
@@ -201,7 +125,7 @@ class _ADBCReader(Reader):
             from adbc_driver_postgresql import dbapi
         except ImportError as error:
             raise InvalidInput("the PostgreSQL driver is not installed: pip install 'dpregress[postgresql]'") from error
-        self._query = _subquery(query)
+        self._query = subquery(query)
         try:
             self._connection: Any = dbapi.connect(url)
         except Exception as error:  # it may quote the URL
@@ -234,6 +158,7 @@ class _ADBCReader(Reader):
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come
         with self._connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": _BATCH_BYTES})
             cursor.execute(f"SELECT {quoted(columns)} FROM {self._query}")
             for batch in cursor.fetch_record_batch():
                 arrays = [
@@ -243,37 +168,6 @@ class _ADBCReader(Reader):
                 yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _text(cell: Any) -> str | None:
-    """A cell as text; SQLite has already decoded text."""
-    return cell if type(cell) is str else text_of(cell)
-
-
-def _cell(kind: pa.DataType) -> str:
-    """The SQL expression for a cell of a column of this type."""
-    if pa.types.is_integer(kind):
-        return _WHOLE
-    return _NUMBER if pa.types.is_floating(kind) else "{0}"
-
-
-def _declared_field(name: str, declared: str) -> pa.Field:
-    """Numbers for SQLite's affinities INTEGER and REAL, and text for TEXT.
-
-    Anything else, such as a computed column, has no type. This includes NUMERIC, which dates have as well.
-    """
-    kind = declared.upper()
-    if "INT" in kind:
-        return pa.field(name, pa.int64())
-    if any(word in kind for word in ("CHAR", "CLOB", "TEXT")):
-        return pa.field(name, pa.large_string())
-    if "BLOB" not in kind and any(word in kind for word in ("REAL", "FLOA", "DOUB")):
-        return pa.field(name, pa.float64())
-    return untyped(name)
-
-
 def _storage(kind: pa.DataType) -> pa.DataType:
     """The Arrow type for a PostgreSQL type that Arrow lacks: the digits of numeric as text."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-
-
-def _subquery(query: str) -> str:
-    return f"({query.strip().rstrip(';')}\n) AS dpregress_rows"  # a comment may end the query

@@ -1,0 +1,117 @@
+"""Databases: rows a second that a fit reads from a table of 20 numbers and a response, and what a pass costs there.
+
+    python -m benchmarks.databases [--rows 1e6] [--postgresql URL] [--folder DIR]
+
+Claimed: SQLite and PostgreSQL give 500,000 rows a second or more. ``--postgresql`` names a database in which a table
+``dpregress_benchmark`` may be made; it is dropped at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.scale import BETA, NAMES, D
+from dpregress import SQLQuery
+from dpregress.rows.readers import sqlite
+
+_TABLE = "dpregress_benchmark"
+_COLUMNS = [*NAMES, "y"]
+_QUERY = f"SELECT * FROM {_TABLE}"
+
+
+def rows_of(n: int) -> np.ndarray:
+    """Normal columns and a response, of shape (n, D + 1)."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(n, D))
+    return np.column_stack([x, x @ BETA + rng.normal(size=n)])
+
+
+def in_sqlite(folder: Path, n: int) -> SQLQuery:
+    """The rows in a table of SQLite."""
+    with closing(sqlite3.connect(folder / "rows.db")) as connection:
+        connection.execute(f"CREATE TABLE {_TABLE} ({', '.join(f'{name} REAL' for name in _COLUMNS)})")
+        connection.executemany(f"INSERT INTO {_TABLE} VALUES ({', '.join('?' * len(_COLUMNS))})", rows_of(n).tolist())
+        connection.commit()
+    return SQLQuery(f"sqlite:///{folder / 'rows.db'}", _QUERY)
+
+
+def in_duckdb(folder: Path, n: int) -> SQLQuery:
+    """The rows in a table of DuckDB."""
+    import duckdb
+    import pyarrow as pa
+
+    rows = pa.table(dict(zip(_COLUMNS, rows_of(n).T, strict=True)))  # noqa: F841  # DuckDB finds it by its name
+    with closing(duckdb.connect(str(folder / "rows.duckdb"))) as connection:
+        connection.execute(f"CREATE TABLE {_TABLE} AS SELECT * FROM rows")
+    return SQLQuery(f"duckdb:///{folder / 'rows.duckdb'}", _QUERY)
+
+
+def in_postgresql(url: str, n: int) -> SQLQuery:
+    """The rows in a table of PostgreSQL."""
+    import pyarrow as pa
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {_TABLE}")
+        cursor.adbc_ingest(_TABLE, pa.table(dict(zip(_COLUMNS, rows_of(n).T, strict=True))), mode="create")
+        cursor.execute(f"VACUUM ANALYZE {_TABLE}")
+    return SQLQuery(url, _QUERY)
+
+
+def best(action: Callable[[], Any], times: int = 3) -> tuple[float, float]:
+    """The shortest wall time, and the shortest CPU time of this process, in seconds."""
+    walls, cpus = [], []
+    for _ in range(times):
+        wall, cpu = time.perf_counter(), time.process_time()
+        action()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return min(walls), min(cpus)
+
+
+def read(query: SQLQuery) -> None:
+    """One pass of a new reader over all columns."""
+    for _ in query.open().batches(_COLUMNS, 8192):
+        pass
+
+
+def report(queries: dict[str, SQLQuery], n: int) -> Iterator[str]:
+    """The lines, as they become known."""
+    yield f"n = {n:,}, {D} columns of float64 and y, best of three     rows a second   us of this process's CPU a row"
+    for name, query in queries.items():
+        wall, cpu = best(lambda query=query: read(query))  # type: ignore[misc]
+        yield f"{name:<12} read                                    {n / wall:14,.0f} {1e6 * cpu / n:12.2f}"
+        if name == "SQLite":
+            driver, sqlite._driver = sqlite._driver, lambda: None
+            wall, cpu = best(lambda query=query: read(query), 1)  # type: ignore[misc]
+            sqlite._driver = driver
+            yield f"{name:<12} read without the driver of ADBC         {n / wall:14,.0f} {1e6 * cpu / n:12.2f}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="1e6")
+    parser.add_argument("--postgresql", metavar="URL")
+    parser.add_argument("--folder", help="where the files go while this runs")
+    options = parser.parse_args()
+    n = int(float(options.rows))
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        queries = {"SQLite": in_sqlite(Path(folder), n), "DuckDB": in_duckdb(Path(folder), n)}
+        if options.postgresql:
+            queries["PostgreSQL"] = in_postgresql(options.postgresql, n)
+        for line in report(queries, n):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
