@@ -363,7 +363,7 @@ class CentralModel(PrivateLinearModel):
         solver = self._solver(facts, data.unit.per_record(promise))
         if solver.squares:
             check_squares_fit(solver.squares)
-        with reported(progress, solver.rounds) as report, data.rows(engine, report) as rows:
+        with reported(progress, solver.rounds) as report, data.rows(engine, report, solver.asks) as rows:
             session = Session.reserve(
                 rows,
                 promise,

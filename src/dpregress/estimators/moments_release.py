@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,10 +139,11 @@ def release_moments(
     promise = gaussian_promise(budget)
     check_moments_fit(found.facts.start.space.order, 0)
     solver = WholeTable(found.facts, whose.per_record(promise), found.fixed)
-    with reported(progress, solver.rounds) as report:
+    with reported(progress, solver.rounds) as report, ExitStack() as stack:
         workers = ThreadedEngine() if engine is None else engine
+        workers = workers if report is None else workers.reporting(report)
         session = Session.reserve(
-            PrivateRows(source, workers if report is None else workers.reporting(report)),
+            PrivateRows(source, stack.enter_context(workers.ready(source, solver.asks))),
             promise,
             rounds=solver.rounds,
             budget=budget,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -31,10 +31,12 @@ class Training(NamedTuple):
     origin: str = ""
 
     @contextmanager
-    def rows(self, engine: Engine | None, progress: Progress | None) -> Iterator[PrivateRows]:
-        """The rows with an engine that is ready to compute sums over them; nothing is read yet."""
+    def rows(
+        self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None
+    ) -> Iterator[PrivateRows]:
+        """The rows with an engine that is ready to answer these kinds of queries; nothing is read yet."""
         engine = ThreadedEngine() if engine is None else engine
-        with (engine if progress is None else engine.reporting(progress)).ready(self.source) as ready:
+        with (engine if progress is None else engine.reporting(progress)).ready(self.source, asks) as ready:
             yield PrivateRows(self.source, ready)
 
     @property

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dpregress.errors import InvalidInput, type_of
-from dpregress.rows import DaskEngine, Engine
+from dpregress.rows import DaskEngine, Engine, PushDownEngine
 from dpregress.rows.dask_cluster import LOCAL
 
 #: Beginnings of the address of a Dask scheduler, and what Dask writes for them.
@@ -19,7 +19,7 @@ def engine_of(engine: Any) -> Engine | None:
     Parameters
     ----------
     engine : None, Engine, str, distributed.Client or cluster of Dask
-        ``"dask"`` starts worker processes on this machine for one fit.
+        ``"dask"`` starts worker processes on this machine for one fit, ``"push-down"`` lets the database compute.
 
     Raises
     ------
@@ -35,6 +35,8 @@ def engine_of(engine: Any) -> Engine | None:
         return engine
     if engine == "dask":
         return DaskEngine(LOCAL)
+    if engine == "push-down":
+        return PushDownEngine()
     if isinstance(engine, str):
         scheme, separator, host = engine.partition("://")
         if scheme + separator in _SCHEMES and host:
@@ -44,5 +46,5 @@ def engine_of(engine: Any) -> Engine | None:
         return DaskEngine(engine)
     given = repr(engine) if isinstance(engine, str) else type_of(engine)
     raise InvalidInput(
-        f'engine= takes an Engine, not {given}: or "dask", an address such as dask://host:8786, or a Dask client'
+        f'engine= takes an Engine, not {given}: or "dask", "push-down", an address such as dask://host:8786, or a Dask client'
     )

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpregress.accounting import Event, Relation
-from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector, words_for
+from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector, Integers, words_for
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import Sampler
-from dpregress.queries.base import Norm, Query, R
+from dpregress.queries.base import Norm, Query, R, RowQuery
 from dpregress.rows import PrivateRows, RawRows, RowMap
 
 #: Covers rounding of public numbers: of a query's units, its sensitivity, and the scale of the noise.
@@ -78,8 +78,15 @@ class _BoundedValue:
     row_map: RowMap
     words: int
 
-    def __call__(self, chunk: RawRows) -> ExactVector:
+    def __call__(self, chunk: RawRows, /) -> ExactVector:
         return self.query.exact(self.row_map(chunk, self.words))
+
+    @property
+    def space(self) -> WhitenedSpace | None:
+        return self.query.space if isinstance(self.query, RowQuery) and self.query.pushes_down else None
+
+    def of_products(self, joint: Integers, usable: int) -> ExactVector:
+        return self.query.of_products(joint, usable)
 
 
 def unrounded_answer(query: Query[R], rows: PrivateRows) -> ExactVector | Vector:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event, PureDP, Relation
 from dpregress.coordinates import Domain, Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.exact import ExactVector
+from dpregress.coordinates.exact import ExactVector, Integers
+from dpregress.errors import NotAnswered
 from dpregress.releases import DiscreteLaplaceNoise, NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import LevelRows
@@ -70,6 +71,8 @@ class Query(ABC, Generic[R]):
         Whether the grids of its sums do not depend on the number of rows, so that this number may be private.
     whole : bool
         Whether the answer consists of integers below 2^53.
+    pushes_down : bool
+        Whether a database can compute its sum: it follows from the products of joint rows (:meth:`of_products`).
     """
 
     norm: ClassVar[Norm] = Norm.L2
@@ -78,6 +81,7 @@ class Query(ABC, Generic[R]):
     kept_apart: ClassVar[bool] = False
     free_of_n: ClassVar[bool] = False
     whole: ClassVar[bool] = False
+    pushes_down: ClassVar[bool] = False
     apart: ClassVar[int] = 0
 
     @property
@@ -98,6 +102,10 @@ class Query(ABC, Generic[R]):
     @abstractmethod
     def exact(self, rows: BoundedRows) -> ExactVector:
         """The sum over the rows of a chunk, of shape (size,), without rounding."""
+
+    def of_products(self, joint: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # most need rows
+        """The sum over all rows with one word on each grid, from the products of joint rows and the usable ones."""
+        raise NotAnswered(f"{type(self).__name__} does not follow from products of rows: leave the engine out")
 
     def value(self, rows: BoundedRows) -> Vector:
         """The same sum in floats."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector
+from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Ask, Query, R, RowQuery
 from dpregress.releases import Isotropic, NoiseLaw
@@ -69,9 +69,17 @@ class Counted(RowQuery[R]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         idle = rows.weight == 0
         far = np.any(rows.x[idle] != 0, axis=1)  # rows so far out that their weight is rounded to 0 have a value
-        total = self.query.exact(rows)
+        return self._with_count(self.query.exact(rows), np.count_nonzero(~idle) + np.count_nonzero(far))
+
+    @property
+    def pushes_down(self) -> bool:  # type: ignore[override]  # that of the query
+        return self.query.pushes_down
+
+    def of_products(self, joint: Integers, usable: int) -> ExactVector:
+        return self._with_count(self.query.of_products(joint, usable), usable)
+
+    def _with_count(self, total: ExactVector, count: int) -> ExactVector:
         units = np.broadcast_to(total.unit, total.whole.shape)
-        count = np.count_nonzero(~idle) + np.count_nonzero(far)
         return ExactVector(np.append(total.whole, count), np.append(units, self.unit))
 
     def contribution(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, svec
-from dpregress.coordinates.exact import ExactVector, Grid, cross, gram, symmetric
+from dpregress.coordinates.exact import ExactVector, Grid, Integers, cross, gram, symmetric
 from dpregress.queries.base import RowQuery
 from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
@@ -28,6 +28,7 @@ class SecondMoment(RowQuery[Moments]):
     """
 
     tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
@@ -42,11 +43,21 @@ class SecondMoment(RowQuery[Moments]):
         of_x = Grid(self.space.radius, rows.words)
         whole = gram(rows.x, of_x)
         if self.space.response is None:
-            return symmetric(whole, of_x.step**2)
+            return self._in_units(whole, rows.words)
         of_y, y = self._response(rows)
         border = cross(rows.x, y[:, None], of_x, of_y)
         joint = np.block([[whole, border], [border.T, gram(y[:, None], of_y)]])
-        steps = np.append(np.full(len(whole), of_x.step), self.space.response.cross * of_y.step)
+        return self._in_units(joint, rows.words)
+
+    def of_products(self, joint: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return self._in_units(joint, 1)
+
+    def _in_units(self, joint: Integers, words: int) -> ExactVector:
+        of_x = Grid(self.space.radius, words)
+        if self.space.response is None:
+            return symmetric(joint, of_x.step**2)
+        of_y = Grid(self.space.response.bound, words)
+        steps = np.append(np.full(len(joint) - 1, of_x.step), self.space.response.cross * of_y.step)
         return symmetric(joint, np.outer(steps, steps))
 
     def each(self, rows: BoundedRows) -> Matrix:

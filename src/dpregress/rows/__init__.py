@@ -7,7 +7,9 @@ from dpregress.rows.design.base import Design
 from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.design.formula import FormulaEncoder
 from dpregress.rows.engines import Engine, ThreadedEngine
+from dpregress.rows.ordered import OrderedRows
 from dpregress.rows.private import PrivateRows
+from dpregress.rows.push_down_engine import PushDownEngine
 from dpregress.rows.readers.sql import SQLQuery
 from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource
 from dpregress.rows.units import CappedSource
@@ -25,7 +27,9 @@ __all__ = [
     "ExposedSource",
     "FormulaEncoder",
     "LevelRows",
+    "OrderedRows",
     "PrivateRows",
+    "PushDownEngine",
     "RawRows",
     "ResponseRows",
     "RowMap",

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.coordinates.products import one_blas_thread
 from dpregress.rows.bounded import RawRows
@@ -33,8 +33,32 @@ _KEPT_BYTES = (1 << 25) - (1 << 16)
 _LOW_BITS = 32
 
 Progress = Callable[[int, int], None]
-#: What is summed: a function of a chunk.
-Value = Callable[[RawRows], ExactVector]
+
+
+class Value(Protocol):
+    """What is summed: a function of a chunk."""
+
+    def __call__(self, chunk: RawRows, /) -> ExactVector: ...
+
+
+@runtime_checkable
+class ProductValue(Value, Protocol):
+    """One that follows from the products of joint rows, if :meth:`of_products` says so, so that no chunk is needed."""
+
+    @property
+    def space(self) -> WhitenedSpace | None:
+        """The space of the rows; None if products do not suffice."""
+
+    def of_products(self, joint: Integers, usable: int) -> ExactVector:
+        """The sum over all rows, from the products of their integers with one word on each grid.
+
+        Parameters
+        ----------
+        joint : ndarray of shape (q, q)
+            Of the columns of ``(x, y)``, or of x in a space without a response.
+        usable : int
+            The number of rows that count.
+        """
 
 
 class Engine(ABC):
@@ -58,8 +82,14 @@ class Engine(ABC):
         """The same engine, which calls ``progress`` with (rows done, rows in all)."""
 
     @contextmanager
-    def ready(self, source: Source) -> Iterator[Self]:  # noqa: ARG002  # threads read every source
+    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:  # noqa: ARG002  # threads do all
         """The same engine, ready for passes over the source; nothing of the source is read before the first.
+
+        Parameters
+        ----------
+        source : Source
+        asks : sequence of types of queries, optional
+            What will be asked; None if that is not known.
 
         Raises
         ------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import Ask
+from dpregress.queries import Ask, Query
 from dpregress.releases import CovarianceType, Moments
 
 
@@ -94,6 +94,11 @@ class Solver(ABC):
     """
 
     squares: int = 0
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...] | None:
+        """The kinds of its questions, if all are known before the first; counted ones by what is counted."""
+        return None
 
     @property
     @abstractmethod

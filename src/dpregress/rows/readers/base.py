@@ -7,7 +7,8 @@ reveal them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,6 +23,28 @@ class ArrowStream(Protocol):
     """Anything with the Arrow PyCapsule stream interface: pandas, Polars, Arrow, DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+@dataclass(frozen=True)
+class Database:
+    """Where the rows of a reader are, for statements that a database computes itself.
+
+    Parameters
+    ----------
+    dialect : str
+        The name of its SQL in sqlglot.
+    source : str
+        The rows as a table of a statement.
+    answer : callable
+        Runs a statement and gives its one row. Its errors may quote cells.
+    cell : str
+        The expression for a cell of a column of numbers.
+    """
+
+    dialect: str
+    source: str
+    answer: Callable[[str], Sequence[Any]]
+    cell: str = "CAST({0} AS DOUBLE PRECISION)"
 
 
 class Reader(ABC):
@@ -65,6 +88,11 @@ class Reader(ABC):
         raise InvalidInput(
             f"{self.name} cannot be divided among workers: write it to Parquet files and fit those, or give no engine"
         )
+
+    @property
+    def database(self) -> Database | None:
+        """The database that holds the rows, if it can compute sums over them."""
+        return None
 
     def check_reached(self) -> None:  # noqa: B027  # of all readers, only parts are moved
         """Refuse, in a process to which a part was sent, what is not the same there.
@@ -265,10 +293,17 @@ class LazyFrameReader(Reader):
 
 
 class DuckDBReader(Reader):
-    """A DuckDB relation, run in every pass."""
+    """A DuckDB relation, run in every pass.
 
-    def __init__(self, relation: Any) -> None:
-        self._relation = relation
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    connection : duckdb.DuckDBPyConnection, optional
+        The one it was made on, if it belongs to this reader: the settings of others stay as they are.
+    """
+
+    def __init__(self, relation: Any, connection: Any = None) -> None:
+        self._relation, self._connection = relation, connection
 
     @property
     def name(self) -> str:
@@ -286,6 +321,26 @@ class DuckDBReader(Reader):
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come
         yield from pa.RecordBatchReader.from_stream(self._relation.project(quoted(columns)))
+
+    @property
+    def database(self) -> Database:
+        return Database("duckdb", "dpregress_rows", self._answer)
+
+    def _answer(self, statement: str) -> Sequence[Any]:
+        """All threads of DuckDB compute, where nobody else does."""
+        if self._connection is None:
+            return _only(self._relation.query("dpregress_rows", statement).fetchall())
+        self._connection.execute("RESET threads")
+        try:
+            return _only(self._relation.query("dpregress_rows", statement).fetchall())
+        finally:
+            self._connection.execute("SET threads = 1")
+
+
+def _only(rows: list[Any]) -> Sequence[Any]:
+    (row,) = rows
+    found: Sequence[Any] = row
+    return found
 
 
 def quoted(columns: Sequence[str]) -> str:

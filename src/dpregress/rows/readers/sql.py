@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.rows.readers.base import DuckDBReader, Reader, quoted, subquery
+from dpregress.rows.readers.base import Database, DuckDBReader, Reader, quoted, subquery
 from dpregress.rows.readers.failures import planning, raise_alone, reading, unreached
 from dpregress.rows.readers.sqlite import SQLiteReader
 
@@ -112,7 +112,7 @@ def _duckdb(file: str, query: str) -> Reader:
         connection.execute("SET enable_progress_bar = false")
     with planning("the query cannot be planned", query):
         try:
-            return DuckDBReader(connection.sql(query))
+            return DuckDBReader(connection.sql(query), connection)
         except (duckdb.DataError, duckdb.InvalidInputException):  # of a cell: PIVOT and CSV files are read for a plan
             raise_alone(InvalidInput("it fails on what the tables hold"))
 
@@ -155,6 +155,16 @@ class _ADBCReader(Reader):
         with self._connection.cursor() as cursor, reading(self.name):
             cursor.execute(f"SELECT count(*) FROM {self._query}")
             return int(cursor.fetchone()[0])
+
+    @property
+    def database(self) -> Database:
+        return Database("postgres", self._query, self._answer)
+
+    def _answer(self, statement: str) -> Sequence[Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            found: Sequence[Any] = cursor.fetchone()
+            return found
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come
         with self._connection.cursor() as cursor:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import text_of, untyped
-from dpregress.rows.readers.base import Reader, quoted, subquery
+from dpregress.rows.readers.base import Database, Reader, quoted, subquery
 from dpregress.rows.readers.failures import planning, reading
 
 #: A cell of a column of numbers, and of whole numbers; NULL for anything else. No cell makes this fail. Numbers sort
@@ -73,6 +73,15 @@ class SQLiteReader(Reader):
     def n(self) -> int:
         with closing(self.connect()) as connection, reading(self.name):
             return int(connection.execute(f"SELECT count(*) FROM {self.query}").fetchone()[0])
+
+    @property
+    def database(self) -> Database:
+        return Database("sqlite", self.query, self._answer, NUMBER)
+
+    def _answer(self, statement: str) -> Sequence[Any]:
+        with closing(self.connect()) as connection:
+            found: Sequence[Any] = connection.execute(statement).fetchone()
+            return found
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they are best read
         for read, batches in self._held.items():

@@ -15,12 +15,14 @@ distant rows and large responses have less weight.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.errors import UnboundedData
 from dpregress.public import response
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import Ask, Counted, ResponseHistogram, SecondMoment
+from dpregress.queries import Ask, Counted, Query, ResponseHistogram, SecondMoment
 from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.linear.least_squares import solve_moments
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -72,6 +74,10 @@ class OneShot(FactSolver):
     @property
     def rounds(self) -> int:
         return sum(part is not None for part in (self.refine, self.scale, self.joint))
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        return (SecondMoment,) if self.scale is None else (ResponseHistogram, SecondMoment)
 
     def solve(self, ask: Ask) -> Solution:
         space = self.facts.start.space

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive
-from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
+from dpregress.queries import Ask, Counted, Query, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
 from dpregress.solvers.shared.gram import mixed_gram
 from dpregress.solvers.shared.radius_plan import plan_moments
@@ -66,6 +67,11 @@ class WholeTable:
     def rounds(self) -> int:
         """The number of questions."""
         return 1 + self._refinements
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        """The kinds of its questions."""
+        return (SecondMoment,)
 
     @property
     def planned(self) -> WhitenedSpace:

@@ -1,0 +1,202 @@
+r"""Sums over private rows that the database computes itself, so that no row leaves it.
+
+The statement repeats the row map in a fixed order of operations (:class:`~dpregress.rows.ordered.OrderedRows`), checks the
+integers of every row against their bounds, and adds up products of integers. Its one row of sums goes to the mechanism,
+which adds the noise; nothing else sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NoReturn, Self
+
+import numpy as np
+
+from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector, Integers
+from dpregress.errors import InvalidInput, NotAnswered, SourceError
+from dpregress.public import Numeric
+from dpregress.rows.bounded import RawRows
+from dpregress.rows.design.encoder import Encoder
+from dpregress.rows.engines import Engine, ProductValue, Progress, Value
+from dpregress.rows.ordered import OrderedRows
+from dpregress.rows.push_down_sql import JointSums, number
+from dpregress.rows.readers.base import Database, Reader
+from dpregress.rows.readers.failures import raise_alone
+from dpregress.rows.sources import Source, StreamSource
+
+#: With more columns, the statement has a thousand sums, and a pass that reads the rows is far cheaper.
+MOST_COLUMNS = 40
+_CHARGED = "a budget that was charged stays charged"
+
+
+@dataclass(frozen=True)
+class PushDownEngine(Engine):
+    """Lets the database that holds the rows compute the sums (docs/scale.md); for second moments of numeric columns.
+
+    Totals are those of :class:`~dpregress.rows.ordered.OrderedRows` bit for bit, on every database.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        Called with (n, n) after every statement.
+    printed : callable, optional
+        Is given the first statement, with the sums it asks for, in place of running it; it does not return.
+
+    Raises
+    ------
+    InvalidInput
+        Before a fit charges: for rows that are not in a database, columns of levels, and more than 40 columns; if the
+        fit asks for more than second moments; if the database does not compute test rows as it should.
+    SourceError
+        After the charge: if the statement fails, or the number of rows has changed.
+
+    Examples
+    --------
+    >>> from dpregress.rows import PushDownEngine
+    >>> PushDownEngine().progress is None
+    True
+    """
+
+    progress: Progress | None = None
+    printed: Callable[[str, JointSums], NoReturn] | None = None
+
+    def reporting(self, progress: Progress) -> Self:
+        return replace(self, progress=progress)
+
+    @contextmanager
+    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:
+        table = _Table.of(source)
+        if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
+            raise InvalidInput(
+                "a database computes second moments only: give recipe='one-shot' and bounds of the response in the "
+                "schema or public labels, or no engine"
+            )
+        _check_arithmetic(table)
+        yield self
+
+    def total(self, source: Source, value: Value, *, columns: int) -> ExactVector:  # noqa: ARG002  # a space has its own
+        table = _Table.of(source)
+        if not isinstance(value, ProductValue) or value.space is None:
+            raise NotAnswered("a database computes second moments only: leave the engine out")
+        sums = JointSums(OrderedRows(value.space), table.features, table.target, source.n)
+        statement = table.statement(sums)
+        if self.printed is not None:
+            self.printed(statement, sums)
+        joint, usable = _answered(table, statement, sums)
+        if self.progress is not None:
+            self.progress(source.n, source.n)
+        return value.of_products(joint, usable)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Numeric columns of a database."""
+
+    name: str
+    database: Database
+    features: tuple[str, ...]
+    target: str | None
+
+    @classmethod
+    def of(cls, source: Source) -> _Table:
+        """The table of a source, refused where a database cannot compute its design columns."""
+        if not isinstance(source, StreamSource):
+            raise InvalidInput("push-down needs rows in a database, without unit=: give a SQLQuery, or no engine")
+        reader, encoder = source.reader, source.encoder
+        database = reader.database
+        if database is None:
+            raise InvalidInput(f"push-down needs rows in a database, and {reader.name} is in none: give no engine")
+        if not isinstance(encoder, Encoder) or encoder.exposed is not None or encoder.classes:
+            raise InvalidInput(
+                "a database computes neither formulas nor exposures nor classes: compute columns of numbers in the "
+                "query, or give no engine"
+            )
+        if len(encoder.columns) > MOST_COLUMNS:
+            raise InvalidInput(
+                f"push-down takes up to {MOST_COLUMNS} columns, not {len(encoder.columns)}: give no engine"
+            )
+        for name in encoder.needed:
+            declared = dict(encoder.columns).get(name, Numeric())
+            if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, name)):
+                raise InvalidInput(
+                    f"column {name!r} is not one of numbers alone: write it as such in the query, with CASE for a level "
+                    "and CAST for a type, or give no engine"
+                )
+        return cls(reader.name, database, tuple(name for name, _ in encoder.columns), encoder.target)
+
+    def statement(self, sums: JointSums) -> str:
+        """The statement over its rows."""
+        return sums.statement(self.database.source, self.database.dialect, self.database.cell)
+
+
+def _is_number(reader: Reader, name: str) -> bool:
+    import pyarrow as pa
+
+    kind = reader.schema.field(name).type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _answered(table: _Table, statement: str, sums: JointSums) -> tuple[Integers, int]:
+    """The sums, unless the statement fails: its error may quote a cell."""
+    try:
+        joint, usable, n = sums.read(table.database.answer(statement))
+    except Exception:
+        raise_alone(SourceError(f"{table.name} cannot be summed: the connection or the statement failed; {_CHARGED}"))
+    if n != sums.n:
+        raise SourceError(f"{table.name} has changed since the fit began: it has another number of rows; {_CHARGED}")
+    return joint, usable
+
+
+# ---------------------------------------------------------------- the arithmetic of the database, on public rows
+
+#: Cells of the test rows: of many sizes, missing, beyond every limit, and some whose sums cancel.
+_CELLS = (1.0, -1 / 3, None, 1e300, 5e-324, -7e150, 2.0**-200, 0.1, -1e17, 1e17, 3e-9, -0.0, 123456.789)
+_TEST_ROWS = 9
+
+
+def _check_arithmetic(table: _Table) -> None:
+    """Refuse a database whose numbers differ from IEEE 754's; the rows that it is asked about are public."""
+    d = len(table.features)
+    place = np.arange(_TEST_ROWS)[:, None] * (d + 2) + np.arange(d + 1)
+    cells = [[_CELLS[k * k % len(_CELLS)] for k in row] for row in place.tolist()]
+    entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
+    names = table.features
+    response = None if table.target is None else ResponseScale(table.target, 0.3, 1.7, 2.0)
+    space = WhitenedSpace(names, entries, 3.0, np.full(d, 0.7), intercept=True, response=response)
+    rows = OrderedRows(space)
+    sums = JointSums(rows, names, table.target, _TEST_ROWS)
+    try:
+        statement = sums.statement(_rows_of(cells, table), table.database.dialect)
+        found = sums.read(table.database.answer(statement))
+    except InvalidInput:
+        raise
+    except Exception:
+        raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
+    numbers = np.array(cells, dtype=np.float64)
+    chunk = RawRows(numbers[:, :d], numbers[:, d] if table.target is not None else None)
+    with np.errstate(all="ignore"):
+        bounded = rows(chunk, 1)
+    joint = bounded.x / rows.grid.step
+    if response is not None:
+        joint = np.column_stack([joint, bounded.y / rows.grid_of(response).step])
+    whole = joint.astype(np.int64)
+    expected = (whole.T @ whole).tolist(), int(np.count_nonzero(chunk.usable)), _TEST_ROWS
+    if (found[0].tolist(), *found[1:]) != expected:
+        raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")
+
+
+def _rows_of(cells: list[list[float | None]], table: _Table) -> str:
+    """Public rows as a table of a statement."""
+    names = [*table.features, *([] if table.target is None else [table.target])]
+    lines = []
+    for row in cells:
+        written = ("NULL" if cell is None else number(cell, table.database.dialect) for cell in row)
+        columns = (
+            f'CAST({cell} AS DOUBLE PRECISION) AS "{name.replace(chr(34), 2 * chr(34))}"'
+            for cell, name in zip(written, names, strict=False)
+        )
+        lines.append(f"SELECT {', '.join(columns)}")
+    return f"({' UNION ALL '.join(lines)}) AS dpregress_tests"
