@@ -108,7 +108,9 @@ from dpregress.rows import (
     Engine,
     ExposedSource,
     LevelRows,
+    OrderedRows,
     PrivateRows,
+    PushDownEngine,
     RawRows,
     ResponseRows,
     RowMap,
@@ -283,7 +285,7 @@ def _raw_row(space: WhitenedSpace, direction: Vector, response: float) -> tuple[
 #: Row maps of coded rows, each made from a domain; tests/laws/test_coded.py.
 CODED_ROW_MAPS: tuple[type[RowMap], ...] = (LevelRows,)
 #: Row maps, each made from a space.
-ROW_MAPS: tuple[Callable[[WhitenedSpace], RowMap], ...] = (WhitenedRows, ResponseRows)
+ROW_MAPS: tuple[Callable[[WhitenedSpace], RowMap], ...] = (WhitenedRows, ResponseRows, OrderedRows)
 
 # ---------------------------------------------------------------- queries
 
@@ -943,10 +945,14 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class EngineEntry:
-    """An engine, and how to make one, of a client of Dask if it needs one."""
+    """An engine, and how to make one, of a client of Dask if it needs one.
+
+    ``pushes`` is True for one that leaves the sums to a database, in a fixed order of operations.
+    """
 
     kind: type[Engine]
     make: Callable[[Any], Engine]
+    pushes: bool = False
 
     def __str__(self) -> str:
         return self.kind.__name__
@@ -955,4 +961,7 @@ class EngineEntry:
 ENGINES = (
     EngineEntry(ThreadedEngine, lambda _: ThreadedEngine(workers=3)),
     EngineEntry(DaskEngine, DaskEngine),
+    EngineEntry(PushDownEngine, lambda _: PushDownEngine(), pushes=True),
 )
+#: Those that read rows, from any source.
+READING_ENGINES = tuple(entry for entry in ENGINES if not entry.pushes)

@@ -120,7 +120,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("engine", registry.ENGINES, ids=str)
+@pytest.mark.parametrize("engine", registry.READING_ENGINES, ids=str)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 def test_totals_are_the_same_on_every_engine(
     engine: EngineEntry, entry: QueryEntry, tmp_path: Path, dask_client: Any, seed: int
@@ -136,7 +136,7 @@ def test_totals_are_the_same_on_every_engine(
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("engine", registry.ENGINES, ids=str)
+@pytest.mark.parametrize("engine", registry.READING_ENGINES, ids=str)
 @pytest.mark.parametrize("entry", registry.CODED_QUERIES, ids=str)
 def test_coded_totals_are_the_same_on_every_engine(
     engine: EngineEntry, entry: CodedEntry, tmp_path: Path, dask_client: Any, seed: int

@@ -46,5 +46,6 @@ def engine_of(engine: Any) -> Engine | None:
         return DaskEngine(engine)
     given = repr(engine) if isinstance(engine, str) else type_of(engine)
     raise InvalidInput(
-        f'engine= takes an Engine, not {given}: or "dask", "push-down", an address such as dask://host:8786, or a Dask client'
+        f'engine= takes an Engine, not {given}: or "dask", "push-down", an address such as dask://host:8786, or a Dask '
+        "client"
     )

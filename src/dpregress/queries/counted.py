@@ -69,7 +69,7 @@ class Counted(RowQuery[R]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         idle = rows.weight == 0
         far = np.any(rows.x[idle] != 0, axis=1)  # rows so far out that their weight is rounded to 0 have a value
-        return self._with_count(self.query.exact(rows), np.count_nonzero(~idle) + np.count_nonzero(far))
+        return self._with_count(self.query.exact(rows), int(np.count_nonzero(~idle) + np.count_nonzero(far)))
 
     @property
     def pushes_down(self) -> bool:  # type: ignore[override]  # that of the query

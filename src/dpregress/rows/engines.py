@@ -82,7 +82,7 @@ class Engine(ABC):
         """The same engine, which calls ``progress`` with (rows done, rows in all)."""
 
     @contextmanager
-    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:  # noqa: ARG002  # threads do all
+    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:  # noqa: ARG002
         """The same engine, ready for passes over the source; nothing of the source is read before the first.
 
         Parameters

@@ -1,13 +1,13 @@
 r"""The row map in a fixed order of IEEE operations, as a database can repeat it bit for bit.
 
-Of the arithmetic of :class:`~dpregress.rows.bounded.WhitenedRows`, the products of a matrix library have no fixed order.
-Here every sum runs over its terms from the first to the last, and only ``+ - * /``, square roots and comparisons are
-used. IEEE 754 determines each of their results. Numbers are rounded to integers by adding and subtracting
-``1.5 2^52``, which rounds half to even everywhere.
+The products of a matrix library, in :class:`~dpregress.rows.bounded.WhitenedRows`, have no fixed order. Here every sum
+runs over its terms from the first to the last, and only ``+ - * /``, square roots and comparisons are used. IEEE 754
+determines each of their results. Numbers are rounded to integers by adding and subtracting ``1.5 2^52``, which rounds
+half to even everywhere.
 
 Some databases fail if a product overflows or underflows, and a failure tells of the cell that caused it. So cells are
-clipped to ``2^100``, cells below ``2^-200`` and entries of the whitening below ``2^-150`` count as 0, and public numbers
-beyond ``2^100`` are refused. Then no operation leaves the range of floats.
+clipped to ``2^100``, cells below ``2^-200`` and entries of the whitening below ``2^-150`` count as 0, and public
+numbers beyond ``2^100`` are refused. Then no operation leaves the range of floats.
 
 Rounding decides on no bound: what comes out is a vector of integers, and a row whose integers exceed the integer bound
 of the space becomes 0. docs/privacy/floating-point.md has the proof.
@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -118,9 +120,7 @@ class OrderedRows(RowMap):
 
     # ---------------------------------------------------------------- rows
 
-    def _bound(self, rows: RawRows, words: int) -> BoundedRows:
-        if words != 1:
-            raise InvalidInput("rows in a fixed order of operations have one word on each grid")
+    def _bound(self, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG002  # databases have no integers for more
         cells = [self._cell(column, fill) for column, fill in zip(rows.x.T, self.fill, strict=True)]
         if self.space.intercept:
             cells.insert(0, np.ones(len(rows.x)))
@@ -155,7 +155,7 @@ def _clipped(cells: Vector) -> Vector:
     return np.where(np.abs(cells) < SMALLEST, 0.0, np.clip(cells, -LARGEST, LARGEST))
 
 
-def _in_order(columns: list[Vector], factors: tuple[float, ...] | list[Vector]) -> Vector:
+def _in_order(columns: Sequence[Vector], factors: Sequence[Any]) -> Vector:
     """Products of columns with factors, added from the first to the last; products with the number 0 are left out."""
     total: Vector | None = None
     for column, factor in zip(columns, factors, strict=True):

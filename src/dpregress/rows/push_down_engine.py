@@ -1,8 +1,8 @@
 r"""Sums over private rows that the database computes itself, so that no row leaves it.
 
-The statement repeats the row map in a fixed order of operations (:class:`~dpregress.rows.ordered.OrderedRows`), checks the
-integers of every row against their bounds, and adds up products of integers. Its one row of sums goes to the mechanism,
-which adds the noise; nothing else sees it.
+The statement repeats the row map in a fixed order of operations (:class:`~dpregress.rows.ordered.OrderedRows`), checks
+the integers of every row against their bounds, and adds up products of integers. Its one row of sums goes to the
+mechanism, which adds the noise; nothing else sees it.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class _Table:
             declared = dict(encoder.columns).get(name, Numeric())
             if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, name)):
                 raise InvalidInput(
-                    f"column {name!r} is not one of numbers alone: write it as such in the query, with CASE for a level "
-                    "and CAST for a type, or give no engine"
+                    f"column {name!r} is not one of numbers alone: write it as such in the query, with CASE for a "
+                    "level and CAST for a type, or give no engine"
                 )
         return cls(reader.name, database, tuple(name for name, _ in encoder.columns), encoder.target)
 

@@ -80,16 +80,15 @@ class JointSums:
         except ImportError as error:
             raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
         written = _Written(self, dialect, cell).text
-        (text,) = sqlglot.transpile(written, read=_WRITTEN_IN, write=dialect, pretty=True)
-        return text.replace(_ROWS, source)
+        translated: str = sqlglot.transpile(written, read=_WRITTEN_IN, write=dialect, pretty=True)[0]
+        return translated.replace(_ROWS, source)
 
     def read(self, row: Sequence[Any]) -> tuple[Integers, int, int]:
         """Of the one row that the statement gives: the sums of products, the usable rows, and all rows."""
         *sums, usable, n = (int(value) for value in row)
         width = len(sums) // (self.order * (self.order + 1) // 2)
-        products = (
-            sums if width == 1 else [high * 2**_LOW_BITS + low for high, low in zip(*[iter(sums)] * 2, strict=True)]
-        )
+        words = zip(*(sums[word::width] for word in range(width)), strict=True)
+        products = [each[0] if width == 1 else (each[0] << _LOW_BITS) + each[1] for each in words]
         joint = np.zeros((self.order, self.order), dtype=object)
         joint[np.triu_indices(self.order)] = products
         return joint + np.triu(joint, 1).T, usable, n
@@ -199,9 +198,11 @@ class _Written:
         found = [f"{self._rounded(f'z{i} * s')} AS u{i}" for i in range(self._p)]
         response = self.sums.rows.space.response
         if response is not None and self._of_y:
-            step, most = self.sums.rows.grid_of(response).step, self._number(float(self.sums.rows.most_of(response)))
-            scaled = f"(y - {self._number(response.centre)}) * {self._number(1 / response.scale)} * w * {self._number(1 / step)}"
-            found.append(f"{self._rounded(f'LEAST(GREATEST({scaled}, -{most}), {most})')} AS v")
+            step, most = self.sums.rows.grid_of(response).step, float(self.sums.rows.most_of(response))
+            public = (response.centre, 1 / response.scale, 1 / step, most)
+            centre, factor, steps, largest = (self._number(each) for each in public)
+            scaled = f"(y - {centre}) * {factor} * w * {steps}"
+            found.append(f"{self._rounded(f'LEAST(GREATEST({scaled}, -{largest}), {largest})')} AS v")
         elif response is not None:
             found.append("CAST(0 AS BIGINT) AS v")
         return [*found, "k"]

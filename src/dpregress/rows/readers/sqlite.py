@@ -117,7 +117,8 @@ class SQLiteReader(Reader):
                 yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
 
     def _by_columns(self, kinds: pa.Schema, dbapi: Any) -> Iterator[pa.RecordBatch]:
-        first, cells = [], []
+        first: list[str] = []
+        cells: list[str] = []
         for field in kinds:
             text = pa.types.is_large_string(field.type)
             first.append(_FIRST_OF_ANY if text else "0" if pa.types.is_integer(field.type) else "0.0")
