@@ -57,3 +57,12 @@ def dask_client() -> Iterator[Any]:
 
     with connected(LOCAL, 2) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    """The URL of a new, empty PostgreSQL server on a socket of its own; skipped where none is installed."""
+    from tests.rows.servers import running_postgresql
+
+    with running_postgresql() as url:
+        yield url

@@ -1,0 +1,221 @@
+"""Totals that a database computes are those of the row map in a fixed order of operations, bit for bit.
+
+Rows lie far outside their bounds and hold what is no number. Whatever a database makes of them, the integers of a row
+keep their bounds: a row whose integers do not is 0.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates.exact import ExactVector
+from dpregress.errors import NotAnswered
+from dpregress.mechanisms.base import unrounded_total
+from dpregress.queries import Counted, SecondMoment
+from dpregress.rows import Encoder, OrderedRows, PrivateRows, RawRows, SQLQuery, StreamSource, WhitenedRows
+from dpregress.rows import push_down_sql as sql
+from dpregress.rows.sources import reader_of
+from tests import registry
+from tests.laws.test_places import far_rows
+from tests.registry import QUERIES, SPACES, WIDTH, QueryEntry
+
+Rng = np.random.Generator
+NAMES = [f"x{i}" for i in range(WIDTH)]
+(ENGINE,) = (entry for entry in registry.ENGINES if entry.pushes)
+_PLAIN = SPACES["plain"](np.random.default_rng(0))
+PUSHED = [entry for entry in QUERIES if entry.make(_PLAIN, np.random.default_rng(0)).pushes_down]
+#: Spaces without an exposure.
+KINDS = [name for name in SPACES if "exposure" not in name]
+
+
+def table_of(rows: RawRows) -> pa.Table:
+    return pa.table(dict(zip([*NAMES, "y"], [*rows.x.T, rows.y], strict=True)))
+
+
+def in_duckdb(table: pa.Table, folder: Path) -> SQLQuery:
+    path = folder / f"{uuid4().hex}.duckdb"  # a database that a reader still reads cannot be written
+    with closing(duckdb.connect(str(path))) as connection:
+        connection.register("arrow", table)
+        connection.execute("CREATE TABLE t AS SELECT * FROM arrow")
+    return SQLQuery(f"duckdb:///{path}", "SELECT * FROM t -- all")
+
+
+def in_relation(table: pa.Table, _: Path) -> Any:
+    connection = duckdb.connect()
+    connection.register("arrow", table)
+    return connection.sql("SELECT * FROM arrow")
+
+
+def in_sqlite(table: pa.Table, folder: Path) -> SQLQuery:
+    names = table.schema.names
+    path = folder / f"{uuid4().hex}.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE t ({', '.join(f'{name} REAL' for name in names)})")
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", rows)
+        connection.commit()
+    return SQLQuery(f"sqlite:///{path}", "SELECT * FROM t -- all")
+
+
+def in_postgresql(url: str, table: pa.Table, _: Path) -> SQLQuery:
+    from adbc_driver_postgresql import dbapi
+
+    name = f"t{uuid4().hex}"
+    with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest(name, table, mode="create")
+    return SQLQuery(url, f"SELECT * FROM {name} -- all")
+
+
+@pytest.fixture(params=["DuckDB query", "DuckDB relation", "SQLite query", "PostgreSQL query"])
+def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
+    """How to keep a table in a database."""
+    if request.param == "PostgreSQL query":
+        return partial(in_postgresql, request.getfixturevalue("postgresql_url"))
+    return {"DuckDB query": in_duckdb, "DuckDB relation": in_relation, "SQLite query": in_sqlite}[request.param]
+
+
+def source_of(table: Any) -> StreamSource:
+    return StreamSource(reader_of(table), Encoder.of(NAMES, "y", None))
+
+
+def pushed(query: Any, source: StreamSource) -> ExactVector:
+    """The total that a mechanism uses, by the database."""
+    return unrounded_total(query, PrivateRows(source, ENGINE.make(None)))
+
+
+def expected_of(query: Any, rows: RawRows) -> ExactVector:
+    with np.errstate(all="ignore"):
+        return query.exact(OrderedRows(query.space)(replace(rows, exposure=None), 1))
+
+
+def assert_same(found: ExactVector, expected: ExactVector, said: str) -> None:
+    assert [int(each) for each in found.whole] == [int(each) for each in expected.whole], said
+    assert np.array_equal(found.unit, expected.unit), said
+
+
+def wild_rows(rng: Rng, query: Any) -> RawRows:
+    return registry.joined(far_rows(rng, 70, WIDTH), registry.wild_rows(rng, 40), registry.extremal_rows(query))
+
+
+def test_some_queries_are_pushed_down() -> None:
+    assert {entry.name for entry in PUSHED} == {"second moment", "joint second moment", "counted second moment"}
+
+
+def test_totals_of_databases_are_those_of_the_reference(
+    kept: Callable[[pa.Table, Path], Any], tmp_path: Path, seed: int
+) -> None:
+    """Over all spaces and queries, with wide and with narrow sums. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    for kind in KINDS:
+        space = SPACES[kind](rng)
+        rows = wild_rows(rng, SecondMoment(space))
+        source = source_of(kept(table_of(rows), tmp_path))
+        for entry in PUSHED:
+            query = entry.make(space, rng)
+            assert_same(pushed(query, source), expected_of(query, rows), f"{kind}, {entry}")
+
+
+def test_sums_of_many_rows_in_two_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """SQLite fails where a sum of integers exceeds 64 bits. Deterministic: no seed can break it."""
+    monkeypatch.setattr(sql, "_SHORT", 1)
+    rng = np.random.default_rng(seed)
+    query = Counted(SecondMoment(SPACES["intercept"](rng)))
+    rows = wild_rows(rng, query)
+    assert_same(pushed(query, source_of(in_sqlite(table_of(rows), tmp_path))), expected_of(query, rows), "two words")
+
+
+@pytest.mark.parametrize("entry", [entry for entry in QUERIES if entry not in PUSHED], ids=str)
+def test_other_queries_are_refused(entry: QueryEntry, tmp_path: Path, seed: int) -> None:
+    """Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    source = source_of(in_relation(table_of(registry.wild_rows(rng, 5)), tmp_path))
+    with pytest.raises(NotAnswered, match="second moments only: leave the engine out"):
+        pushed(entry.make(SPACES["intercept"](rng), rng), source)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_matrix_library_moves_a_row_by_a_unit_at_most(kind: str, seed: int) -> None:
+    """Rows as the space expects them, in the order of a matrix library and in a fixed one. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    space = SPACES[kind](rng)
+    rows = replace(registry.tame_rows(rng, space, 500), exposure=None)
+    fixed, free = OrderedRows(space)(rows, 1), WhitenedRows(space)(rows, 1)
+    assert np.abs(fixed.x - free.x).max() <= OrderedRows(space).grid.step * (1 + 1e-9)
+    np.testing.assert_allclose(fixed.weight, free.weight, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- the bound, whatever the arithmetic does
+
+
+class Stretching(OrderedRows):
+    """Planted: rows are shrunk to half more than the radius, as by a database that rounds wrongly."""
+
+    steps = property(lambda rows: 1.5 * rows.limit / rows.grid.step)  # type: ignore[assignment]
+
+
+def squares(rows: type[OrderedRows], space: WhitenedSpace, x: np.ndarray, folder: Path) -> float:
+    """The sum of squares of one row as a database has it, in squares of the radius."""
+    table = table_of(RawRows(x[None, :], np.zeros(1)))
+    sums = sql.JointSums(rows(space), tuple(NAMES), "y", 1)
+    database = reader_of(in_relation(table, folder)).database
+    assert database is not None
+    joint, _, _ = sums.read(database.answer(sums.statement(database.source, database.dialect)))
+    return float(sum(joint[i, i] for i in range(space.order))) * sums.rows.grid.step**2 / space.radius**2
+
+
+def test_rows_beyond_their_bound_are_dropped_by_the_database(tmp_path: Path, seed: int) -> None:
+    """What its floats make of a row decides on no bound. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    space = SPACES["plain"](rng)
+    far = 1e3 * rng.normal(size=WIDTH)
+    near = 1e-3 * far
+    assert 0.99 < squares(OrderedRows, space, far, tmp_path) <= 1
+    assert squares(Stretching, space, far, tmp_path) == 0
+    assert squares(Stretching, space, 1e-3 * near, tmp_path) > 0
+
+
+# ---------------------------------------------------------------- statements
+
+
+@pytest.mark.parametrize("dialect", sql.DIALECTS)
+def test_statements_in_every_dialect(dialect: str) -> None:
+    """They can be parsed again, give sums alone, and read the rows once."""
+    sqlglot = pytest.importorskip("sqlglot")
+    d = 40
+    names = tuple(f'a "{i}"' for i in range(d))
+    space = WhitenedSpace(names, np.tril(np.ones((d, d))), 2.0, np.zeros(d)).with_response(_PLAIN.response)
+    sums = sql.JointSums(OrderedRows(space), names, "y", 10**10)
+    statement = sums.statement("clinic.visits AS dpregress_rows", dialect)
+    (parsed,) = sqlglot.parse(statement, read=dialect)
+    words = 2 if dialect == "sqlite" else 1
+    assert len(parsed.selects) == words * (d + 1) * (d + 2) // 2 + 2
+    assert len(parsed.selects) <= 2000
+    for column in parsed.selects:
+        assert isinstance(column.unalias().find(sqlglot.exp.AggFunc), sqlglot.exp.Sum | sqlglot.exp.Count)
+    tables = [table.sql(dialect=dialect) for table in parsed.find_all(sqlglot.exp.Table)]
+    assert len(tables) == 1
+    assert "visits" in tables[0]
+
+
+def test_numbers_of_sqlite_are_exact(seed: int) -> None:
+    """Of every size; written in decimals, SQLite reads some of them a bit off. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    numbers = [*(rng.normal(size=300) * 2.0 ** rng.integers(-1000, 1000, 300)).tolist(), 5e-324, -0.1, 0.0, 2.0**1000]
+    numbers.append(sql.FINITE)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for number in numbers:
+            written = sql.number(number, "sqlite").replace("DOUBLE PRECISION", "REAL")
+            assert connection.execute(f"SELECT {written}").fetchone() == (number,)

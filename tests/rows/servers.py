@@ -1,0 +1,64 @@
+"""A PostgreSQL server for tests, where the server's programs are installed."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+INITDB = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+
+
+def _user() -> dict[str, Any]:
+    """The server refuses to run as root; the user it comes with will do."""
+    if os.getuid() != 0:
+        return {}
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        pytest.skip("PostgreSQL does not run as root, and there is no user of its own")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+@contextmanager
+def running_postgresql() -> Iterator[str]:
+    """The URL of a new, empty server that listens on a socket in its own folder."""
+    if INITDB is None:
+        pytest.skip("PostgreSQL's initdb is not installed")
+    who = _user()
+    folder = tempfile.mkdtemp(prefix="pg-", dir="/tmp")
+    if who:
+        os.chown(folder, who["user"], who["group"])
+    programs = Path(INITDB).resolve().parent
+    data = f"{folder}/data"
+
+    def call(program: str, *arguments: str) -> None:
+        command = [str(programs / program), *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **who)
+
+    try:
+        call("initdb", "-D", data, "-U", "curator", "--auth=trust", "--no-sync")
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
+        call("pg_ctl", "-D", data, "-w", "-o", options, "-l", f"{folder}/log", "start")
+        try:
+            yield f"postgresql://curator@/postgres?host={folder}"
+        finally:
+            call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(url: str, *statements: str) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
