@@ -15,6 +15,7 @@ from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
 from dpregress.cli.output import FIT_FILES, print_lines, say
 from dpregress.cli.places import taken
+from dpregress.cli.statements import DIALECTS, print_statement
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, SeededNoiseWarning, SelectedRowsWarning
 
@@ -60,7 +61,14 @@ _PATH = click.Path(path_type=Path)
 @charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
-@click.option("--engine", metavar="ENGINE", help="dask (local workers), or dask://HOST:PORT [default: threads].")
+@click.option(
+    "--engine",
+    metavar="ENGINE",
+    help="dask (local workers), dask://HOST:PORT, or push-down (the database) [default: threads].",
+)
+@click.option(
+    "--print-sql", "dialect", type=click.Choice(DIALECTS), help="Print the first statement of --engine push-down; stop."
+)
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace existing results.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -93,6 +101,7 @@ def fit(
     unit: str | None,
     max_rows_per_unit: int | None,
     engine: str | None,
+    dialect: str | None,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -155,9 +164,10 @@ def fit(
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
+    uncharged = partial(MemoryLedger, budget, unit=unit or "record")
     ledger = open_ledger(
         ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
-        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+        rehearsed=uncharged if dry_run else None,
     )  # fmt: skip
     model.set_params(
         privacy=budget,
@@ -170,6 +180,11 @@ def fit(
         random_state=seed,
     )
     capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
+    if dialect is not None:
+        print_statement(
+            model.set_params(ledger=uncharged()), rows, (target, columns), dialect, exposure=exposure, **capped
+        )
+        return
     with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):
         model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))

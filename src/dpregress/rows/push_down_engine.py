@@ -23,7 +23,7 @@ from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.engines import Engine, ProductValue, Progress, Value
 from dpregress.rows.ordered import OrderedRows
 from dpregress.rows.push_down_sql import JointSums, number
-from dpregress.rows.readers.base import Database, Reader
+from dpregress.rows.readers.base import Database, Reader, quoted
 from dpregress.rows.readers.failures import raise_alone
 from dpregress.rows.sources import Source, StreamSource
 
@@ -42,8 +42,8 @@ class PushDownEngine(Engine):
     ----------
     progress : callable, optional
         Called with (n, n) after every statement.
-    printed : callable, optional
-        Is given the first statement, with the sums it asks for, in place of running it; it does not return.
+    shown : callable, optional
+        Is given the first sums and the database, in place of asking it; it does not return.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class PushDownEngine(Engine):
     """
 
     progress: Progress | None = None
-    printed: Callable[[str, JointSums], NoReturn] | None = None
+    shown: Callable[[JointSums, Database], NoReturn] | None = None
 
     def reporting(self, progress: Progress) -> Self:
         return replace(self, progress=progress)
@@ -82,10 +82,9 @@ class PushDownEngine(Engine):
         if not isinstance(value, ProductValue) or value.space is None:
             raise NotAnswered("a database computes second moments only: leave the engine out")
         sums = JointSums(OrderedRows(value.space), table.features, table.target, source.n)
-        statement = table.statement(sums)
-        if self.printed is not None:
-            self.printed(statement, sums)
-        joint, usable = _answered(table, statement, sums)
+        if self.shown is not None:
+            self.shown(sums, table.database)
+        joint, usable = _answered(table, sums)
         if self.progress is not None:
             self.progress(source.n, source.n)
         return value.of_products(joint, usable)
@@ -127,10 +126,6 @@ class _Table:
                 )
         return cls(reader.name, database, tuple(name for name, _ in encoder.columns), encoder.target)
 
-    def statement(self, sums: JointSums) -> str:
-        """The statement over its rows."""
-        return sums.statement(self.database.source, self.database.dialect, self.database.cell)
-
 
 def _is_number(reader: Reader, name: str) -> bool:
     import pyarrow as pa
@@ -139,8 +134,9 @@ def _is_number(reader: Reader, name: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _answered(table: _Table, statement: str, sums: JointSums) -> tuple[Integers, int]:
+def _answered(table: _Table, sums: JointSums) -> tuple[Integers, int]:
     """The sums, unless the statement fails: its error may quote a cell."""
+    statement = sums.statement(table.database.source, table.database.dialect)
     try:
         joint, usable, n = sums.read(table.database.answer(statement))
     except Exception:
@@ -195,8 +191,7 @@ def _rows_of(cells: list[list[float | None]], table: _Table) -> str:
     for row in cells:
         written = ("NULL" if cell is None else number(cell, table.database.dialect) for cell in row)
         columns = (
-            f'CAST({cell} AS DOUBLE PRECISION) AS "{name.replace(chr(34), 2 * chr(34))}"'
-            for cell, name in zip(written, names, strict=False)
+            f"CAST({cell} AS DOUBLE PRECISION) AS {quoted([name])}" for cell, name in zip(written, names, strict=False)
         )
         lines.append(f"SELECT {', '.join(columns)}")
     return f"({' UNION ALL '.join(lines)}) AS dpregress_tests"

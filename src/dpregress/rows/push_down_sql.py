@@ -18,6 +18,8 @@ import numpy as np
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
 from dpregress.rows.ordered import FINITE, LARGEST, ROUNDER, SMALLEST, OrderedRows
+from dpregress.rows.readers.base import quoted
+from dpregress.rows.readers.sqlite import NUMBER
 
 #: Dialects in which statements can be written.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
@@ -59,7 +61,7 @@ class JointSums:
         """Columns of joint rows."""
         return self.rows.space.order + (self.rows.space.response is not None)
 
-    def statement(self, source: str, dialect: str, cell: str = "CAST({0} AS DOUBLE PRECISION)") -> str:
+    def statement(self, source: str, dialect: str) -> str:
         """The SELECT statement.
 
         Parameters
@@ -67,8 +69,7 @@ class JointSums:
         source : str
             The rows: a query in parentheses with a name after it, or the name of a table, as the database reads it.
         dialect : str
-        cell : str
-            The expression for a cell as a number, NULL where it is none.
+            One of :data:`DIALECTS`.
 
         Raises
         ------
@@ -79,9 +80,14 @@ class JointSums:
             import sqlglot
         except ImportError as error:
             raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
-        written = _Written(self, dialect, cell).text
-        translated: str = sqlglot.transpile(written, read=_WRITTEN_IN, write=dialect, pretty=True)[0]
+        translated: str = sqlglot.transpile(_Written(self, dialect).text, read=_WRITTEN_IN, write=dialect, pretty=True)[
+            0
+        ]
         return translated.replace(_ROWS, source)
+
+    def words(self, dialect: str) -> int:
+        """Columns of each sum: two where a database adds 64-bit integers only, and there are many rows."""
+        return 2 if dialect == "sqlite" and self.n > _SHORT else 1
 
     def read(self, row: Sequence[Any]) -> tuple[Integers, int, int]:
         """Of the one row that the statement gives: the sums of products, the usable rows, and all rows."""
@@ -100,7 +106,6 @@ class _Written:
 
     sums: JointSums
     dialect: str
-    cell: str
 
     @property
     def text(self) -> str:
@@ -135,7 +140,8 @@ class _Written:
         named = [(name, f"c{j}") for j, name in enumerate(self.sums.features)]
         if self.sums.target is not None:
             named.append((self.sums.target, "y"))
-        return [f"{self.cell.format(_quoted(name))} AS {alias}" for name, alias in named]
+        cell = NUMBER if self.dialect == "sqlite" else "CAST({0} AS DOUBLE PRECISION)"
+        return [f"{cell.format(quoted([name]))} AS {alias}" for name, alias in named]
 
     @property
     def _bounded(self) -> list[str]:
@@ -228,7 +234,7 @@ class _Written:
             return [f"CAST(SUM({product}) AS TEXT)"]  # of any length; the driver has no type for it
         if self.dialect in _NARROW:
             return [f"SUM(CAST({product} AS DECIMAL(20, 0)))"]
-        if self.dialect == "sqlite" and self.sums.n > _SHORT:
+        if self.sums.words(self.dialect) == 2:
             return [f"SUM(({product}) >> {_LOW_BITS})", f"SUM(({product}) & {(1 << _LOW_BITS) - 1})"]
         return [f"SUM({product})"]
 
@@ -259,7 +265,3 @@ def _from_integers(value: float) -> str:
         text += f" {'*' if exponent > 0 else '/'} CAST({1 << places} AS DOUBLE PRECISION)"
         exponent -= places if exponent > 0 else -places
     return f"({text})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -37,14 +37,11 @@ class Database:
         The rows as a table of a statement.
     answer : callable
         Runs a statement and gives its one row. Its errors may quote cells.
-    cell : str
-        The expression for a cell of a column of numbers.
     """
 
     dialect: str
     source: str
     answer: Callable[[str], Sequence[Any]]
-    cell: str = "CAST({0} AS DOUBLE PRECISION)"
 
 
 class Reader(ABC):

@@ -76,7 +76,7 @@ class SQLiteReader(Reader):
 
     @property
     def database(self) -> Database:
-        return Database("sqlite", self.query, self._answer, NUMBER)
+        return Database("sqlite", self.query, self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         with closing(self.connect()) as connection:

@@ -1,0 +1,66 @@
+"""``--print-sql``: the statement with which a database computes the sums of a fit, for those who schedule it themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dpregress.cli.output import print_lines
+
+if TYPE_CHECKING:
+    from dpregress.rows.push_down_sql import JointSums
+    from dpregress.rows.readers.base import Database
+
+#: As in ``rows.push_down_sql``, which loads NumPy.
+DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
+_NOTE = """\
+-- dpregress: the first sums of {model} over {n:,} rows. Nothing was run or charged.
+-- The result has NO NOISE: it reveals the rows. Do not show, log or keep it; give it to the mechanism alone.
+-- 1. Before this runs, charge the whole budget of the fit to a ledger: SQLiteLedger(FILE, DATASET).reserve({promise}).
+-- 2. s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
+--    In units: x {of_x!r}{of_y}. usable is the number of rows with a response, n must be {n}.
+-- 3. Add Gaussian noise in exact arithmetic (docs/privacy/floating-point.md) before anything else reads the sums.
+"""
+
+
+class _Shown(Exception):
+    """Ends a fit at its first question."""
+
+    def __init__(self, sums: JointSums, database: Database) -> None:
+        super().__init__()
+        self.sums, self.database = sums, database
+
+
+def _stop(sums: JointSums, database: Database) -> NoReturn:
+    raise _Shown(sums, database)
+
+
+def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], dialect: str, **given: Any) -> None:
+    """Print the first statement of a fit whose ledger is temporary; no private row is read.
+
+    Parameters
+    ----------
+    model : estimator
+    rows, columns, **given
+        As ``fit_table`` takes them.
+    dialect : str
+    """
+    from dpregress.rows import PushDownEngine
+
+    try:
+        model.fit_table(rows, *columns, PushDownEngine(shown=_stop), False, **given)
+    except _Shown as shown:
+        sums, space = shown.sums, shown.sums.rows.space
+        response = space.response
+        print_lines(
+            _NOTE.format(
+                model=type(model).__name__,
+                n=sums.n,
+                promise=model.privacy,
+                q=sums.order,
+                words=", each as its multiple of 2^32 and the rest" if sums.words(dialect) == 2 else "",
+                of_x=sums.rows.grid.step,
+                of_y="" if response is None else f", y {response.cross * sums.rows.grid_of(response).step!r}",
+            )
+            + sums.statement(shown.database.source, dialect)
+            + ";"
+        )

@@ -1,0 +1,215 @@
+"""Fits whose sums a database computes: what they give, what is refused before the charge, what fails after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpregress import (
+    GDP,
+    Categorical,
+    DPLinearRegression,
+    MemoryLedger,
+    Numeric,
+    PublicMoments,
+    Schema,
+    SQLQuery,
+    release_moments,
+)
+from dpregress.errors import InvalidInput, SourceError
+from dpregress.rows import PushDownEngine, push_down_engine
+from dpregress.rows.readers.base import Database, DuckDBReader
+from tests.rows.leaks import everything_said
+
+N, NAMES = 5_000, ["a", "b"]
+SCHEMA = Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4), "y": Numeric(-9, 9)})
+
+
+@pytest.fixture
+def rows(seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N, 2))
+    y = x @ [1.0, -2.0] + rng.normal(size=N)
+    level = rng.choice(["gold", "silver"], N)
+    return pa.table({"a": x[:, 0], "b": x[:, 1], "y": y, "level": level})
+
+
+@pytest.fixture
+def connection(rows: pa.Table) -> Any:
+    found = duckdb.connect()
+    found.register("given", rows)
+    found.execute("CREATE TABLE t AS SELECT * FROM given")
+    return found
+
+
+def model(**more: Any) -> Any:
+    return DPLinearRegression(**{"privacy": GDP(1.0), "schema": SCHEMA, "recipe": "one-shot", **more})
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_a_fit_in_a_database_is_that_of_threads(connection: Any, seed: int) -> None:
+    """The matrix library may round a row differently, by a unit of the grid. No seed can break it."""
+    fitted, done = [], []
+    for engine in (None, "push-down"):
+        ledger = MemoryLedger(GDP(1.0))
+        fit = model(ledger=ledger, random_state=seed)
+        table = connection.sql("SELECT * FROM t")
+        fitted.append(fit.fit_table(table, "y", NAMES, engine, lambda *seen: done.append(seen)).coef_)
+        assert [each.event for each in ledger.charges] == [GDP(1.0)]
+    np.testing.assert_allclose(fitted[0], fitted[1], rtol=1e-6)
+    assert done[-1] == (N, N)
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_moments_are_released_from_a_database(connection: Any, seed: int) -> None:
+    """No seed can break it."""
+    public = PublicMoments.from_rows(np.random.default_rng(seed).normal(size=(100, 3)), names=[*NAMES, "y"])
+    found = [
+        release_moments(
+            connection.sql("SELECT * FROM t"), columns=[*NAMES, "y"], privacy=GDP(1.0), public=public, engine=engine,
+            random_state=seed, progress=False,
+        )
+        for engine in (None, PushDownEngine())
+    ]  # fmt: skip
+    totals = [each.sites[0].moments.total for each in found]
+    np.testing.assert_allclose(totals[0], totals[1], rtol=1e-6)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "residual steps": ({"recipe": "residual"}, {}, "second moments only: give recipe='one-shot'"),
+    "a histogram of the response": (
+        {"schema": Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4)})}, {}, "bounds of the response in the schema"
+    ),
+    "levels": (
+        {"schema": Schema({**SCHEMA.columns, "level": Categorical(["gold", "silver"])})},
+        {"features": ["a", "level"]}, "column 'level' is not one of numbers alone: write it as such in the query",
+    ),
+    "text": (
+        {"schema": Schema({**SCHEMA.columns, "level": Numeric(0, 1)})}, {"features": ["a", "level"]}, "column 'level'"
+    ),
+    "an indicator of missing cells": (
+        {"schema": Schema({**SCHEMA.columns, "a": Numeric(-4, 4, missing="indicator")})}, {}, "column 'a'"
+    ),
+    "a formula": ({"formula": "y ~ a + b"}, {"target": None, "features": None}, "computes neither formulas"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_database_cannot_answer_is_refused_before_the_charge(case: str, connection: Any) -> None:
+    parameters, given, words = REFUSED[case]
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match=words) as caught:
+        model(ledger=ledger, **parameters).fit_table(
+            connection.sql("SELECT * FROM t"), **{"target": "y", "features": NAMES, "engine": "push-down", **given}
+        )
+    assert "\n" not in str(caught.value)
+    assert not ledger.charges
+
+
+def test_other_sources_are_refused_before_the_charge(rows: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    ledger = MemoryLedger(GDP(1.0))
+    for table in (rows, tmp_path / "rows.parquet"):
+        with pytest.raises(InvalidInput, match="push-down needs rows in a database"):
+            model(ledger=ledger).fit_table(table, "y", NAMES, "push-down")
+    wide = duckdb.sql(f"SELECT {', '.join(f'1.0::DOUBLE AS x{i}' for i in range(42))} FROM range(9)")
+    schema = Schema({f"x{i}": Numeric(-1, 1) for i in range(42)})
+    with pytest.raises(InvalidInput, match="up to 40 columns, not 41"):
+        model(ledger=ledger, schema=schema).fit_table(wide, "x41", engine="push-down")
+    assert not ledger.charges
+
+
+def test_a_missing_extra_is_named(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sqlglot", None)
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match=r"pip install 'dpregress\[push-down\]'"):
+        model(ledger=ledger).fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down")
+    assert not ledger.charges
+
+
+def database_of(answer: Any) -> Any:
+    """Planted: what a database says, changed."""
+    original = DuckDBReader.database
+
+    def changed(reader: DuckDBReader) -> Database:
+        found = original.fget(reader)  # type: ignore[attr-defined]
+        return replace(found, answer=lambda statement: answer(statement, found.answer))
+
+    return property(changed)
+
+
+def test_a_database_of_other_arithmetic_is_refused_before_the_charge(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: one whose sums are one too large, and one that lacks a function."""
+    ledger = MemoryLedger(GDP(1.0))
+    for answer, words in (
+        (lambda statement, of: [of(statement)[0] + 1, *of(statement)[1:]], "does not compute with numbers of IEEE 754"),
+        (lambda statement, of: of(statement.replace("SQRT", "NO_SQRT")), "cannot compute test rows"),
+    ):
+        monkeypatch.setattr(DuckDBReader, "database", database_of(answer))
+        with pytest.raises(InvalidInput, match=words):
+            model(ledger=ledger).fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down")
+        monkeypatch.undo()
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("case", ["a cell", "the number of rows"])
+def test_a_statement_that_fails_is_paid_once(case: str, connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And shows no cell."""
+    ledger = MemoryLedger(GDP(1.0))
+    query = "SELECT a, b, y FROM t"
+    if case == "a cell":
+        query = "SELECT CAST(CASE WHEN a > 2 THEN 'a31337' ELSE '1' END AS DOUBLE) AS a, b, y FROM t"
+    else:
+        checked = push_down_engine._check_arithmetic
+        monkeypatch.setattr(
+            push_down_engine, "_check_arithmetic",
+            lambda table: (checked(table), connection.execute("DELETE FROM t WHERE a > 2")),
+        )  # fmt: skip
+    with pytest.raises(SourceError, match="a budget that was charged stays charged") as caught:
+        model(ledger=ledger).fit_table(connection.sql(query), "y", NAMES, "push-down")
+    assert "31337" not in everything_said(caught.value)
+    assert len(ledger.charges) == 1
+
+
+def test_no_sum_is_kept_or_printed(
+    connection: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither on the model nor on the reader, and nothing is said: of the exact trace of the moments at the least."""
+    answers: list[Any] = []
+
+    def remembered(statement: str, of: Any) -> Any:
+        answers.append(of(statement))
+        return answers[-1]
+
+    monkeypatch.setattr(DuckDBReader, "database", database_of(remembered))
+    fit = model().fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down", False)
+    kept = repr(vars(fit)) + "".join(capfd.readouterr())
+    assert len(answers) == 3  # test rows, the second moment that whitens, the joint one
+    for number in (*answers[1][:-2], *answers[2][:-2]):
+        assert abs(number) < 10**6 or str(number) not in kept
+
+
+def test_a_query_of_sqlite(rows: pa.Table, tmp_path: Path) -> None:
+    """Columns of declared numbers are pushed down, others refused: their cells are read as text."""
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(tmp_path / "rows.db")) as database:
+        database.execute("CREATE TABLE t (a REAL, b, y REAL)")
+        database.executemany(
+            "INSERT INTO t VALUES (?, ?, ?)", zip(*(rows[n].to_pylist() for n in ("a", "b", "y")), strict=True)
+        )
+        database.commit()
+    query = SQLQuery(f"sqlite:///{tmp_path / 'rows.db'}", "SELECT * FROM t")
+    assert model().fit_table(query, "y", ["a"], "push-down", False).coef_.shape == (1,)
+    with pytest.raises(InvalidInput, match="column 'b'"):
+        model().fit_table(query, "y", ["a", "b"], "push-down", False)
