@@ -181,9 +181,8 @@ def fit(
     )
     capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
     if dialect is not None:
-        print_statement(
-            model.set_params(ledger=uncharged()), rows, (target, columns), dialect, exposure=exposure, **capped
-        )
+        model.set_params(ledger=uncharged())
+        print_statement(model, rows, (target, columns), (dialect, query or ""), exposure=exposure, **capped)
         return
     with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):
         model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)

@@ -1,14 +1,10 @@
-"""``--print-sql``: the statement with which a database computes the sums of a fit, for those who schedule it themselves."""
+"""``--print-sql``: the statement with which a database computes the sums of a fit, for those who run it themselves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from dpregress.cli.output import print_lines
-
-if TYPE_CHECKING:
-    from dpregress.rows.push_down_sql import JointSums
-    from dpregress.rows.readers.base import Database
 
 #: As in ``rows.push_down_sql``, which loads NumPy.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
@@ -19,22 +15,23 @@ _NOTE = """\
 -- 2. s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
 --    In units: x {of_x!r}{of_y}. usable is the number of rows with a response, n must be {n}.
 -- 3. Add Gaussian noise in exact arithmetic (docs/privacy/floating-point.md) before anything else reads the sums.
+-- A fit of several questions writes the next statement from the noisy answer to this one.
 """
 
 
 class _Shown(Exception):
     """Ends a fit at its first question."""
 
-    def __init__(self, sums: JointSums, database: Database) -> None:
+    def __init__(self, sums: Any) -> None:
         super().__init__()
-        self.sums, self.database = sums, database
+        self.sums = sums
 
 
-def _stop(sums: JointSums, database: Database) -> NoReturn:
-    raise _Shown(sums, database)
+def _stop(sums: Any) -> NoReturn:
+    raise _Shown(sums)
 
 
-def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], dialect: str, **given: Any) -> None:
+def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], asked: tuple[str, str], **given: Any) -> None:
     """Print the first statement of a fit whose ledger is temporary; no private row is read.
 
     Parameters
@@ -42,9 +39,13 @@ def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], dialect: st
     model : estimator
     rows, columns, **given
         As ``fit_table`` takes them.
-    dialect : str
+    asked : tuple of str
+        The dialect, and the query that gives the rows.
     """
     from dpregress.rows import PushDownEngine
+    from dpregress.rows.readers.base import subquery
+
+    dialect, query = asked
 
     try:
         model.fit_table(rows, *columns, PushDownEngine(shown=_stop), False, **given)
@@ -61,6 +62,6 @@ def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], dialect: st
                 of_x=sums.rows.grid.step,
                 of_y="" if response is None else f", y {response.cross * sums.rows.grid_of(response).step!r}",
             )
-            + sums.statement(shown.database.source, dialect)
+            + sums.statement(subquery(query), dialect)
             + ";"
         )

@@ -43,7 +43,7 @@ class PushDownEngine(Engine):
     progress : callable, optional
         Called with (n, n) after every statement.
     shown : callable, optional
-        Is given the first sums and the database, in place of asking it; it does not return.
+        Is given the first sums in place of the database; it does not return.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class PushDownEngine(Engine):
     """
 
     progress: Progress | None = None
-    shown: Callable[[JointSums, Database], NoReturn] | None = None
+    shown: Callable[[JointSums], NoReturn] | None = None
 
     def reporting(self, progress: Progress) -> Self:
         return replace(self, progress=progress)
@@ -83,7 +83,7 @@ class PushDownEngine(Engine):
             raise NotAnswered("a database computes second moments only: leave the engine out")
         sums = JointSums(OrderedRows(value.space), table.features, table.target, source.n)
         if self.shown is not None:
-            self.shown(sums, table.database)
+            self.shown(sums)
         joint, usable = _answered(table, sums)
         if self.progress is not None:
             self.progress(source.n, source.n)

@@ -1,0 +1,63 @@
+"""``dpregress fit --engine push-down`` and ``--print-sql``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpregress import GDP, SQLiteLedger
+from dpregress.cli.statements import DIALECTS
+from dpregress.rows import push_down_sql
+from tests.support import run
+
+SCHEMA = "[a]\nlower = 0\nupper = 1\n\n[y]\nlower = 0\nupper = 1\n"
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT random() AS a, random() AS y FROM range(6000)")
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    SQLiteLedger.create(tmp_path / "budget.db", "rows", GDP(1.0))
+    return [
+        "fit", "--sql", f"duckdb:///{tmp_path / 'rows.duckdb'}", "--query", "SELECT a, y FROM t", "--target", "y",
+        "--schema", str(tmp_path / "schema.toml"), "--epsilon", "1", "--delta", "1e-6", "--recipe", "one-shot",
+        "--ledger", str(tmp_path / "budget.db"), "--dataset", "rows", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+
+
+def charges(folder: Path) -> int:
+    return len(SQLiteLedger(folder / "budget.db", "rows").charges)
+
+
+def test_a_fit_in_the_database(capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path) -> None:
+    done = run(capsys, *command, "--engine", "push-down")
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / "model.json").is_file()
+    assert charges(tmp_path) == 1
+
+
+def test_dialects_are_those_of_the_statements() -> None:
+    assert DIALECTS == push_down_sql.DIALECTS
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "snowflake"])
+def test_a_statement_is_printed_and_not_run(
+    dialect: str, capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path
+) -> None:
+    """It can be parsed, reads the query, and says what has to be done; nothing is charged or written."""
+    sqlglot = pytest.importorskip("sqlglot")
+    done = run(capsys, *command, "--print-sql", dialect)
+    assert done.code == 0, done.err
+    statement = sqlglot.parse_one(done.out, read=dialect)
+    assert [table.name for table in statement.find_all(sqlglot.exp.Table)] == ["t"]
+    assert "Before this runs, charge" in done.out
+    assert "NO NOISE" in done.out
+    assert not (tmp_path / "out").exists()
+    assert charges(tmp_path) == 0
+    if dialect == "duckdb":
+        with duckdb.connect(str(tmp_path / "rows.duckdb"), read_only=True) as connection:
+            (sums,) = connection.execute(done.out).fetchall()
+        assert sums[-2:] == (6000, 6000)
