@@ -66,3 +66,12 @@ def postgresql_url() -> Iterator[str]:
 
     with running_postgresql() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[Any]:
+    """A session of Spark Connect; skipped where no server of it is installed."""
+    from tests.rows.servers import running_spark
+
+    with running_spark() as session:
+        yield session

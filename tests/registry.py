@@ -122,6 +122,7 @@ from dpregress.rows import (
 )
 from dpregress.rows.readers.base import CapsuleReader, DatasetReader, DuckDBReader, LazyFrameReader, Reader
 from dpregress.rows.readers.files import CSVReader, ParquetReader
+from dpregress.rows.readers.spark import SparkReader
 from dpregress.rows.readers.sql import _ADBCReader
 from dpregress.rows.readers.sqlite import SQLiteReader
 from dpregress.rows.sources import reader_of
@@ -881,7 +882,7 @@ FITS = (
 class ReaderEntry:
     """A reader, and the way of keeping a table (``KEPT`` of tests/rows/tables.py) that it reads.
 
-    None where a server is needed: tests/rows/readers/test_sql.py starts one.
+    None where a server is needed: tests/rows/readers/test_sql.py and tests/laws/test_push_down.py start one.
     """
 
     kind: type[Reader]
@@ -898,6 +899,7 @@ READERS = (
     ReaderEntry(DuckDBReader, "DuckDB query"),
     ReaderEntry(SQLiteReader, "SQLite query"),
     ReaderEntry(_ADBCReader, None),
+    ReaderEntry(SparkReader, None),
     ReaderEntry(ParquetReader, "list of Parquet files"),
     ReaderEntry(CSVReader, "list of CSV files"),
 )

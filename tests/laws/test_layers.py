@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 LATE = {
     "opendp", "pyarrow", "matplotlib", "statsmodels", "rich", "pandas", "polars", "duckdb", "fsspec",
     "dask", "distributed", "adbc_driver_postgresql", "adbc_driver_sqlite", "sqlglot", "formulaic", "cryptography",
-    "mbi", "jax", "segno", "psycopg", "jinja2",
+    "mbi", "jax", "segno", "psycopg", "jinja2", "pyspark",
 }  # fmt: skip
 #: The only places that make a random generator: for noise, and for simulated data.
 GENERATORS = ("dpregress.mechanisms.randomness", "dpregress.experiments.")

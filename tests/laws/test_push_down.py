@@ -79,9 +79,17 @@ def in_postgresql(url: str, table: pa.Table, _: Path) -> SQLQuery:
     return SQLQuery(url, f"SELECT * FROM {name} -- all")
 
 
-@pytest.fixture(params=["DuckDB query", "DuckDB relation", "SQLite query", "PostgreSQL query"])
+def in_spark(session: Any, table: pa.Table, _: Path) -> Any:
+    name = f"t{uuid4().hex}"
+    session.createDataFrame(table).repartition(3).createOrReplaceTempView(name)
+    return session.table(name)
+
+
+@pytest.fixture(params=["DuckDB query", "DuckDB relation", "SQLite query", "PostgreSQL query", "Spark table"])
 def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
     """How to keep a table in a database."""
+    if request.param == "Spark table":
+        return partial(in_spark, request.getfixturevalue("spark_session"))
     if request.param == "PostgreSQL query":
         return partial(in_postgresql, request.getfixturevalue("postgresql_url"))
     return {"DuckDB query": in_duckdb, "DuckDB relation": in_relation, "SQLite query": in_sqlite}[request.param]

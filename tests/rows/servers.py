@@ -7,6 +7,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,3 +63,21 @@ def run(url: str, *statements: str) -> None:
     with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
+
+
+@contextmanager
+def running_spark() -> Iterator[Any]:
+    """A session of Spark Connect, with Sail as the server: a Spark that needs no Java."""
+    spark = pytest.importorskip("pysail.spark", reason="pysail is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the newest pandas, which nothing here uses
+        from pyspark.sql import SparkSession
+
+        server = spark.SparkConnectServer()
+        server.start(background=True)
+        session = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
+            server.stop()

@@ -19,7 +19,8 @@ def engine_of(engine: Any) -> Engine | None:
     Parameters
     ----------
     engine : None, Engine, str, distributed.Client or cluster of Dask
-        ``"dask"`` starts worker processes on this machine for one fit, ``"push-down"`` lets the database compute.
+        ``"dask"`` starts worker processes on this machine for one fit, ``"push-down"`` (or ``"spark"``)
+        lets the database compute that holds the rows.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def engine_of(engine: Any) -> Engine | None:
         return engine
     if engine == "dask":
         return DaskEngine(LOCAL)
-    if engine == "push-down":
+    if engine in ("push-down", "spark"):
         return PushDownEngine()
     if isinstance(engine, str):
         scheme, separator, host = engine.partition("://")

@@ -17,18 +17,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
+from dpregress.coordinates import ResponseScale, Weighting, WhitenedSpace
 from dpregress.coordinates.exact import Grid
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
+from dpregress.rows.row_kernel import Limits, Numbers, Response, mapped
 
 #: Finite cells are clipped to ``LARGEST``, and those below ``SMALLEST`` are 0.
 FINITE, LARGEST, SMALLEST = sys.float_info.max, 2.0**100, 2.0**-200
@@ -101,7 +100,8 @@ class OrderedRows(RowMap):
     @cached_property
     def fill(self) -> tuple[float, ...]:
         """What missing cells become."""
-        return tuple(_clipped(self.space.fill).tolist())
+        fill = self.space.fill
+        return tuple(np.where(np.abs(fill) < SMALLEST, 0.0, np.clip(fill, -LARGEST, LARGEST)).tolist())
 
     @property
     def weighted(self) -> bool:
@@ -118,52 +118,25 @@ class OrderedRows(RowMap):
         """The largest integer of a response."""
         return math.floor(Fraction(response.bound) / Fraction(cls.grid_of(response).step))
 
-    # ---------------------------------------------------------------- rows
+    @cached_property
+    def numbers(self) -> Numbers:
+        """All of them, for processes that have nothing of this package."""
+        response = self.space.response
+        return Numbers(
+            entries=self.entries,
+            intercept=self.space.intercept,
+            fill=self.fill,
+            limit=self.limit,
+            steps=self.steps,
+            most=self.most,
+            weighted=self.weighted,
+            response=None
+            if response is None
+            else Response(response.centre, 1 / response.scale, 1 / self.grid_of(response).step, self.most_of(response)),
+            limits=Limits(FINITE, LARGEST, SMALLEST, ROUNDER),
+        )
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG002  # databases have no integers for more
-        cells = [self._cell(column, fill) for column, fill in zip(rows.x.T, self.fill, strict=True)]
-        if self.space.intercept:
-            cells.insert(0, np.ones(len(rows.x)))
-        whitened = [_in_order(cells, row) for row in self.entries]
-        norm = np.sqrt(_in_order(whitened, whitened))
-        long = norm > self.limit
-        size = np.where(long, norm, 1.0)
-        shrink = np.where(long, self.steps / size, self.steps / self.limit)
-        weight = np.where(long, self.limit / size, 1.0) if self.weighted else np.ones(len(rows.x))
-        x = np.column_stack([_rounded(z * shrink) for z in whitened])
-        y = np.zeros(len(rows.x))
-        inside = (x * x).sum(axis=1) <= self.most  # sums of integers, which float64 represents
-        if rows.y is not None and self.space.response is not None:
-            y = self._response(rows.y, weight, self.space.response)
-            inside &= np.abs(y) <= self.most_of(self.space.response)
-            y *= inside * self.grid_of(self.space.response).step
-        x *= inside[:, None]
-        return BoundedRows(x * self.grid.step, y, weight, rows.first_row, words=1)
-
-    @staticmethod
-    def _cell(cells: Vector, fill: float) -> Vector:
-        return np.where(np.abs(cells) <= FINITE, _clipped(cells), fill)
-
-    def _response(self, y: Vector, weight: Vector, response: ResponseScale) -> Vector:
-        scaled = (self._cell(y, 0.0) - response.centre) * (1 / response.scale)
-        scaled = scaled * weight * (1 / self.grid_of(response).step)
-        most = float(self.most_of(response))
-        return _rounded(np.clip(scaled, -most, most))
-
-
-def _clipped(cells: Vector) -> Vector:
-    return np.where(np.abs(cells) < SMALLEST, 0.0, np.clip(cells, -LARGEST, LARGEST))
-
-
-def _in_order(columns: Sequence[Vector], factors: Sequence[Any]) -> Vector:
-    """Products of columns with factors, added from the first to the last; products with the number 0 are left out."""
-    total: Vector | None = None
-    for column, factor in zip(columns, factors, strict=True):
-        if isinstance(factor, float) and factor == 0.0:
-            continue
-        total = column * factor if total is None else total + column * factor
-    return np.zeros(len(columns[0])) if total is None else total
-
-
-def _rounded(numbers: Matrix) -> Matrix:
-    return (numbers + ROUNDER) - ROUNDER
+        x, y, weight = mapped(list(rows.x.T), rows.y, self.numbers)
+        step = 0.0 if self.space.response is None else self.grid_of(self.space.response).step
+        return BoundedRows(x * self.grid.step, y * step, weight, rows.first_row, words=1)

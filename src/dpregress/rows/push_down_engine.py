@@ -13,22 +13,21 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, Self
 
 import numpy as np
+import pyarrow as pa
 
 from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.errors import InvalidInput, NotAnswered, SourceError
 from dpregress.public import Numeric
-from dpregress.rows.bounded import RawRows
 from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.engines import Engine, ProductValue, Progress, Value
 from dpregress.rows.ordered import OrderedRows
-from dpregress.rows.push_down_sql import JointSums, number
-from dpregress.rows.readers.base import Database, Reader, quoted
+from dpregress.rows.push_down_sql import JointSums, written
+from dpregress.rows.readers.base import Database, Reader
 from dpregress.rows.readers.failures import raise_alone
+from dpregress.rows.row_kernel import summed
 from dpregress.rows.sources import Source, StreamSource
 
-#: With more columns, the statement has a thousand sums, and a pass that reads the rows is far cheaper.
-MOST_COLUMNS = 40
 _CHARGED = "a budget that was charged stays charged"
 
 
@@ -113,9 +112,9 @@ class _Table:
                 "a database computes neither formulas nor exposures nor classes: compute columns of numbers in the "
                 "query, or give no engine"
             )
-        if len(encoder.columns) > MOST_COLUMNS:
+        if len(encoder.columns) > database.most_columns:
             raise InvalidInput(
-                f"push-down takes up to {MOST_COLUMNS} columns, not {len(encoder.columns)}: give no engine"
+                f"push-down takes up to {database.most_columns} columns, not {len(encoder.columns)}: give no engine"
             )
         for name in encoder.needed:
             declared = dict(encoder.columns).get(name, Numeric())
@@ -128,17 +127,14 @@ class _Table:
 
 
 def _is_number(reader: Reader, name: str) -> bool:
-    import pyarrow as pa
-
     kind = reader.schema.field(name).type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _answered(table: _Table, sums: JointSums) -> tuple[Integers, int]:
-    """The sums, unless the statement fails: its error may quote a cell."""
-    statement = sums.statement(table.database.source, table.database.dialect)
+    """The sums, unless they fail: an error may quote a cell."""
     try:
-        joint, usable, n = sums.read(table.database.answer(statement))
+        joint, usable, n = table.database.products(sums)
     except Exception:
         raise_alone(SourceError(f"{table.name} cannot be summed: the connection or the statement failed; {_CHARGED}"))
     if n != sums.n:
@@ -155,43 +151,25 @@ _TEST_ROWS = 9
 
 def _check_arithmetic(table: _Table) -> None:
     """Refuse a database whose numbers differ from IEEE 754's; the rows that it is asked about are public."""
-    d = len(table.features)
-    place = np.arange(_TEST_ROWS)[:, None] * (d + 2) + np.arange(d + 1)
-    cells = [[_CELLS[k * k % len(_CELLS)] for k in row] for row in place.tolist()]
+    d, target = len(table.features), table.target
+    names = [*table.features, *([] if target is None else [target])]
+    given = pa.table(
+        {
+            name: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
+            for j, name in enumerate(names)
+        }
+    )
     entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
-    names = table.features
-    response = None if table.target is None else ResponseScale(table.target, 0.3, 1.7, 2.0)
-    space = WhitenedSpace(names, entries, 3.0, np.full(d, 0.7), intercept=True, response=response)
-    rows = OrderedRows(space)
-    sums = JointSums(rows, names, table.target, _TEST_ROWS)
+    response = None if target is None else ResponseScale(target, 0.3, 1.7, 2.0)
+    space = WhitenedSpace(table.features, entries, 3.0, np.full(d, 0.7), intercept=True, response=response)
+    sums = JointSums(OrderedRows(space), table.features, target, _TEST_ROWS)
     try:
-        statement = sums.statement(_rows_of(cells, table), table.database.dialect)
-        found = sums.read(table.database.answer(statement))
+        joint, *counts = table.database.holding(given, written).products(sums)
     except InvalidInput:
         raise
     except Exception:
         raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
-    numbers = np.array(cells, dtype=np.float64)
-    chunk = RawRows(numbers[:, :d], numbers[:, d] if table.target is not None else None)
-    with np.errstate(all="ignore"):
-        bounded = rows(chunk, 1)
-    joint = bounded.x / rows.grid.step
-    if response is not None:
-        joint = np.column_stack([joint, bounded.y / rows.grid_of(response).step])
-    whole = joint.astype(np.int64)
-    expected = (whole.T @ whole).tolist(), int(np.count_nonzero(chunk.usable)), _TEST_ROWS
-    if (found[0].tolist(), *found[1:]) != expected:
+    (expected,) = summed(given.combine_chunks().to_batches(), sums.numbers, target is not None)
+    whole, *of_rows = sums.of_words([expected])
+    if (joint.tolist(), counts) != (whole.tolist(), of_rows):
         raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")
-
-
-def _rows_of(cells: list[list[float | None]], table: _Table) -> str:
-    """Public rows as a table of a statement."""
-    names = [*table.features, *([] if table.target is None else [table.target])]
-    lines = []
-    for row in cells:
-        written = ("NULL" if cell is None else number(cell, table.database.dialect) for cell in row)
-        columns = (
-            f"CAST({cell} AS DOUBLE PRECISION) AS {quoted([name])}" for cell, name in zip(written, names, strict=False)
-        )
-        lines.append(f"SELECT {', '.join(columns)}")
-    return f"({' UNION ALL '.join(lines)}) AS dpregress_tests"

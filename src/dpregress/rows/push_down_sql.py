@@ -8,18 +8,20 @@ The rows themselves are a query in the dialect of the database, which is not tra
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
 from dpregress.rows.ordered import FINITE, LARGEST, ROUNDER, SMALLEST, OrderedRows
 from dpregress.rows.readers.base import quoted
 from dpregress.rows.readers.sqlite import NUMBER
+from dpregress.rows.row_kernel import LOW_BITS, Numbers
 
 #: Dialects in which statements can be written.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
@@ -29,8 +31,6 @@ _FENCED = ("postgres", "sqlite")
 _NARROW = ("bigquery", "databricks")
 #: Rows whose products, below 2^42 each, add up to less than 2^63.
 _SHORT = 1 << 20
-#: Bits of the lower word of a product, where a database adds 64-bit integers only.
-_LOW_BITS = 32
 #: Stands for the rows while the statement is translated.
 _ROWS = "dpregress_rows_of_the_query"
 _WRITTEN_IN = "postgres"
@@ -55,6 +55,11 @@ class JointSums:
     features: tuple[str, ...]
     target: str | None
     n: int
+
+    @property
+    def numbers(self) -> Numbers:
+        """Public numbers of the space."""
+        return self.rows.numbers
 
     @property
     def order(self) -> int:
@@ -94,10 +99,21 @@ class JointSums:
         *sums, usable, n = (int(value) for value in row)
         width = len(sums) // (self.order * (self.order + 1) // 2)
         words = zip(*(sums[word::width] for word in range(width)), strict=True)
-        products = [each[0] if width == 1 else (each[0] << _LOW_BITS) + each[1] for each in words]
+        products = [each[0] if width == 1 else (each[0] << LOW_BITS) + each[1] for each in words]
         joint = np.zeros((self.order, self.order), dtype=object)
         joint[np.triu_indices(self.order)] = products
         return joint + np.triu(joint, 1).T, usable, n
+
+    def of_words(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> tuple[Integers, int, int]:
+        """The same, of the rows that :func:`~dpregress.rows.row_kernel.summed` yields."""
+        joint, usable, n = np.zeros((self.order, self.order), dtype=object), 0, 0
+        for part in parts:
+            for row in part.to_pylist():
+                for word, place in (("high", LOW_BITS), ("low", 0)):
+                    numbers = np.frombuffer(row[word], dtype=np.int64).reshape(joint.shape).astype(object)
+                    joint = joint + numbers * (1 << place)
+                usable, n = usable + row["usable"], n + row["n"]
+        return joint, usable, n
 
 
 @dataclass(frozen=True)
@@ -235,7 +251,7 @@ class _Written:
         if self.dialect in _NARROW:
             return [f"SUM(CAST({product} AS DECIMAL(20, 0)))"]
         if self.sums.words(self.dialect) == 2:
-            return [f"SUM(({product}) >> {_LOW_BITS})", f"SUM(({product}) & {(1 << _LOW_BITS) - 1})"]
+            return [f"SUM(({product}) >> {LOW_BITS})", f"SUM(({product}) & {(1 << LOW_BITS) - 1})"]
         return [f"SUM({product})"]
 
     def _rounded(self, number: str) -> str:
@@ -251,6 +267,17 @@ def number(value: float, dialect: str) -> str:
     if dialect != "sqlite":
         return f"CAST({value:.16e} AS DOUBLE PRECISION)"
     return _from_integers(value)  # SQLite's reading of decimal fractions may be off by a bit
+
+
+def written(table: pa.Table, dialect: str) -> str:
+    """Public rows of numbers as a table of a statement."""
+    names = [quoted([name]) for name in table.schema.names]
+    rows = []
+    for row in table.to_pylist():
+        cells = ("NULL" if cell is None else number(cell, dialect) for cell in row.values())
+        columns = (f"CAST({cell} AS DOUBLE PRECISION) AS {name}" for cell, name in zip(cells, names, strict=True))
+        rows.append(f"SELECT {', '.join(columns)}")
+    return f"({' UNION ALL '.join(rows)}) AS dpregress_tests"
 
 
 def _from_integers(value: float) -> str:

@@ -25,6 +25,7 @@ from dpregress.rows.readers.base import (
     divided,
 )
 from dpregress.rows.readers.files import read_files
+from dpregress.rows.readers.spark import SparkReader
 from dpregress.rows.readers.sql import SQLQuery
 
 #: A function that returns a chunk and may be called on any thread.
@@ -278,6 +279,7 @@ OBJECT_READERS: tuple[tuple[str, str, Callable[[Any], Reader]], ...] = (
     ("polars", "LazyFrame", LazyFrameReader),
     ("duckdb", "DuckDBPyRelation", DuckDBReader),
     ("pyarrow", "Dataset", DatasetReader),
+    ("pyspark", "DataFrame", SparkReader),
 )
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows.readers.failures import planning, raise_alone, reading
+from dpregress.rows.row_kernel import Numbers
 
 
 @runtime_checkable
@@ -25,9 +27,52 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+#: Public rows as a table of a statement, in a dialect.
+Writer = Callable[[pa.Table, str], str]
+
+
+class ProductSums(Protocol):
+    """Sums of products that a database computes: :class:`~dpregress.rows.push_down_sql.JointSums`."""
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def target(self) -> str | None: ...
+
+    @property
+    def numbers(self) -> Numbers: ...
+
+    def statement(self, source: str, dialect: str) -> str: ...
+
+    def read(self, row: Sequence[Any]) -> tuple[Integers, int, int]: ...
+
+    def of_words(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> tuple[Integers, int, int]: ...
+
+
+class Database(ABC):
+    """What holds the rows of a reader and computes sums over them itself.
+
+    Attributes
+    ----------
+    most_columns : int
+        With more columns, reading the rows is far cheaper.
+    """
+
+    most_columns: ClassVar[int] = 40
+
+    @abstractmethod
+    def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
+        """The sums of products, the number of usable rows, and that of all rows. Errors may quote cells."""
+
+    @abstractmethod
+    def holding(self, table: pa.Table, write: Writer) -> Database:
+        """The same with public rows in place of the private ones."""
+
+
 @dataclass(frozen=True)
-class Database:
-    """Where the rows of a reader are, for statements that a database computes itself.
+class SQLDatabase(Database):
+    """One that takes statements.
 
     Parameters
     ----------
@@ -36,12 +81,18 @@ class Database:
     source : str
         The rows as a table of a statement.
     answer : callable
-        Runs a statement and gives its one row. Its errors may quote cells.
+        Runs a statement and gives its one row.
     """
 
     dialect: str
     source: str
     answer: Callable[[str], Sequence[Any]]
+
+    def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
+        return sums.read(self.answer(sums.statement(self.source, self.dialect)))
+
+    def holding(self, table: pa.Table, write: Writer) -> SQLDatabase:
+        return replace(self, source=write(table, self.dialect))
 
 
 class Reader(ABC):
@@ -320,8 +371,8 @@ class DuckDBReader(Reader):
         yield from pa.RecordBatchReader.from_stream(self._relation.project(quoted(columns)))
 
     @property
-    def database(self) -> Database:
-        return Database("duckdb", "dpregress_rows", self._answer)
+    def database(self) -> SQLDatabase:
+        return SQLDatabase("duckdb", "dpregress_rows", self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         """All threads of DuckDB compute, where nobody else does."""

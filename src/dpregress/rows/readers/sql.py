@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
-from dpregress.rows.readers.base import Database, DuckDBReader, Reader, quoted, subquery
+from dpregress.rows.readers.base import DuckDBReader, Reader, SQLDatabase, quoted, subquery
 from dpregress.rows.readers.failures import planning, raise_alone, reading, unreached
 from dpregress.rows.readers.sqlite import SQLiteReader
 
@@ -157,8 +157,8 @@ class _ADBCReader(Reader):
             return int(cursor.fetchone()[0])
 
     @property
-    def database(self) -> Database:
-        return Database("postgres", self._query, self._answer)
+    def database(self) -> SQLDatabase:
+        return SQLDatabase("postgres", self._query, self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         with self._connection.cursor() as cursor:

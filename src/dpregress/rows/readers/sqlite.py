@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import text_of, untyped
-from dpregress.rows.readers.base import Database, Reader, quoted, subquery
+from dpregress.rows.readers.base import Reader, SQLDatabase, quoted, subquery
 from dpregress.rows.readers.failures import planning, reading
 
 #: A cell of a column of numbers, and of whole numbers; NULL for anything else. No cell makes this fail. Numbers sort
@@ -75,8 +75,8 @@ class SQLiteReader(Reader):
             return int(connection.execute(f"SELECT count(*) FROM {self.query}").fetchone()[0])
 
     @property
-    def database(self) -> Database:
-        return Database("sqlite", self.query, self._answer)
+    def database(self) -> SQLDatabase:
+        return SQLDatabase("sqlite", self.query, self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         with closing(self.connect()) as connection:

@@ -1,0 +1,84 @@
+"""Tables of Spark, which sums their rows on its workers.
+
+A DataFrame says where its rows are: ``spark.table("main.clinic.visits")``, or any query. The function that its workers
+run is sent by value, so they need NumPy and Arrow and nothing of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from dpregress.coordinates.exact import Integers
+from dpregress.rows import row_kernel
+from dpregress.rows.readers.base import Database, ProductSums, Reader, Writer
+from dpregress.rows.readers.failures import planning, reading
+
+
+@dataclass(frozen=True)
+class SparkDatabase(Database):
+    """The rows of a DataFrame, classic or by Spark Connect.
+
+    A task that Spark runs twice counts once, because the result of a DataFrame has each row once.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    """
+
+    most_columns: ClassVar[int] = 400
+    frame: Any
+
+    def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
+        from pyspark import cloudpickle
+
+        names = [*sums.features, *([] if sums.target is None else [sums.target])]
+        cells = [self.frame[_quoted(name)].cast("double").alias(f"c{i}") for i, name in enumerate(names)]
+        kernel = row_kernel.kernel(sums.numbers, sums.target is not None)
+        cloudpickle.register_pickle_by_value(row_kernel)
+        try:
+            parts = self.frame.select(cells).mapInArrow(kernel, row_kernel.SCHEMA).toArrow()
+        finally:
+            cloudpickle.unregister_pickle_by_value(row_kernel)
+        return sums.of_words([parts])
+
+    def holding(self, table: pa.Table, write: Writer) -> SparkDatabase:  # noqa: ARG002  # it takes tables
+        return SparkDatabase(self.frame.sparkSession.createDataFrame(table))
+
+
+class SparkReader(Reader):
+    """A DataFrame of Spark. Unless an engine leaves the sums to Spark, the driver collects its rows in every pass."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    @property
+    def name(self) -> str:
+        return "the Spark table"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        with planning(f"{self.name} cannot be planned"):
+            return self._frame.limit(0).toArrow().schema
+
+    @cached_property
+    def n(self) -> int:
+        with reading(self.name):
+            return int(self._frame.count())
+
+    @property
+    def database(self) -> SparkDatabase:
+        return SparkDatabase(self._frame)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        chosen = self._frame.select([self._frame[_quoted(name)] for name in columns])
+        yield from chosen.toArrow().to_batches(max_chunksize=rows)
+
+
+def _quoted(name: str) -> str:
+    """A name of a column that may hold dots."""
+    return f"`{name.replace('`', '``')}`"
