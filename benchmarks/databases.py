@@ -1,6 +1,6 @@
 """Databases: rows a second that a fit reads from a table of 20 numbers and a response, and what a pass costs there.
 
-    python -m benchmarks.databases [--rows 1e6] [--postgresql URL] [--folder DIR]
+    python -m benchmarks.databases [--rows 4e5] [--postgresql URL] [--folder DIR]
 
 Claimed: SQLite and PostgreSQL give 500,000 rows a second or more, and push-down gives the coefficients of a stream.
 ``--postgresql`` names a database in which a table ``dpregress_benchmark`` may be made.
@@ -23,6 +23,8 @@ import numpy as np
 
 from benchmarks.scale import BETA, NAMES, D, model
 from dpregress import SQLQuery
+from dpregress.queries import SecondMoment
+from dpregress.rows import OrderedRows, RawRows, RowMap
 from dpregress.rows.readers import sqlite
 
 _TABLE = "dpregress_benchmark"
@@ -108,10 +110,27 @@ def report(queries: dict[str, SQLQuery], n: int) -> Iterator[str]:
         yield f"{name:<38} {1e6 * took[0] / n:16.2f} {1e6 * took[1] / n:15.2f}   {np.array_equal(*coefs)}"
 
 
+def fixed_order(n: int) -> Iterator[str]:
+    """The row map in a fixed order of operations beside that of the matrix library, on one thread."""
+    rows = rows_of(n)
+    chunk = RawRows(np.asfortranarray(rows[:, :D]), rows[:, D])
+    query = SecondMoment(model().fit(rows[:5000, :D], rows[:5000, D]).moments_.space)
+    totals: dict[str, list[int]] = {}
+
+    def total(name: str, row_map: RowMap) -> None:
+        totals[name] = query.exact(row_map(chunk, 1)).whole.tolist()
+
+    maps = {"matrix library": query.row_map, "fixed order": OrderedRows(query.space)}
+    took = [1e6 * best(partial(total, *each))[1] / n for each in maps.items()]
+    units = max(abs(a - b) for a, b in zip(*totals.values(), strict=True))
+    said = ", ".join(f"{name} {each:.2f}" for name, each in zip(maps, took, strict=True))
+    yield f"\nsecond moment of {n:,} rows, us of CPU a row: {said}; totals differ by {units} units of the grid"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default="1e6")
+    parser.add_argument("--rows", default="4e5")
     parser.add_argument("--postgresql", metavar="URL")
     parser.add_argument("--folder", help="where the files go while this runs")
     options = parser.parse_args()
@@ -121,7 +140,7 @@ def main() -> None:
         queries = {"SQLite": in_sqlite(Path(folder), n), "DuckDB": in_duckdb(Path(folder), n)}
         if options.postgresql:
             queries["PostgreSQL"] = in_postgresql(options.postgresql, n)
-        for line in report(queries, n):
+        for line in (*report(queries, n), *fixed_order(min(n, 200_000))):
             print(line, flush=True)
 
 
