@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.base import unrounded_total
@@ -134,6 +134,23 @@ def test_totals_of_databases_are_those_of_the_reference(
         for entry in PUSHED:
             query = entry.make(space, rng)
             assert_same(pushed(query, source), expected_of(query, rows), f"{kind}, {entry}")
+
+
+def test_the_smallest_and_largest_numbers_make_no_database_fail(
+    kept: Callable[[pa.Table, Path], Any], tmp_path: Path
+) -> None:
+    """PostgreSQL raises an error where a product overflows or becomes 0: cells at the ends of all ranges."""
+    ends = [0.0, 5e-324, 2.0**-200, 2.0**-199, 1e-30, 1.0, 1e30, 2.0**100, 2.0**101, 1e300, sql.FINITE, np.inf, np.nan]
+    cells = np.array([sign * end for end in ends for sign in (1, -1)])
+    x, y = np.repeat(cells, len(cells)), np.tile(cells, len(cells))
+    rows = RawRows(np.column_stack([x, y, np.roll(x, 7)]), np.roll(y, 5))
+    source = source_of(kept(table_of(rows), tmp_path))
+    for entry, radius, scale, centre in ((2.0**-149, 2.0**99, 2.0**100, 1e-300), (2.0**99, 2.0**-99, 2.0**-100, -1e30)):
+        whitening = np.array([[entry, 0.0, 0.0], [1.0, entry, 1e-60], [1e-45, -1.0, entry]])
+        response = ResponseScale("y", centre, scale, 1.0)
+        space = WhitenedSpace(tuple(NAMES), whitening, radius, np.array([0.0, 1e-300, 1e90]), response=response)
+        query = Counted(SecondMoment(space))
+        assert_same(pushed(query, source), expected_of(query, rows), f"{entry}")
 
 
 def test_sums_of_many_rows_in_two_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:

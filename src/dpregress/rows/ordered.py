@@ -113,6 +113,11 @@ class OrderedRows(RowMap):
         """That of the response."""
         return Grid(response.bound, 1)
 
+    @staticmethod
+    def centre_of(response: ResponseScale) -> float:
+        """The centre, or 0: its differences from cells would underflow if it were smaller than those may be."""
+        return response.centre if abs(response.centre) >= SMALLEST else 0.0
+
     @classmethod
     def most_of(cls, response: ResponseScale) -> int:
         """The largest integer of a response."""
@@ -121,7 +126,6 @@ class OrderedRows(RowMap):
     @cached_property
     def numbers(self) -> Numbers:
         """All of them, for processes that have nothing of this package."""
-        response = self.space.response
         return Numbers(
             entries=self.entries,
             intercept=self.space.intercept,
@@ -130,11 +134,13 @@ class OrderedRows(RowMap):
             steps=self.steps,
             most=self.most,
             weighted=self.weighted,
-            response=None
-            if response is None
-            else Response(response.centre, 1 / response.scale, 1 / self.grid_of(response).step, self.most_of(response)),
+            response=None if self.space.response is None else self._numbers_of(self.space.response),
             limits=Limits(FINITE, LARGEST, SMALLEST, ROUNDER),
         )
+
+    def _numbers_of(self, response: ResponseScale) -> Response:
+        steps = 1 / self.grid_of(response).step
+        return Response(self.centre_of(response), 1 / response.scale, steps, self.most_of(response))
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG002  # databases have no integers for more
         x, y, weight = mapped(list(rows.x.T), rows.y, self.numbers)

@@ -221,7 +221,7 @@ class _Written:
         response = self.sums.rows.space.response
         if response is not None and self._of_y:
             step, most = self.sums.rows.grid_of(response).step, float(self.sums.rows.most_of(response))
-            public = (response.centre, 1 / response.scale, 1 / step, most)
+            public = (self.sums.rows.centre_of(response), 1 / response.scale, 1 / step, most)
             centre, factor, steps, largest = (self._number(each) for each in public)
             scaled = f"(y - {centre}) * {factor} * w * {steps}"
             found.append(f"{self._rounded(f'LEAST(GREATEST({scaled}, -{largest}), {largest})')} AS v")
