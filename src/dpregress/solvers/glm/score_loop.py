@@ -281,11 +281,10 @@ def take_steps(
         sampling = beginning.dispersion / n * sandwich(system, system)
         prior, within = beginning.after(scores[0], sampling), _within(model, reach)
         found = explain((*told, *scores), prior, coef, within)
-        if len(plain) > 1:
-            last, correction = correction, plain[-2].contradicted(plain[-1], found.coef, correction)
-            plain = [one.corrected(last, correction) for one in plain]
-            scores = [one.corrected(last, correction) for one in scores]
-            found = explain((*told, *scores), prior, coef, within)
+        better = correction if len(plain) < 2 else plain[-2].contradicted(plain[-1], found.coef, correction)
+        if better is not correction:
+            plain, scores = ([one.corrected(correction, better) for one in each] for each in (plain, scores))
+            correction, found = better, explain((*told, *scores), prior, coef, within)
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         moved = found.coef - coef
