@@ -25,14 +25,18 @@ def rendered(template: str, *, title: str, privacy: PrivacyStatement, software: 
         What the template shows.
     """
     header, rows = _groups(privacy)
-    page: str = _environment().get_template(template).render(
-        title=title,
-        software=software,
-        written=datetime.now(UTC).strftime("%Y-%m-%d"),
-        promised=words.guarantee(privacy),
-        group_header=header,
-        group_rows=rows,
-        **context,
+    page: str = (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            software=software,
+            written=datetime.now(UTC).strftime("%Y-%m-%d"),
+            promised=words.guarantee(privacy),
+            group_header=header,
+            group_rows=rows,
+            **context,
+        )
     )
     return page
 
