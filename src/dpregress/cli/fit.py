@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.charging import charging_options, open_ledger, say_spent
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
 from dpregress.cli.output import FIT_FILES, print_lines, say
 from dpregress.cli.places import taken
@@ -164,7 +163,7 @@ def fit(
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
-    uncharged = partial(MemoryLedger, budget, unit=unit or "record")
+    uncharged = MemoryLedger(budget, unit=unit or "record")
     ledger = open_ledger(
         ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
         rehearsed=uncharged if dry_run else None,
@@ -181,7 +180,7 @@ def fit(
     )
     capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
     if dialect is not None:
-        model.set_params(ledger=uncharged())
+        model.set_params(ledger=uncharged)
         print_statement(model, rows, (target, columns), (dialect, query or ""), exposure=exposure, **capped)
         return
     with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):
@@ -241,17 +240,10 @@ def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
-    from dpregress.reports import words
 
     found = model.coefficients_
     print_lines(str(model.summary()))
-    say(f"Spent: {words.total(model.privacy_)}.")
-    if model.privacy_.recorded is None:
-        say("The spending is not recorded: without --ledger, nothing adds up the fits on these people.")
-    else:
-        say(f"Recorded in {model.privacy_.recorded}.")
-    if model.privacy_.seeded:
-        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
+    say_spent(model.privacy_, what="fits")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
         say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")
     if left_out:

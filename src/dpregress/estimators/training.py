@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from dpregress.accounting import RECORD, Request, Unit
@@ -12,6 +12,16 @@ from dpregress.inputs.tables import Inputs
 from dpregress.public import PublicMoments, Schema
 from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
+
+
+@contextmanager
+def ready_rows(
+    source: Source, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None
+) -> Iterator[PrivateRows]:
+    """Private rows with an engine that is ready to answer these kinds of queries; nothing is read yet."""
+    engine = ThreadedEngine() if engine is None else engine
+    with (engine if progress is None else engine.reporting(progress)).ready(source, asks) as ready:
+        yield PrivateRows(source, ready)
 
 
 class Training(NamedTuple):
@@ -30,14 +40,11 @@ class Training(NamedTuple):
     table: str = ""
     origin: str = ""
 
-    @contextmanager
     def rows(
         self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None
-    ) -> Iterator[PrivateRows]:
+    ) -> AbstractContextManager[PrivateRows]:
         """The rows with an engine that is ready to answer these kinds of queries; nothing is read yet."""
-        engine = ThreadedEngine() if engine is None else engine
-        with (engine if progress is None else engine.reporting(progress)).ready(self.source, asks) as ready:
-            yield PrivateRows(self.source, ready)
+        return ready_rows(self.source, engine, progress, asks)
 
     @property
     def request(self) -> Request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from dpregress.accounting import PrivacyStatement
@@ -23,25 +24,35 @@ def rendered(template: str, *, title: str, privacy: PrivacyStatement, software: 
     **context
         What the template shows.
     """
+    header, rows = _groups(privacy)
+    page: str = (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            software=software,
+            written=datetime.now(UTC).strftime("%Y-%m-%d"),
+            promised=words.guarantee(privacy),
+            group_header=header,
+            group_rows=rows,
+            **context,
+        )
+    )
+    return page
+
+
+@cache
+def _environment() -> Any:
+    """Jinja with the templates, each compiled once in a process."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("dpregress.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-    )
-    header, rows = _groups(privacy)
-    return environment.get_template(template).render(
-        title=title,
-        software=software,
-        written=datetime.now(UTC).strftime("%Y-%m-%d"),
-        promised=words.guarantee(privacy),
-        group_header=header,
-        group_rows=rows,
-        **context,
     )
 
 

@@ -35,6 +35,8 @@ class Correction:
 
     def applied(self, information: Matrix) -> Matrix:
         """The corrected information, or the model's where the correction would leave it nearly or not definite."""
+        if not self.slope.any():
+            return information
         corrected = information + self.slope
         least = float(np.linalg.eigvalsh(information)[0])
         return corrected if float(np.linalg.eigvalsh(corrected)[0]) >= _DEFINITE * least else information
@@ -61,7 +63,7 @@ class Correction:
         explained = len(off) * noise * (1 + _SURE * math.sqrt(2 / len(off))) + known * whole
         excess, square = length - explained, float(move @ move)
         if not (excess > 0 and whole > 0 and square > 0):
-            return type(self)(self.slope, _REMEMBERED * self.missed)
+            return type(self)(self.slope, _REMEMBERED * self.missed) if self.missed else self
         step, way = excess / length * off, move / math.sqrt(square)
         both = np.outer(step, way) + np.outer(way, step) - float(way @ step) * np.outer(way, way)
         return type(self)(self.slope + both / math.sqrt(square), max(excess / whole, _REMEMBERED * self.missed))
