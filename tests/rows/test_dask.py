@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress import GDP, DPLinearRegression, MemoryLedger, Numeric, Schema, SQLiteLedger
+from dpregress import GDP, ZCDP, DPLinearRegression, MarginalsRegression, MemoryLedger, Numeric, Schema, SQLiteLedger
+from dpregress.accounting import Relation
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.inputs.engines import engine_of
 from dpregress.rows import ArraySource, DaskEngine, ThreadedEngine, dask_cluster, dask_engine
@@ -210,7 +211,7 @@ def test_a_cluster_that_does_not_answer_is_refused(path: Path) -> None:
     refused(path, "dask://127.0.0.1:9", "the Dask scheduler at tcp://127.0.0.1:9 does not answer: start it")
 
 
-@pytest.mark.parametrize("engine", ["spark", "dask://", "", 3, object])
+@pytest.mark.parametrize("engine", ["ray", "dask://", "", 3, object])
 def test_other_engines_are_refused(engine: Any, path: Path) -> None:
     refused(path, engine, "engine= takes an Engine, not")
 
@@ -279,3 +280,31 @@ def test_a_script_without_a_guard_charges_once(path: Path) -> None:
     (path.parent / "fit.py").write_text(SCRIPT)
     subprocess.run([sys.executable, "fit.py"], cwd=path.parent, check=True, timeout=120)
     assert len(ledger.charges) == 1
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+@pytest.mark.parametrize("recipe", ["one-shot", "aim"])
+def test_marginals_on_dask_are_those_of_threads(recipe: str, dask_client: Any, tmp_path: Path, seed: int) -> None:
+    """With the same noise, coefficients are equal bit for bit. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(3, size=(3, 2_000))
+    pq.write_table(pa.table(dict(zip("aby", levels, strict=True))), tmp_path / "rows.parquet", row_group_size=500)
+    schema = Schema.from_levels({name: range(3) for name in "aby"}, numeric=["y"])
+    fitted = []
+    for engine in (None, dask_client):
+        ledger = MemoryLedger(ZCDP(0.5), relation=Relation.ADD_REMOVE)
+        model = MarginalsRegression(ZCDP(0.5), schema=schema, recipe=recipe, ledger=ledger, random_state=seed)
+        fitted.append(model.fit_table(tmp_path / "rows.parquet", "y", engine=engine, progress=False).coef_)
+        assert len(ledger.charges) == 1
+    np.testing.assert_array_equal(*fitted)
+
+
+def test_a_database_is_refused_for_marginals_before_the_charge(tmp_path: Path) -> None:
+    pq.write_table(pa.table({name: [0, 1] for name in "ay"}), tmp_path / "rows.parquet")
+    schema = Schema.from_levels({name: range(2) for name in "ay"}, numeric=["y"])
+    ledger = MemoryLedger(ZCDP(0.5), relation=Relation.ADD_REMOVE)
+    with pytest.raises(InvalidInput, match="push-down needs rows in a database"):
+        MarginalsRegression(ZCDP(0.5), schema=schema, ledger=ledger).fit_table(
+            tmp_path / "rows.parquet", "y", engine="push-down"
+        )
+    assert not ledger.charges

@@ -143,6 +143,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         features: Sequence[str] | None = None,
         *,
         progress: bool | Progress = True,
+        engine: Any = None,
     ) -> Self:
         """Release the pair tables of the target and the features, and regress.
 
@@ -156,6 +157,8 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
             Default: all other columns of the schema that the table has.
         progress : bool or callable, default=True
             A bar on a terminal after two seconds, nothing, or what is called with (rows done, rows in all).
+        engine : Engine, str, Dask client or cluster, optional
+            Computes the sums; default: one thread for each processor (docs/scale.md).
 
         Raises
         ------
@@ -186,6 +189,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
             ledger=self.ledger,
             random_state=self.random_state,
             progress=progress,
+            engine=engine,
         )
         return self._keep(released, target, tuple(features))
 

@@ -21,10 +21,11 @@ from dpregress.coordinates import Domain
 from dpregress.errors import check_choice
 from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
+from dpregress.estimators.training import ready_rows
 from dpregress.inputs.coded import coded_source
 from dpregress.inputs.described import described_table
+from dpregress.inputs.engines import engine_of
 from dpregress.releases import Marginals
-from dpregress.rows import PrivateRows, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_release_fits
 from dpregress.solvers.marginals.aim import AIM
@@ -57,6 +58,7 @@ def release_marginals(
     ledger: Ledger | None = None,
     random_state: Any = None,
     progress: bool | Progress = True,
+    engine: Any = None,
 ) -> Released:
     """Release the pair tables of a private table; every regression and sampled row after it is free.
 
@@ -78,6 +80,8 @@ def release_marginals(
     random_state : None, int or numpy Generator
     progress : bool or callable, default=True
         A bar on a terminal, nothing, or what is called with (rows done, rows in all) in every pass.
+    engine : Engine, str, Dask client or cluster, optional
+        Computes the sums, as in ``fit_table``; default: one thread for each processor.
 
     Raises
     ------
@@ -87,13 +91,14 @@ def release_marginals(
         When the ledger does not hold enough; nothing is charged or read then.
     """
     check_progress(progress)
+    engine = engine_of(engine)
     budget = checked_budget(privacy)
     promise, solver = _solver(recipe, domain, budget, None if target is None else domain.index(target))
     _check_memory(recipe, domain)
     source = coded_source(table, domain)
-    with reported(progress, solver.rounds) as report:
+    with reported(progress, solver.rounds) as report, ready_rows(source, engine, report) as rows:
         session = Session.reserve(
-            PrivateRows(source, ThreadedEngine(progress=report)),
+            rows,
             promise,
             rounds=solver.rounds,
             budget=budget,
