@@ -213,3 +213,12 @@ def test_a_query_of_sqlite(rows: pa.Table, tmp_path: Path) -> None:
     assert model().fit_table(query, "y", ["a"], "push-down", False).coef_.shape == (1,)
     with pytest.raises(InvalidInput, match="column 'b'"):
         model().fit_table(query, "y", ["a", "b"], "push-down", False)
+
+
+def test_scales_beyond_the_range_of_databases_are_refused(connection: Any) -> None:
+    """The space is known only when it is asked about, so that the message says that the fit is paid."""
+    schema = Schema({**SCHEMA.columns, "a": Numeric(-1e-35, 1e-35)})
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match="change their units; a budget that was charged stays charged"):
+        model(ledger=ledger, schema=schema).fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down", False)
+    assert len(ledger.charges) == 1

@@ -212,15 +212,17 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         ----------
         table : path, list of paths, table or query
             CSV or Parquet files (a path, a folder, a pattern such as ``part-*.parquet``, a list), a pandas, Polars or
-            Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a :class:`~dpregress.SQLQuery`, or
-            any object that returns a new Arrow stream on each request (docs/sources.md). Private.
+            Arrow table, a Polars LazyFrame, a pyarrow Dataset, a DuckDB relation, a Spark DataFrame, a
+            :class:`~dpregress.SQLQuery`, or any object that returns a new Arrow stream on each request
+            (docs/sources.md). Private.
         target : str, default="y"
             The column of the response; a formula names it itself.
         features : sequence of str, optional
             Columns to regress on; default: all other columns, or those of the formula.
         engine : Engine, str, Dask client or cluster, optional
             Computes the sums; default: one thread for each processor. ``"dask"`` starts worker processes for this fit;
-            an address such as ``"dask://host:8786"``, a client or a cluster uses those that are there (docs/scale.md).
+            an address such as ``"dask://host:8786"``, a client or a cluster uses those that are there. ``"push-down"``
+            and ``"spark"`` let the database or Spark compute that holds the rows (docs/scale.md).
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.

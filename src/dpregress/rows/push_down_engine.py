@@ -80,7 +80,7 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if not isinstance(value, ProductValue) or value.space is None:
             raise NotAnswered("a database computes second moments only: leave the engine out")
-        sums = JointSums(OrderedRows(value.space), table.features, table.target, source.n)
+        sums = JointSums(_ordered(value.space), table.features, table.target, source.n)
         if self.shown is not None:
             self.shown(sums)
         joint, usable = _answered(table, sums)
@@ -102,7 +102,7 @@ class _Table:
     def of(cls, source: Source) -> _Table:
         """The table of a source, refused where a database cannot compute its design columns."""
         if not isinstance(source, StreamSource):
-            raise InvalidInput("push-down needs rows in a database, without unit=: give a SQLQuery, or no engine")
+            raise InvalidInput("push-down needs rows in a database, without unit=: give an SQLQuery, or no engine")
         reader, encoder = source.reader, source.encoder
         database = reader.database
         if database is None:
@@ -129,6 +129,14 @@ class _Table:
 def _is_number(reader: Reader, name: str) -> bool:
     kind = reader.schema.field(name).type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _ordered(space: WhitenedSpace) -> OrderedRows:
+    """The row map of a space, which may have been released just now, after the charge."""
+    try:
+        return OrderedRows(space)
+    except InvalidInput as error:
+        raise_alone(InvalidInput(f"{error}; {_CHARGED}"))
 
 
 def _answered(table: _Table, sums: JointSums) -> tuple[Integers, int]:
