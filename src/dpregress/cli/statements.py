@@ -9,7 +9,7 @@ from dpregress.cli.output import print_lines
 #: As in ``rows.push_down_sql``, which loads NumPy.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
 _NOTE = """\
--- dpregress: the first sums of {model} over {n:,} rows. Nothing was run or charged.
+-- dpregress: the first sums of {model} over {n:,} rows. They were not computed, and nothing was charged.
 -- The result has NO NOISE: it reveals the rows. Do not show, log or keep it; give it to the mechanism alone.
 -- 1. Before this runs, charge the whole budget of the fit to a ledger: SQLiteLedger(FILE, DATASET).reserve({promise}).
 -- 2. s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
