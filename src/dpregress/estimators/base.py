@@ -1,28 +1,27 @@
-"""The common steps of all central estimators: public facts, charge, ask, solve."""
+"""The common face of linear estimators for every trust model: what they are given, and how they predict."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpregress.accounting import GDP, RECORD, Event, Ledger, Unit, gaussian_promise
-from dpregress.accounting.names import note_of
+from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.estimators.diagnosing import checked_share
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
-from dpregress.estimators.progress import check_progress, reported
-from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.progress import check_progress
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
+from dpregress.estimators.training import Training
 from dpregress.inputs.exposure import exposed, exposure_bounds
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -41,34 +40,9 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
-from dpregress.rows import Encoder, Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows import Encoder, Engine, FormulaEncoder, Source
 from dpregress.rows.engines import Progress
-from dpregress.rows.memory import check_moments_fit, check_squares_fit
 from dpregress.rows.readers.files import is_table
-from dpregress.solvers import Solution, Solver, Uncertainty
-from dpregress.trust import Session
-
-_LARGEST_PENALTY = 1e200
-
-
-class Training(NamedTuple):
-    """Private rows with their unit, and what is public about their design columns."""
-
-    source: Source
-    features: tuple[str, ...]
-    target: str
-    public: PublicMoments | None
-    schema: Schema | None
-    intercept: bool
-    inputs: Inputs
-    unit: Unit = RECORD
-    design: FormulaEncoder | None = None
-    exposure: str | None = None
-
-    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
-        """The rows with the engine that computes sums over them; nothing is read yet."""
-        engine = ThreadedEngine() if engine is None else engine
-        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
 
 
 class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
@@ -164,6 +138,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         exposure: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
+        diagnose: float = 0.0,
         progress: bool | Progress = True,
     ) -> Self:
         """Fit within the budget of ``privacy``.
@@ -182,6 +157,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             Private ids. All rows of an id are protected together; default: each record by itself.
         max_rows_per_unit : int, optional
             k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
+        diagnose : float, default=0.0
+            The share of the budget for a diagnosis of the fit, such as 0.02 (docs/diagnosis.md).
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
@@ -207,7 +184,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
+        rows = rows._replace(source=source, unit=whose, exposure=name, diagnose=checked_share(diagnose))
+        return self._fit(budget, rows, progress)
 
     def fit_table(
         self,
@@ -220,6 +198,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         exposure: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
+        diagnose: float = 0.0,
     ) -> Self:
         """Fit a column of any table on its others, as :meth:`fit` does, in a constant amount of memory.
 
@@ -244,6 +223,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Only for files and tables in memory,
             because the rows of a query have no fixed order.
         max_rows_per_unit : int, optional
+        diagnose : float, default=0.0
+            As of :meth:`fit`.
 
         Raises
         ------
@@ -267,7 +248,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
-        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
+        rows = rows._replace(source=bounded, unit=whose, exposure=exposure, diagnose=checked_share(diagnose))
+        return self._fit(budget, rows, progress, engine)
 
     def _declared(
         self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
@@ -353,72 +335,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return tags
 
 
-class CentralModel(PrivateLinearModel):
-    """Base class of linear estimators for a curator. Subclasses choose the solver."""
-
-    @abstractmethod
-    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
-        """The method, from public facts and the budget."""
-
-    @abstractmethod
-    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
-        """Covariances of the whitened coefficients, if they are known."""
-
-    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
-        """Coefficients in original units."""
-        return original(solution, self._uncertainty(solution), facts)
-
-    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
-        facts = self._facts(
-            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
-        )
-        promise = gaussian_promise(budget)
-        check_moments_fit(facts.start.space.order, len(self.target_classes))
-        solver = self._solver(facts, data.unit.per_record(promise))
-        if solver.squares:
-            check_squares_fit(solver.squares)
-        with reported(progress, solver.rounds) as report:
-            session = Session.reserve(
-                data.rows(engine, report),
-                promise,
-                rounds=solver.rounds,
-                budget=budget,
-                ledger=self.ledger,
-                unit=data.unit,
-                note=note_of(f"{type(self).__name__} of {data.target}"),
-                random_state=self.random_state,
-            )
-            solution = solver.solve(session)
-
-        result = self._result(solution, facts)
-        data.inputs.keep(self)
-        self.coefficients_ = result
-        several = self.target_classes if len(self.target_classes) > 2 else ()
-        robust = getattr(self, "cov_type", "model") == "robust"
-        self.estimates_ = estimates_of(solution, data.source.n, several, data.unit.most, robust=robust)
-        self.coef_: Vector = result.coef
-        self.intercept_: Any = result.intercept
-        self.moments_ = solution.moments
-        self.design_ = data.design
-        self.exposure_ = data.exposure
-        self.privacy_ = session.statement(facts.assumed_public())
-        return self
-
-
 def _say(left_out: int) -> None:
     """Public rows may be counted aloud."""
     if left_out:
         warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
-
-
-def checked_penalty(alpha: float, facts: PublicFacts) -> float:
-    """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
-    try:
-        usable = math.isfinite(alpha) and alpha >= 0
-    except (TypeError, OverflowError):
-        usable = False
-    if not usable:
-        raise InvalidInput(f"alpha must be finite and not negative, not {one_line(alpha)}")
-    if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
-        raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
-    return float(alpha)

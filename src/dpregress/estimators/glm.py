@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators.base import CentralModel, checked_penalty
+from dpregress.estimators.central import CentralModel, checked_penalty
 from dpregress.estimators.classes import ClassModel
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.results import original

@@ -17,10 +17,11 @@ from dpregress.accounting.names import note_of
 from dpregress.accounting.shuffle import shuffled_epsilon
 from dpregress.coordinates import Vector
 from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, UnboundedData, one_line
-from dpregress.estimators.base import PrivateLinearModel, Training
+from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.training import Training
 from dpregress.inference import IntervalKind, moment_estimates
 from dpregress.inputs.public import columns_behind, moments_of
 from dpregress.inputs.tables import Inputs, listed
@@ -286,6 +287,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         if data.unit.rows is not None:
             raise InvalidInput("a user sends one message about one row: unit= is for data that a curator holds")
+        if data.diagnose:
+            raise InvalidInput("a device answers once, and its answer is the fit's: leave diagnose= out")
         if data.exposure is not None:
             raise InvalidInput("a user's message is about a row without an exposure: leave exposure= out")
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)

@@ -12,12 +12,13 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from dpregress.accounting import PrivacyStatement
+from dpregress.accounting import Event, Ledger, PrivacyStatement
 from dpregress.coordinates import Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
+from dpregress.estimators.diagnosable import Diagnosed, diagnose, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
-from dpregress.inference import IntervalKind
+from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.exposure import log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, opened_table
@@ -28,6 +29,7 @@ from dpregress.releases.estimates import INTERCEPT
 from dpregress.releases.model_files import (
     ResponseModel,
     WrittenFormula,
+    load_diagnosis,
     load_estimates,
     load_formula,
     load_model,
@@ -56,6 +58,8 @@ class SavedModel(InferenceMixin):
     formula : WrittenFormula, optional
     schema : Schema, optional
         The schema of the columns from which predictions are made.
+    diagnosis_ : Diagnosis, optional
+        The paid diagnosis that was saved with it.
     """
 
     coefficients_: Coefficients | ClassCoefficients
@@ -64,6 +68,7 @@ class SavedModel(InferenceMixin):
     estimates_: Estimates | None = None
     formula: WrittenFormula | None = None
     schema: Schema | None = None
+    diagnosis_: Diagnosis | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -76,7 +81,8 @@ class SavedModel(InferenceMixin):
             family_of(response.family, response.link)  # refuses others
         if estimates is not None and not _belong(estimates, found):
             raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
-        return cls(found, response, privacy, estimates, load_formula(path), schema)
+        diagnosis = load_diagnosis(path, Diagnosis.decode)
+        return cls(found, response, privacy, estimates, load_formula(path), schema, diagnosis)
 
     @property
     def coef_(self) -> Any:
@@ -126,6 +132,33 @@ class SavedModel(InferenceMixin):
             raise InvalidInput("this model predicts a number: use predict")
         chances = self._means(self.coefficients_.predict(self._rows(X)))
         return chances if chances.ndim == 2 else np.column_stack([1 - chances, chances])
+
+    def diagnose(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        privacy: Event,
+        exposure: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> Diagnosis:
+        """Diagnose the model on private rows, as :meth:`dpregress.DPRidge.diagnose` does; the ledger is charged.
+
+        Parameters
+        ----------
+        X, y, privacy, exposure, unit, max_rows_per_unit, ledger, random_state
+            As of the estimator.
+        """
+        found = Diagnosed(
+            one_predictor(self.coefficients_), self.response_model, self.estimates_, self.formula, self.schema
+        )
+        return diagnose(
+            found, X, y, privacy=privacy, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
+            ledger=ledger, random_state=random_state,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         response = self.response_model

@@ -93,6 +93,7 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
         formula=model.written_formula,
         schema=model.written_schema,
         estimates=model.estimates_,
+        diagnosis=None if model.diagnosis_ is None else model.diagnosis_.encode(),
     )
     return text, privacy_text(model._promised(), software=SOFTWARE)
 

@@ -2,6 +2,7 @@
 
 from dpregress.inference.coefficients import original_coefficients
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis
+from dpregress.inference.diagnosis import Diagnosis, LikelihoodRatio, Measured, excess_deviance, likelihood_ratio
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.goodness import Submodel, explained_share, explained_variance, submodel
 from dpregress.inference.hypotheses import TermTests, TTest, WaldTest, t_tests, term_tests, wald
@@ -18,18 +19,23 @@ from dpregress.inference.moments import moment_estimates
 from dpregress.inference.predictions import IntervalKind, PredictedIntervals, predicted_intervals
 
 __all__ = [
+    "Diagnosis",
     "IntervalKind",
+    "LikelihoodRatio",
     "LinearHypothesis",
+    "Measured",
     "PredictedIntervals",
     "Submodel",
     "TTest",
     "TermTests",
     "WaldTest",
     "checked_level",
+    "excess_deviance",
     "explained_share",
     "explained_variance",
     "in_original_units",
     "intervals",
+    "likelihood_ratio",
     "linear_hypothesis",
     "masked_covariance",
     "moment_estimates",

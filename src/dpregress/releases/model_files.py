@@ -64,6 +64,7 @@ def model_text(
     formula: WrittenFormula | None = None,
     schema: str | None = None,
     estimates: Estimates | None = None,
+    diagnosis: Mapping[str, Any] | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
 
@@ -81,6 +82,8 @@ def model_text(
         The declaration, in TOML, of the columns from which predictions are made.
     estimates : Estimates, optional
         For inference. Files of earlier versions have none.
+    diagnosis : mapping, optional
+        A paid diagnosis as plain values.
     """
     record = {
         "format": _FORMAT,
@@ -94,6 +97,7 @@ def model_text(
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
         "estimates": None if estimates is None else estimates.encode(),
+        **({} if diagnosis is None else {"diagnosis": dict(diagnosis)}),
         "privacy": privacy.encode(),
         "moments": None if moments is None else _moments(moments),
     }
@@ -131,6 +135,16 @@ def load_estimates(path: str | Path) -> Estimates | None:
     def read(record: Mapping[str, Any]) -> Estimates | None:
         found = record.get("estimates")
         return None if found is None else Estimates.decode(found)
+
+    return _load(path, read)
+
+
+def load_diagnosis(path: str | Path, decode: Callable[[Mapping[str, Any]], T]) -> T | None:
+    """Read the diagnosis of a model file by a function that decodes it; None where it holds none."""
+
+    def read(record: Mapping[str, Any]) -> T | None:
+        found = record.get("diagnosis")
+        return None if found is None else decode(found)
 
     return _load(path, read)
 

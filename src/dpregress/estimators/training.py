@@ -1,0 +1,32 @@
+"""What a fit is given: private rows, and what is public about them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dpregress.accounting import RECORD, Unit
+from dpregress.inputs.tables import Inputs
+from dpregress.public import PublicMoments, Schema
+from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows.engines import Progress
+
+
+class Training(NamedTuple):
+    """Private rows with their unit, what is public about their design columns, and the share of a diagnosis."""
+
+    source: Source
+    features: tuple[str, ...]
+    target: str
+    public: PublicMoments | None
+    schema: Schema | None
+    intercept: bool
+    inputs: Inputs
+    unit: Unit = RECORD
+    design: FormulaEncoder | None = None
+    exposure: str | None = None
+    diagnose: float = 0.0
+
+    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
+        """The rows with the engine that computes sums over them; nothing is read yet."""
+        engine = ThreadedEngine() if engine is None else engine
+        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
