@@ -94,9 +94,7 @@ def main() -> None:
     for name in given.tables:
         for epsilon in given.epsilon:
             for labels in (True, False):
-                runs = [
-                    measured(ENTRIES[name], epsilon, given.share, labels, seed) for seed in range(given.repeats)
-                ]
+                runs = [measured(ENTRIES[name], epsilon, given.share, labels, seed) for seed in range(given.repeats)]
                 whole = pd.concat(runs)
                 for what, part in whole.groupby("what", sort=False):
                     ratio = part["difference"] / part["error"]

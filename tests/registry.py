@@ -69,11 +69,14 @@ from dpregress.public.radius import RowNorms
 from dpregress.public.response import cross_weight
 from dpregress.public.whitening import Start
 from dpregress.queries import (
+    BinnedClasses,
+    BinnedResiduals,
     Blocks,
     CentredTables,
     ClippedGradient,
     ClippedScore,
     Counted,
+    DevianceSums,
     ExposureHistogram,
     ExposureScore,
     MeanClassResidual,
@@ -83,6 +86,7 @@ from dpregress.queries import (
     Norm,
     PairDistances,
     Predictions,
+    PredictorHistogram,
     PublishedHessian,
     PublishedMoments,
     Query,
@@ -92,6 +96,7 @@ from dpregress.queries import (
     RowSketch,
     ScoreSquares,
     SecondMoment,
+    ShortenedRows,
     TableQuery,
     UsableRowCount,
 )
@@ -363,6 +368,20 @@ def _mean_class_residual(space: WhitenedSpace, _: Rng) -> MeanClassResidual:
     return MeanClassResidual(_classes(space), np.outer(basis(space)[:, 0], 1e6 * towards))
 
 
+#: Bins of predictors, between rows at either end of the first direction.
+_SPLIT = np.array([-0.5, 0.0, 0.5])
+
+
+def _along(space: WhitenedSpace) -> Vector:
+    """Coefficients of which rows at either end of the first direction have predictors of 1 and -1."""
+    return basis(space)[:, 0] / _reach(space)
+
+
+def _deviances(family: Family, space: WhitenedSpace, _: Rng) -> DevianceSums:
+    bounds = {"deviance": (0.0, 3.0), "null": (0.0, 2.0), "saturated": (-4.0, 0.5)}
+    return DevianceSums(space, family, _along(space), 0.3, 0.8, bounds)
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a space, the entries of its release in which the noise is equal, and rows
@@ -423,6 +442,25 @@ QUERIES = (
         lambda f, _: ExposureScore(replace(f, exposure=Exposure("e", 1e-2, 1e7)), 0.5, 0.8 * min(_bound(f), 5.0)),
     ),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
+    QueryEntry(
+        "histogram of predictors", lambda f, _: PredictorHistogram(f, GaussianFamily, _along(f), _SPLIT), np.ravel
+    ),
+    QueryEntry("classes by prediction", lambda f, _: BinnedClasses(f, BinomialFamily, _along(f), _SPLIT), np.ravel),
+    QueryEntry(
+        "residuals by prediction",
+        lambda f, _: BinnedResiduals(f, GaussianFamily, _along(f), _SPLIT, 0.1 * _bound(f)),
+        np.ravel,
+    ),
+    QueryEntry(
+        "Gamma residuals by prediction",
+        lambda f, _: BinnedResiduals(f, GammaFamily, _along(f), _SPLIT, 2.0),
+        np.ravel,
+    ),
+    *(
+        QueryEntry(f"{family.distribution.name} deviances", partial(_deviances, family))
+        for family in (GaussianFamily, BinomialFamily, PoissonFamily, GammaFamily)
+    ),
+    QueryEntry("shortened rows", lambda f, _: ShortenedRows(f)),
     QueryEntry("usable rows", lambda f, _: UsableRowCount(f), extremes=with_an_unusable_row),
 )
 

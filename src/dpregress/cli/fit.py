@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
-from dpregress.cli.output import print_lines, say
+from dpregress.cli.output import print_diagnosis, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
@@ -59,6 +59,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--dataset", help="Data set whose budget in the ledger is charged.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
+@click.option("--diagnose", type=float, default=0.0, metavar="SHARE", help="Share of the budget for a diagnosis: 0.02.")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace existing results.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -86,6 +87,7 @@ def fit(
     dataset: str | None,
     unit: str | None,
     max_rows_per_unit: int | None,
+    diagnose: float,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -154,18 +156,21 @@ def fit(
         fit_intercept=not no_intercept,
         formula=formula,
         cov_type=cov_type,
-        ledger=_ledger(ledger_file, dataset),
+        ledger=opened_ledger(ledger_file, dataset),
         random_state=seed,
     )
     with taken(out, _FILES, overwrite=overwrite) as place:
-        with _in_own_words(source):
-            model.fit_table(rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit)
+        with in_own_words(source):
+            model.fit_table(
+                rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
+                diagnose=diagnose,
+            )  # fmt: skip
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
 
 @contextmanager
-def _in_own_words(source: Any) -> Iterator[None]:
+def in_own_words(source: Any) -> Iterator[None]:
     """What the fit would warn of is said by this command: of selected rows here, of a seed with the results."""
     from dpregress import SQLQuery
 
@@ -207,7 +212,7 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     return kind(**{name: value for name, value in offered.items() if name in parameters})
 
 
-def _ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
+def opened_ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
     from dpregress import SQLiteLedger
 
     if (path is None) != (dataset is None):
@@ -228,6 +233,8 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
 
     found = model.coefficients_
     print_lines(str(model.summary()))
+    if model.diagnosis_ is not None:
+        print_diagnosis(model.diagnosis_)
     say(f"Spent: {words.total(model.privacy_)}.")
     if model.privacy_.recorded is None:
         say("The spending is not recorded: without --ledger, nothing adds up the fits on these people.")

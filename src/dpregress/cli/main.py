@@ -12,6 +12,7 @@ import click
 
 from dpregress import __version__
 from dpregress.cli.check import check
+from dpregress.cli.diagnose import diagnose
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
@@ -55,7 +56,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, public, schema, check, ledger, marginals, vertical, experiment):
+for command in (fit, predict, diagnose, public, schema, check, ledger, marginals, vertical, experiment):
     cli.add_command(command)
 
 

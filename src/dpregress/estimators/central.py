@@ -14,7 +14,7 @@ from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
-from dpregress.estimators.diagnosable import Diagnosed, diagnose, one_predictor
+from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.diagnosing import Subject, diagnosed, shared
 from dpregress.estimators.progress import reported
 from dpregress.estimators.results import estimates_of, original
@@ -129,7 +129,7 @@ class CentralModel(PrivateLinearModel):
         model = Diagnosed(
             one_predictor(self.coefficients_), self.response_model, self.estimates_, self.written_formula, self.schema
         )
-        self.diagnosis_ = diagnose(
+        self.diagnosis_ = diagnose_model(
             model, X, y, privacy=privacy, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
             ledger=self.ledger, random_state=random_state,
         )  # fmt: skip

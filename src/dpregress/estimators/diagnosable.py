@@ -51,7 +51,7 @@ def one_predictor(coefficients: Coefficients | ClassCoefficients) -> Coefficient
     return coefficients
 
 
-def diagnose(
+def diagnose_model(
     model: Diagnosed,
     X: Any,
     y: Any = None,

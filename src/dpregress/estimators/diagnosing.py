@@ -44,14 +44,17 @@ _FINE, _FINE_BINS = 0.25, 32
 _POINTS = 4096
 #: A count below this many standard deviations of its noise is taken for 0 in the histogram of predictors.
 _VISIBLE = 2.0
-#: Pearson residuals are clipped at so many standard deviations; deviances at the square of it, in dispersions.
-_RESIDUAL = 4.0
+#: Squared Pearson residuals, in dispersions, are clipped between these, so that the noise of a bin's mean square is
+#: this many dispersions; deviances of rows likewise, with this noise in their mean.
+_LEAST_SQUARE, _MOST_SQUARE, _SQUARE_NOISE, _DEVIANCE_NOISE = 16.0, 256.0, 0.05, 0.01
 #: Log odds beyond nearly all predictions at which the deviance of a class is clipped.
 _SLACK = 1.0
 #: Amounts this many logarithmic units above and below nearly all means have their own log-likelihood.
 _ABOVE, _BELOW = 3.0, 5.0
 #: Shares of predictors below "nearly none" and "nearly all".
 _NEARLY_NONE, _NEARLY_ALL = 0.001, 0.999
+#: The share of predictions whose distance from the mean response the clip of the null deviance allows for.
+_MOST_APART = 0.999
 #: A count of usable rows this many standard deviations below n is believed.
 _BELIEVED = 4.0
 
@@ -221,7 +224,8 @@ def diagnosed(ask: Ask, subject: Subject, spend: GDP, n: int) -> Diagnosis:
     sample = subject.public if subject.public is not None else _sample(ask, subject, parts["histogram"])
     bins = int(np.clip(n * parts["table"].mu / _ROWS_OF_A_BIN, _FEWEST_BINS, _MOST_BINS))
     edges = np.unique(np.quantile(sample, np.arange(1, bins) / bins))
-    scale = None if subject.classes else _RESIDUAL * math.sqrt(subject.dispersion)
+    square = _affordable(_SQUARE_NOISE * n * parts["table"].mu / bins)
+    scale = None if subject.classes else math.sqrt(square * subject.dispersion)
     if scale is None:
         binned = BinnedClasses(space, family, subject.coef, edges)
         found = ask(binned, parts["table"])
@@ -237,7 +241,7 @@ def diagnosed(ask: Ask, subject: Subject, spend: GDP, n: int) -> Diagnosis:
     if subject.exposure is not None:
         exposure = Magnitudes.of_histogram(ask(ExposureHistogram(space, EDGES), parts["exposures"])).mean
     null = family.link.predictor(mean) - (math.log(exposure) if subject.exposure is not None else 0.0)
-    bounds = _bounds(subject, sample, mean)
+    bounds = _bounds(subject, sample, mean, _affordable(_DEVIANCE_NOISE * n * parts["deviances"].mu))
     fixed = family.distribution.fixed_dispersion
     dispersion = 1.0 if fixed else subject.dispersion
     sums = ask(DevianceSums(space, family, subject.coef, null, dispersion, bounds), parts["deviances"])
@@ -263,6 +267,11 @@ def diagnosed(ask: Ask, subject: Subject, spend: GDP, n: int) -> Diagnosis:
         saturated_=sums.sum_of("saturated", usable) or (0.0, 0.0),
         shortened=shortened,
     )
+
+
+def _affordable(square: float) -> float:
+    """A clip of squares, in dispersions."""
+    return min(max(square, _LEAST_SQUARE), _MOST_SQUARE)
 
 
 def _budget(subject: Subject, spend: GDP) -> dict[str, GDP]:
@@ -342,7 +351,7 @@ def _entropy(found: BinnedSums, usable: float) -> tuple[float, float]:
     return usable * entropy, abs(2 * math.log((1 - rate) / rate)) * noise
 
 
-def _bounds(subject: Subject, sample: Vector, mean: float) -> dict[str, tuple[float, float]]:
+def _bounds(subject: Subject, sample: Vector, mean: float, square: float) -> dict[str, tuple[float, float]]:
     """Bounds of what is summed: deviances that calibrated predictions hardly ever exceed."""
     family = subject.family
     low, high = np.quantile(sample, [_NEARLY_NONE, _NEARLY_ALL])
@@ -352,15 +361,15 @@ def _bounds(subject: Subject, sample: Vector, mean: float) -> dict[str, tuple[fl
         return {"deviance": (0.0, 2 * (_SLACK - math.log(least)))}
     distribution, dispersion = family.distribution, subject.dispersion
     means = family.mean(sample)
-    apart = float(np.mean(distribution.unit_deviance(means, np.full(len(means), max(mean, 1e-10)
-        if not distribution.possible(-np.ones(1))[0] else mean))))  # fmt: skip
+    centre = mean if distribution.possible(-np.ones(1))[0] else max(mean, 1e-10)
+    apart = float(np.quantile(distribution.unit_deviance(means, np.full(len(means), centre)), _MOST_APART))
     bounds = {
-        "deviance": (0.0, _RESIDUAL**2 * dispersion),
-        "null": (0.0, _RESIDUAL**2 * (dispersion + apart)),
+        "deviance": (0.0, square * dispersion),
+        "null": (0.0, square * dispersion + apart),
     }
     ends = np.sort(family.mean(np.array([low, high])))
     if distribution.name == "poisson":
-        most = float(ends[1] + 2 * _RESIDUAL * math.sqrt(dispersion * ends[1]) + 10)
+        most = float(ends[1] + 2 * math.sqrt(square * dispersion * ends[1]) + 10)
         bounds["saturated"] = (float(distribution.saturated(np.array([most]), 1.0)[0]), 0.0)
     elif distribution.name != "gaussian":
         amounts = np.array([ends[1] * math.exp(_ABOVE), ends[0] * math.exp(-_BELOW)])

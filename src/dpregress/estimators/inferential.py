@@ -322,8 +322,8 @@ class InferenceMixin:
         self._check_fitted()
         if self.diagnosis_ is None:
             raise NotAvailable(
-                "deviance, log-likelihood, AIC and BIC are sums over private rows: pay for them by diagnose(X, y, "
-                "privacy=..) or fit(.., diagnose=0.02); compare and wald_test cost nothing"
+                "deviance, log-likelihood, AIC and BIC are sums over private rows that no fit releases: pay for them "
+                "by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); compare and wald_test cost nothing"
             )
         return self.diagnosis_
 

@@ -16,7 +16,7 @@ from dpregress.accounting import Event, Ledger, PrivacyStatement
 from dpregress.coordinates import Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
-from dpregress.estimators.diagnosable import Diagnosed, diagnose, one_predictor
+from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
 from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.exposure import log_exposure, offsets
@@ -155,7 +155,7 @@ class SavedModel(InferenceMixin):
         found = Diagnosed(
             one_predictor(self.coefficients_), self.response_model, self.estimates_, self.formula, self.schema
         )
-        return diagnose(
+        return diagnose_model(
             found, X, y, privacy=privacy, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
             ledger=ledger, random_state=random_state,
         )  # fmt: skip

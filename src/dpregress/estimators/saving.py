@@ -12,8 +12,10 @@ from dpregress.accounting import PrivacyStatement
 from dpregress.display import shown
 from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
+from dpregress.inference import Diagnosis
 from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
-from dpregress.reports import Fitted, fit_page
+from dpregress.reports import Fitted, Pictures, fit_page
+from dpregress.reports.page import plain_page
 from dpregress.version import SOFTWARE
 
 MODEL_FILES = ("model.json", "privacy.json")
@@ -100,8 +102,26 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
 
 def report_page(model: SavingMixin, title: str) -> str:
     """The page about a fitted model as HTML text."""
-    fitted = Fitted("Coefficients", model.coefficients_, model._promised(), summary=model.summary())
+    pictures = None if model.diagnosis_ is None else pictures_of(model.diagnosis_)
+    fitted = Fitted("Coefficients", model.coefficients_, model._promised(), summary=model.summary(), pictures=pictures)
     return fit_page(title, [fitted], software=SOFTWARE)
+
+
+def pictures_of(found: Diagnosis) -> Pictures:
+    """What a page shows of a diagnosis."""
+    facts = [("deviance", *found.deviance), ("deviance explained", *found.explained), ("AIC", *found.aic)]
+    if found.scale is None:
+        facts = [("AUC", *found.auc), ("Brier score", *found.brier), *facts]
+    if found.shortened is not None:
+        facts.append(("share of rows beyond the radius", *found.shortened))
+    roc = found.roc() if found.scale is None else None
+    return Pictures(facts, roc, found.calibration(), found.residuals())
+
+
+def diagnosis_page(found: Diagnosis, title: str) -> str:
+    """The page about a diagnosis that was paid for by itself as HTML text."""
+    assert found.privacy is not None
+    return plain_page(title, [pictures_of(found).to_html()], found.privacy, software=SOFTWARE)
 
 
 def _write(texts: dict[Path, str]) -> None:

@@ -14,6 +14,7 @@ from dpregress.coordinates import Vector
 from dpregress.display import html_table, plain
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.reports import words
+from dpregress.reports.diagnosis import Pictures
 from dpregress.reports.plots import coefficient_plot
 from dpregress.reports.summary import Summary, SummaryTable
 
@@ -58,7 +59,7 @@ class Comparison:
 class Fitted:
     """One fit of a page: its title, coefficients and guarantee, and what to set beside them, if anything.
 
-    With a summary, its tables take the place of the coefficients.
+    With a summary, its tables take the place of the coefficients. ``pictures`` are those of a diagnosis.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Fitted:
     privacy: PrivacyStatement
     comparison: Comparison | None = None
     summary: Summary | None = None
+    pictures: Pictures | None = None
 
 
 def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequence[str] = ()) -> str:
@@ -83,12 +85,28 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
     privacy = compose_statements([fit.privacy for fit in fits])
     compared = any(fit.comparison is not None for fit in fits)
     parts = [
-        f"<h1>{escape(title)}</h1>",
         f'<p class="lead">{fits[0].coefficients.n:,} private records; {escape(privacy.describe())}</p>',
         *(f"<p>{escape(note)}</p>" for note in notes),
         *([_NOT_PRIVATE] if compared else []),
         *(part for fit in fits for part in _fit_parts(fit)),
+        *(fit.pictures.to_html() for fit in fits if fit.pictures is not None),
         *([_ERRORS] if any(fit.summary is None for fit in fits) else []),
+    ]
+    return plain_page(title, parts, privacy, software=software)
+
+
+def plain_page(title: str, parts: Sequence[str], privacy: PrivacyStatement, *, software: str) -> str:
+    """A page of these parts with the guarantee below, as text.
+
+    Parameters
+    ----------
+    title : str
+    parts : sequence of str
+        HTML.
+    privacy : PrivacyStatement
+    software : str
+    """
+    below = [
         "<h2>What is promised</h2>",
         *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
         group_table(privacy),
@@ -96,7 +114,8 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
     ]
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    return f"{head}{viewport}<style>{STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *parts, *below])
+    return f"{head}{viewport}<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
 
 
 def _fit_parts(fit: Fitted) -> list[str]:

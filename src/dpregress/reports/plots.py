@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -61,9 +63,47 @@ def coefficient_plot(
         axes.grid(axis="y", color="#eeeeee")
         axes.set_axisbelow(True)
         axes.legend(loc="upper center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False, borderaxespad=-1.8)
-        buffer = io.StringIO()
-        warnings.simplefilter("ignore", UserWarning)  # a name the measuring font lacks: the reader's browser has it
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        return _svg(figure)
+
+
+class Picture:
+    """A plot that is being drawn; its SVG text stands once it is finished."""
+
+    def __init__(self, figure: Any, axes: Any) -> None:
+        self.figure = figure
+        self.axes = axes
+        self.text = ""
+
+
+@contextmanager
+def drawn(title: str, across: str, up: str) -> Iterator[Picture]:
+    """A plot with a title and labelled axes, which becomes text at the end.
+
+    Parameters
+    ----------
+    title, across, up : str
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with (
+        warnings.catch_warnings(),
+        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpregress", "font.size": 9}),
+    ):
+        figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+        picture = Picture(figure, figure.subplots())
+        picture.axes.set_title(title)
+        picture.axes.set_xlabel(across)
+        picture.axes.set_ylabel(up)
+        picture.axes.spines[["top", "right"]].set_visible(False)
+        yield picture
+        picture.text = _svg(figure)
+
+
+def _svg(figure: Any) -> str:
+    buffer = io.StringIO()
+    warnings.simplefilter("ignore", UserWarning)  # a name the measuring font lacks: the reader's browser has it
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
