@@ -25,6 +25,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSurvival,
     LocalGLM,
     MarginalsRegression,
     MemoryLedger,
@@ -85,6 +86,9 @@ from dpregress.queries import (
     MultinomialScore,
     Norm,
     PairDistances,
+    PieceInformation,
+    PieceScore,
+    PieceTotals,
     Predictions,
     PredictorHistogram,
     PublishedHessian,
@@ -125,7 +129,7 @@ from dpregress.rows.readers.base import CapsuleReader, DatasetReader, DuckDBRead
 from dpregress.rows.readers.files import CSVReader, ParquetReader
 from dpregress.rows.readers.sql import _ADBCReader, _SQLiteReader
 from dpregress.rows.sources import reader_of
-from dpregress.solvers import MultinomialSteps, OneShot, Residual, ScoreSteps, Solver
+from dpregress.solvers import MultinomialSteps, OneShot, PieceSteps, Residual, ScoreSteps, Solver
 from dpregress.solvers.marginals.aim import AIM
 from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
@@ -382,6 +386,18 @@ def _deviances(family: Family, space: WhitenedSpace, _: Rng) -> DevianceSums:
     return DevianceSums(space, family, _along(space), 0.3, 0.8, bounds)
 
 
+_CUTS = (0.5, 1.0, 4.0)
+
+
+def _timed(space: WhitenedSpace) -> WhitenedSpace:
+    """The space of persons with a time."""
+    return replace(space, exposure=Exposure("time"))
+
+
+def _hazards(space: WhitenedSpace, rng: Rng) -> Vector:
+    return np.append(3 * _along(space), rng.normal(size=len(_CUTS) - 1))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a space, the entries of its release in which the noise is equal, and rows
@@ -459,6 +475,11 @@ QUERIES = (
     *(
         QueryEntry(f"{family.distribution.name} deviances", partial(_deviances, family))
         for family in (GaussianFamily, BinomialFamily, PoissonFamily, GammaFamily)
+    ),
+    QueryEntry("events by piece", lambda f, _: PieceTotals(_timed(f), _CUTS)),
+    QueryEntry("score of pieces", lambda f, r: PieceScore(_timed(f), _CUTS, _hazards(f, r), 0.7)),
+    QueryEntry(
+        "information of pieces", lambda f, r: PieceInformation(_timed(f), _CUTS, _hazards(f, r), 0.7), symmetric
     ),
     QueryEntry("shortened rows", lambda f, _: ShortenedRows(f)),
     QueryEntry("usable rows", lambda f, _: UsableRowCount(f), extremes=with_an_unusable_row),
@@ -724,6 +745,11 @@ def _multinomial_steps(public: PublicMoments, space: WhitenedSpace, n: int, budg
     )
 
 
+def _piece_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, _: float) -> Solver:
+    facts = PublicFacts(n, "y", Start(space, refinements=0), public.unlabelled(), None, Exposure("time"))
+    return PieceSteps(facts, _CUTS, budget)
+
+
 SOLVERS = (
     SolverEntry(OneShot, _one_shot),
     SolverEntry(Residual, _residual),
@@ -731,6 +757,7 @@ SOLVERS = (
     SolverEntry(PublishedRidge, _published_ridge),
     SolverEntry(ScoreSteps, _score_steps),
     SolverEntry(MultinomialSteps, _multinomial_steps, linear=False),
+    SolverEntry(PieceSteps, _piece_steps, linear=False),
 )
 
 # ---------------------------------------------------------------- estimators
@@ -876,6 +903,21 @@ def _fit_central(entry: EstimatorEntry, rng: Rng, ledger: Ledger | None = None, 
     return entry.make(rng, privacy=ApproxDP(1.0, 1e-5), ledger=ledger, **more).fit(*entry.data(rng))
 
 
+def survival_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector, Vector]:
+    """Features, events and times of persons, with hazards that rise with the time."""
+    x = rng.uniform(-1, 1, size=(n, WIDTH))
+    life = rng.weibull(1.5, n) * np.exp(-x @ np.linspace(-0.5, 1.0, WIDTH) / 1.5)
+    end = rng.uniform(0, 3, n)
+    return x, (life <= end).astype(np.float64), np.minimum(life, end)
+
+
+def _fit_survival(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
+    x, event, time = survival_data(rng)
+    public = PublicMoments.from_rows(x[:60])
+    model = DPSurvival(ApproxDP(1.0, 1e-5), cuts=_CUTS, public=public, ledger=ledger, **more)
+    return model.fit(x[60:], event[60:], time=time[60:])
+
+
 def _fit_local(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     x, y = glm_data("binomial", rng)
     public = PublicMoments.from_rows(x[:60])
@@ -902,6 +944,7 @@ FITS = (
         FitEntry(kind, partial(_fit_central, next(entry for entry in ESTIMATORS if entry.kind is kind)))
         for kind in dict.fromkeys(entry.kind for entry in ESTIMATORS)
     ),
+    FitEntry(DPSurvival, _fit_survival),
     FitEntry(LocalGLM, _fit_local),
     FitEntry(MarginalsRegression, _fit_marginals, lambda budget: MemoryLedger(budget, relation=Relation.ADD_REMOVE)),
     FitEntry(VerticalRegression, _fit_vertical),

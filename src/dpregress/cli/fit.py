@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
+from dpregress.cli.families import FamilyChoice, covariance_types, fitted_families, linear_recipes
 from dpregress.cli.output import print_diagnosis, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
@@ -39,12 +39,14 @@ _PATH = click.Path(path_type=Path)
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
+    "--family", type=FamilyChoice(fitted_families), default="gaussian", show_default=True,
     help="Family of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
 @click.option("--link", help="Link function, such as identity or probit [default: the family's own].")
 @click.option("--exposure", metavar="COLUMN", help="With a log link: the mean response is proportional to this.")
+@click.option("--time", metavar="COLUMN", help="Of --family survival: the time of the event or of censoring.")
+@click.option("--cuts", help="Of --family survival: ends of the pieces of constant hazard, as 30,90,365.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @click.option(
@@ -79,6 +81,8 @@ def fit(
     classes: str | None,
     link: str | None,
     exposure: str | None,
+    time: str | None,
+    cuts: str | None,
     alpha: float,
     no_intercept: bool,
     recipe: str,
@@ -137,6 +141,11 @@ def fit(
     model = _model(
         family, link, split_classes(family, classes, declared_response(target, formula, schema)), recipe, alpha
     )
+    exposure = _survival(model, time, cuts, exposure)
+    if "fit_intercept" in model.get_params():
+        model.set_params(fit_intercept=not no_intercept)
+    elif no_intercept:
+        raise InvalidInput("--no-intercept does not go with --family survival, whose intercept is the hazard")
     columns = split_names(features)
     public, left_out = None, 0
     if formula is not None:
@@ -153,7 +162,6 @@ def fit(
         privacy=budget,
         public=public,
         schema=schema,
-        fit_intercept=not no_intercept,
         formula=formula,
         cov_type=cov_type,
         ledger=opened_ledger(ledger_file, dataset),
@@ -161,8 +169,9 @@ def fit(
     )
     with taken(out, _FILES, overwrite=overwrite) as place:
         with in_own_words(source):
+            times = {"time" if time is not None else "exposure": exposure}
             model.fit_table(
-                rows, target, columns, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
+                rows, target, columns, **times, unit=unit, max_rows_per_unit=max_rows_per_unit,
                 diagnose=diagnose,
             )  # fmt: skip
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
@@ -201,7 +210,7 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     """The estimator of the family with those of its parameters that are options here; others are refused."""
     from dpregress.estimators.families import estimator_of
 
-    kind = estimator_of(family, link)
+    kind = estimator_of(family, link) if family != "survival" else _survival_estimator(link)
     offered: dict[str, object] = {"alpha": alpha, "recipe": recipe, "classes": classes, "family": family, "link": link}
     parameters = kind().get_params()
     if recipe != "residual" and "recipe" not in parameters:
@@ -210,6 +219,29 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     if classes is not None and "classes" not in parameters:
         raise InvalidInput(f"--classes goes with --link logit: for {link}, code the target as 0 and 1")
     return kind(**{name: value for name, value in offered.items() if name in parameters})
+
+
+def _survival_estimator(link: str | None):  # type: ignore[no-untyped-def]  # imported lazily
+    from dpregress import DPSurvival
+
+    if link not in (None, "log"):
+        raise InvalidInput("--family survival has the link log: leave --link out")
+    return DPSurvival
+
+
+def _survival(model, time: str | None, cuts: str | None, exposure: str | None) -> str | None:  # type: ignore[no-untyped-def]
+    """Set the pieces of a survival model; the column that takes the place of the exposure."""
+    if "cuts" not in model.get_params():
+        if time is not None or cuts is not None:
+            raise InvalidInput("--time and --cuts go with --family survival")
+        return exposure
+    if time is None or cuts is None or exposure is not None:
+        raise InvalidInput("--family survival takes --time COLUMN and --cuts 30,90,365, and no --exposure")
+    try:
+        model.set_params(cuts=tuple(float(cut) for cut in cuts.split(",")))
+    except ValueError as error:
+        raise InvalidInput(f"--cuts takes numbers such as 30,90,365, not {shown(cuts)}") from error
+    return time
 
 
 def opened_ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily

@@ -16,6 +16,7 @@ from dpregress.coordinates import Exposure, ResponseScale, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, NotAvailable, one_line
 from dpregress.inference.diagnosis import Diagnosis
 from dpregress.models import MULTINOMIAL, Family, family_of
+from dpregress.models.hazards import SURVIVAL
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import (
     Ask,
@@ -171,7 +172,7 @@ SEVERAL = "a diagnosis is of models of a number or of two classes: fit two of th
 
 def check_diagnosable(response: ResponseModel) -> None:
     """Refuse models of several classes, before anything is charged."""
-    if response.family == MULTINOMIAL:
+    if response.family in (MULTINOMIAL, SURVIVAL):
         raise NotAvailable(SEVERAL)
 
 

@@ -23,6 +23,7 @@ from dpregress.inputs.exposure import log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, opened_table
 from dpregress.models import MULTINOMIAL, family_of
+from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Categorical, Schema
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.estimates import INTERCEPT
@@ -77,7 +78,7 @@ class SavedModel(InferenceMixin):
         schema = None if text is None else Schema.from_text(text, f"the schema in {path}")
         response, privacy, estimates = load_response(path), load_privacy(path), load_estimates(path)
         found = load_model(path)
-        if response.family != MULTINOMIAL:
+        if response.family not in (MULTINOMIAL, SURVIVAL):
             family_of(response.family, response.link)  # refuses others
         if estimates is not None and not _belong(estimates, found):
             raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
@@ -120,6 +121,9 @@ class SavedModel(InferenceMixin):
         offset = offsets(exposure, len(rows))
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
+        if self.response_model.cuts:
+            times = np.full(len(rows), self.response_model.cuts[-1]) if exposure is None else np.exp(offset)
+            return self.response_model.probability(self.coefficients_.predict(rows), np.asarray(times))
         chances = self._means(self.coefficients_.predict(rows) + offset)
         names = np.array(self.response_model.classes)
         if not len(names):
@@ -199,6 +203,8 @@ class SavedModel(InferenceMixin):
             names = self.coefficients_.classes
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
             return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
+        if response.cuts and response.exposure is not None:
+            return pa.table({target: response.probability(predictor, self._exposure(data, response.exposure))})
         if response.exposure is not None:
             predictor = predictor + log_exposure(self._exposure(data, response.exposure))
         mean = self._means(predictor)

@@ -9,6 +9,7 @@ from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, Re
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
+from dpregress.queries.pieces import PieceInformation, PieceScore, PieceTotals
 from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
 from dpregress.queries.score_squares import ScoreSquares
 from dpregress.queries.second_moment import SecondMoment
@@ -34,6 +35,9 @@ __all__ = [
     "MultinomialScore",
     "Norm",
     "PairDistances",
+    "PieceInformation",
+    "PieceScore",
+    "PieceTotals",
     "Predictions",
     "PredictorHistogram",
     "PublishedHessian",
