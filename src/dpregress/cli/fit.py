@@ -45,6 +45,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
 @click.option("--link", help="Link function, such as identity or probit [default: the family's own].")
 @click.option("--exposure", metavar="COLUMN", help="With a log link: the mean response is proportional to this.")
+@click.option("--weights", metavar="COLUMN", help="Survey weights, whose upper bound the schema declares.")
 @click.option("--time", metavar="COLUMN", help="Of --family survival: the time of the event or of censoring.")
 @click.option("--cuts", help="Of --family survival: ends of the pieces of constant hazard, as 30,90,365.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
@@ -81,6 +82,7 @@ def fit(
     classes: str | None,
     link: str | None,
     exposure: str | None,
+    weights: str | None,
     time: str | None,
     cuts: str | None,
     alpha: float,
@@ -150,11 +152,11 @@ def fit(
     public, left_out = None, 0
     if formula is not None:
         encoder = FormulaEncoder.of(formula, schema, model.target_classes, exposure)
-        formula_source(rows, None, encoder, unit, schema)  # refuses columns that are not there before any is read
+        formula_source(rows, None, encoder, unit, schema, weights)  # refuses what is not there before any is read
         if known is not None:
             public, left_out = formula_moments(known, encoder, schema, not ignore_public_labels)
     elif target is not None:
-        columns = feature_columns(rows, target, columns, unit, exposure)
+        columns = feature_columns(rows, target, columns, unit, exposure, weights)
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
@@ -171,7 +173,8 @@ def fit(
         with in_own_words(source):
             times = {"time" if time is not None else "exposure": exposure}
             model.fit_table(
-                rows, target, columns, **times, unit=unit, max_rows_per_unit=max_rows_per_unit,
+                rows, target, columns, **times,
+                weights=weights, unit=unit, max_rows_per_unit=max_rows_per_unit,
                 diagnose=diagnose,
             )  # fmt: skip
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))

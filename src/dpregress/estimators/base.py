@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.errors import InvalidInput, NotAvailable, one_line, type_of
 from dpregress.estimators.diagnosing import checked_share
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
@@ -35,6 +35,7 @@ from dpregress.inputs.tables import (
     training_source,
     training_table,
 )
+from dpregress.inputs.weights import weighted
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
@@ -136,6 +137,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         y: ArrayLike | None = None,
         *,
         exposure: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         diagnose: float = 0.0,
@@ -153,6 +155,9 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             Private. With a log link, the mean response is proportional to it: years, population, duration of a policy.
             A row whose exposure is not a positive finite number gets weight 0. The name of a Series is looked up in the
             schema for bounds.
+        weights : array-like of shape (n,), optional
+            Private survey weights. The schema declares their upper bound under the name of the Series, or "weights";
+            larger ones count as that. A row whose weight is not a positive finite number gets weight 0.
         unit : array-like of shape (n,), optional
             Private ids. All rows of an id are protected together; default: each record by itself.
         max_rows_per_unit : int, optional
@@ -185,7 +190,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
         rows = rows._replace(source=source, unit=whose, exposure=name, diagnose=checked_share(diagnose))
-        return self._fit(budget, rows, progress)
+        called = str(getattr(weights, "name", None) or "weights")
+        return self._fit(budget, self._surveyed(rows, weights, called, rows.source), progress)
 
     def fit_table(
         self,
@@ -196,6 +202,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         progress: bool | Progress = True,
         *,
         exposure: str | None = None,
+        weights: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
         diagnose: float = 0.0,
@@ -219,6 +226,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             (rows done, rows in all) in every pass.
         exposure : str, optional
             The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
+        weights : str, optional
+            The column of survey weights, as ``weights`` of :meth:`fit`; for files and tables in memory.
         unit : str, optional
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Only for files and tables in memory,
             because the rows of a query have no fixed order.
@@ -241,15 +250,26 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, public, table, None, unit, exposure)
+            rows = self._computed(self.formula, public, table, None, unit, exposure, weights)
         else:
             target = "y" if target is None else target
-            source, encoder = training_table(table, target, features, self.schema, self.target_classes, unit, exposure)
+            source, encoder = training_table(
+                table, target, features, self.schema, self.target_classes, unit, exposure, weights
+            )
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        read = rows.source
         rows = rows._replace(source=bounded, unit=whose, exposure=exposure, diagnose=checked_share(diagnose))
-        return self._fit(budget, rows, progress, engine)
+        return self._fit(budget, self._surveyed(rows, weights, str(weights), read), progress, engine)
+
+    def _surveyed(self, rows: Training, weights: Any, name: str, read: Source) -> Training:
+        """The rows with their survey weights, if there are any."""
+        if weights is None:
+            return rows
+        if rows.diagnose:
+            raise NotAvailable("a diagnosis counts rows, not weights: leave diagnose= or weights= out")
+        return rows._replace(source=weighted(rows.source, weights, name, self.schema, read), weights=name)
 
     def _declared(
         self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
@@ -264,7 +284,14 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
-        self, formula: str, given: Any, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+        self,
+        formula: str,
+        given: Any,
+        rows: Any,
+        y: Any,
+        unit: str | None = None,
+        exposure: str | None = None,
+        weights: str | None = None,
     ) -> Training:
         """Training rows with the columns of a formula; labels that are given as ``y`` are already numbers."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
@@ -272,7 +299,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if y is None and self.target_classes:
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)
-        source = formula_source(rows, y, encoder, unit, self.schema)
+        source = formula_source(rows, y, encoder, unit, self.schema, weights)
         public, left_out = None, 0
         if given is not None:
             public, left_out = formula_moments(given, encoder, self.schema)

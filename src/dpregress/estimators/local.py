@@ -287,6 +287,8 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         if data.unit.rows is not None:
             raise InvalidInput("a user sends one message about one row: unit= is for data that a curator holds")
+        if data.weights is not None:
+            raise InvalidInput("a user's message has one weight: leave weights= out")
         if data.diagnose:
             raise InvalidInput("a device answers once, and its answer is the fit's: leave diagnose= out")
         if data.exposure is not None:

@@ -104,6 +104,7 @@ class DPSurvival(RegressorMixin, CentralModel):
         *,
         time: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
         diagnose: float = 0.0,
@@ -122,13 +123,20 @@ class DPSurvival(RegressorMixin, CentralModel):
             weight 0.
         exposure, diagnose
             Not offered.
-        unit, max_rows_per_unit, progress
+        weights, unit, max_rows_per_unit, progress
             As in :meth:`DPGLMRegressor.fit`, for people with several spells.
         """
         if exposure is not None or time is None:
             raise InvalidInput("give time=, the time of each person's event or censoring, and no exposure=")
         return super().fit(
-            X, y, exposure=time, unit=unit, max_rows_per_unit=max_rows_per_unit, diagnose=diagnose, progress=progress
+            X,
+            y,
+            exposure=time,
+            weights=weights,
+            unit=unit,
+            max_rows_per_unit=max_rows_per_unit,
+            diagnose=diagnose,
+            progress=progress,
         )
 
     def fit_table(
@@ -141,6 +149,7 @@ class DPSurvival(RegressorMixin, CentralModel):
         *,
         time: str | None = None,
         exposure: str | None = None,
+        weights: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
         diagnose: float = 0.0,
@@ -149,8 +158,8 @@ class DPSurvival(RegressorMixin, CentralModel):
         if exposure is not None or time is None:
             raise InvalidInput("give time=, the column of the times of events or censoring, and no exposure=")
         return super().fit_table(
-            table, target, features, engine, progress, exposure=time, unit=unit, max_rows_per_unit=max_rows_per_unit,
-            diagnose=diagnose,
+            table, target, features, engine, progress, exposure=time, weights=weights, unit=unit,
+            max_rows_per_unit=max_rows_per_unit, diagnose=diagnose,
         )  # fmt: skip
 
     def predict(self, X: ArrayLike, *, time: ArrayLike | None = None) -> Vector:

@@ -25,6 +25,7 @@ class Training(NamedTuple):
     design: FormulaEncoder | None = None
     exposure: str | None = None
     diagnose: float = 0.0
+    weights: str | None = None
 
     def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
         """The rows with the engine that computes sums over them; nothing is read yet."""

@@ -30,6 +30,9 @@ class Counted(RowQuery[R]):
     * by at most D, if a usable row is replaced by a usable row, because the count stays the same;
     * by at most ``sqrt(B^2 + u^2) = D``, if it is replaced by an unusable row, whose value is 0.
 
+    A row with the survey weight v adds v times the value of one with weight 1, and v u to the count. The squared change
+    is convex in the weights of both rows, and so largest where each is 0 or 1: the bounds hold for any weights.
+
     The count is therefore free for replace-one neighbours. Adding or removing a row changes the vector by at most D.
     The number that is read is n, unless the noisy count lies at least four standard deviations below it.
 
@@ -69,7 +72,8 @@ class Counted(RowQuery[R]):
     def value(self, rows: BoundedRows) -> Vector:
         idle = rows.weight == 0
         far = np.any(rows.x[idle] != 0, axis=1)  # rows so far out that their weight is rounded to 0 have a value
-        return np.append(self.query.value(rows), self.unit * (np.count_nonzero(~idle) + np.count_nonzero(far)))
+        count = np.count_nonzero(~idle) if rows.survey is None else float(np.sum(rows.share))
+        return np.append(self.query.value(rows), self.unit * (count + np.count_nonzero(far)))
 
     def contribution(self) -> float:
         return self.query.replacement()

@@ -134,7 +134,8 @@ class MeanClassResidual(_ClassResidual):
         return self.classes - 1
 
     def value(self, rows: BoundedRows) -> Vector:
-        return np.asarray(self.residual(rows).sum(axis=0))
+        residual = self.residual(rows)
+        return np.asarray(residual.sum(axis=0) if rows.survey is None else rows.share @ residual)
 
     def contribution(self) -> float:
         return float(np.sqrt(2))

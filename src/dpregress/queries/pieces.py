@@ -86,7 +86,7 @@ class PieceTotals(_Pieces[Score]):
     def value(self, rows: BoundedRows) -> Vector:
         time, event = self.persons(rows)
         share = np.minimum(time / self.widths, 1.0) / math.sqrt(len(self.cuts))
-        return np.concatenate([event.sum(axis=0), share.sum(axis=0)])
+        return np.concatenate([rows.share @ event, rows.share @ share])
 
     def contribution(self) -> float:
         return math.sqrt(2)

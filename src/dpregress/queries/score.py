@@ -192,7 +192,8 @@ class MeanResidual(_Residual):
         known = rows.weight > 0
         y = np.where(known, rows.y, 0.0) / np.where(known, rows.weight, 1.0)
         residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
-        return np.array([np.clip(residual, self.lower, self.clip).sum()])
+        clipped = np.clip(residual, self.lower, self.clip)
+        return np.array([clipped.sum() if rows.survey is None else clipped @ rows.share])
 
     @staticmethod
     def largest_change(lower: Bound, upper: Bound) -> Bound:

@@ -8,7 +8,7 @@ from dpregress.rows.design.formula import FormulaEncoder
 from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.readers.sql import SQLQuery
-from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource
+from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource, WeightedSource
 from dpregress.rows.units import CappedSource
 
 __all__ = [
@@ -32,5 +32,6 @@ __all__ = [
     "StreamSource",
     "TableSource",
     "ThreadedEngine",
+    "WeightedSource",
     "WhitenedRows",
 ]

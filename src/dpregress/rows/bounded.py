@@ -7,7 +7,9 @@ Any rows may come in. They leave whitened and inside the ball of the space:
   and has weight 0 in every query, even in those that read neither (it still counts in n);
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
 * the response becomes ``clip(s (y - centre) / scale, +-C)``;
-* the exposure is clipped into public bounds, and its logarithm is the row's offset.
+* the exposure is clipped into public bounds, and its logarithm is the row's offset;
+* a survey weight, as a share u of its public bound, is clipped to 1, and then x~, the response and s are multiplied by
+  ``sqrt u``: products of two of them have the factor u, and no norm grows.
 
 No rule raises an error, and none depends on another row.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +41,8 @@ class RawRows:
     """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row.
 
     If ``counts``, of shape (m,), is given, rows for which it is False keep their place but contribute nothing.
-    The mean response is proportional to ``exposure``, of shape (m,).
+    The mean response is proportional to ``exposure``, of shape (m,). ``survey``, of shape (m,), are survey weights over
+    their public bound.
     """
 
     x: Matrix
@@ -47,6 +50,7 @@ class RawRows:
     first_row: int = 0
     counts: NDArray[np.bool_] | None = None
     exposure: Vector | None = None
+    survey: Vector | None = None
 
     @property
     def usable(self) -> NDArray[np.bool_]:
@@ -56,6 +60,8 @@ class RawRows:
             found &= np.isfinite(self.y)
         if self.exposure is not None:
             found &= np.isfinite(self.exposure) & (self.exposure > 0)
+        if self.survey is not None:
+            found &= np.isfinite(self.survey) & (self.survey > 0)
         return found
 
 
@@ -65,6 +71,7 @@ class BoundedRows:
 
     Coded rows have the positions of levels in x, as unsigned integers.
     ``offset``, of shape (m,), is added to the predictors of the rows; None where the space has no exposure.
+    ``survey``, of shape (m,), are survey weights in [0, 1], whose root is in x, y and weight; None where all are 1.
     """
 
     x: Matrix
@@ -72,6 +79,13 @@ class BoundedRows:
     weight: Vector
     first_row: int
     offset: Vector | None = None
+    survey: Vector | None = None
+
+    @property
+    def share(self) -> Vector:
+        """The survey weights, of shape (m,); 1 where there are none, and 0 for rows that do not count."""
+        counts = self.weight > 0
+        return counts.astype(np.float64) if self.survey is None else self.survey * counts
 
 
 class RowMap(ABC):
@@ -88,11 +102,22 @@ class RowMap(ABC):
         It is set to 0 after the mapping and keeps its place, so that it does not affect the rounding of other rows.
         """
         bounded = self._bound(rows)
+        if rows.survey is not None:
+            bounded = self._surveyed(bounded, rows.survey)
         idle = ~rows.usable
         if idle.any():  # in place: another memory layout could change the rounding of other rows
             for values in (bounded.x, bounded.y, bounded.weight):
                 values[idle] = 0
         return bounded
+
+    @staticmethod
+    def _surveyed(bounded: BoundedRows, survey: Vector) -> BoundedRows:
+        """Rows with the root of their survey weight; a weight that is not positive and finite is 0."""
+        usable = np.isfinite(survey) & (survey > 0)
+        share = np.minimum(np.where(usable, survey, 0.0), 1.0)
+        root = np.sqrt(share)
+        x, y, weight = bounded.x * root[:, None], bounded.y * root, bounded.weight * root
+        return replace(bounded, x=x, y=y, weight=weight, survey=share)
 
     @abstractmethod
     def _bound(self, rows: RawRows) -> BoundedRows:
