@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         VerticalRegression,
     )
     from dpregress.estimators.saved import load
+    from dpregress.experiments import plan
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
     from dpregress.rows import SQLQuery
 
@@ -58,6 +59,7 @@ _EXPORTS = {
     "Schema": "public",
     "VerticalRegression": "estimators",
     "load": "estimators.saved",
+    "plan": "experiments",
 }
 
 __all__ = [
@@ -85,6 +87,7 @@ __all__ = [
     "VerticalRegression",
     "__version__",
     "load",
+    "plan",
 ]
 
 

@@ -143,11 +143,7 @@ def fit(
     model = _model(
         family, link, split_classes(family, classes, declared_response(target, formula, schema)), recipe, alpha
     )
-    exposure = _survival(model, time, cuts, exposure)
-    if "fit_intercept" in model.get_params():
-        model.set_params(fit_intercept=not no_intercept)
-    elif no_intercept:
-        raise InvalidInput("--no-intercept does not go with --family survival, whose intercept is the hazard")
+    exposure = _survival(model, time, cuts, exposure, no_intercept)
     columns = split_names(features)
     public, left_out = None, 0
     if formula is not None:
@@ -232,12 +228,15 @@ def _survival_estimator(link: str | None):  # type: ignore[no-untyped-def]  # im
     return DPSurvival
 
 
-def _survival(model, time: str | None, cuts: str | None, exposure: str | None) -> str | None:  # type: ignore[no-untyped-def]
+def _survival(model, time: str | None, cuts: str | None, exposure: str | None, no_intercept: bool) -> str | None:  # type: ignore[no-untyped-def]
     """Set the pieces of a survival model; the column that takes the place of the exposure."""
     if "cuts" not in model.get_params():
         if time is not None or cuts is not None:
             raise InvalidInput("--time and --cuts go with --family survival")
+        model.set_params(fit_intercept=not no_intercept)
         return exposure
+    if no_intercept:
+        raise InvalidInput("--no-intercept does not go with --family survival, whose intercept is the hazard")
     if time is None or cuts is None or exposure is not None:
         raise InvalidInput("--family survival takes --time COLUMN and --cuts 30,90,365, and no --exposure")
     try:

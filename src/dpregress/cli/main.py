@@ -17,6 +17,7 @@ from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
 from dpregress.cli.marginals import marginals
+from dpregress.cli.plan import plan_study
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.schema import schema
@@ -56,7 +57,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, diagnose, public, schema, check, ledger, marginals, vertical, experiment):
+for command in (fit, predict, diagnose, plan_study, public, schema, check, ledger, marginals, vertical, experiment):
     cli.add_command(command)
 
 

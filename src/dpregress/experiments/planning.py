@@ -1,0 +1,424 @@
+r"""What a study will tell, before it is paid for: standard errors, power, and the rows or the budget that it needs.
+
+A plan fits the library's own estimators to artificial rows, which are made from public rows or from a schema, and reads
+their standard errors. Nothing private is touched, and no ledger is charged. Large studies are planned on fewer rows at
+the same n mu: the variance due to privacy noise depends on n mu alone, and that due to sampling is in inverse
+proportion to n.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import norm
+
+from dpregress.accounting import GDP, ApproxDP, Event, gaussian_promise
+from dpregress.coordinates import Matrix, Vector
+from dpregress.display import plain
+from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
+from dpregress.estimators import DPLinearRegression, LocalGLM, VerticalRegression
+from dpregress.estimators.families import estimator_of
+from dpregress.estimators.glm import DPGLMRegressor
+from dpregress.inputs.public import moments_of, public_columns
+from dpregress.models import Family, family_of
+from dpregress.public import Numeric, PublicMoments, Schema
+from dpregress.releases.estimates import INTERCEPT
+from dpregress.rows import Encoder
+from dpregress.solvers.shared.likely_rows import likely_rows
+
+#: Artificial rows of a fit, at most.
+_ROWS = 20_000
+#: Without assumptions about a column, its standard deviation as a share of its range.
+_SPREAD = 0.25
+#: Rounds and relative accuracy of the search for n or mu.
+_ROUNDS, _CLOSE = 6, 0.02
+TRUSTS = ("central", "local", "vertical")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Expected standard errors of a study.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The intercept, then the design columns.
+    n : int
+    privacy : Event
+    family : str
+    basis : str
+        On what it rests, in words.
+    sampling, privacy_error : mapping of str to ndarray of shape (k,)
+        For each trust model, the parts of the standard errors that are due to sampling and to privacy noise; infinite
+        for a coefficient that the fit would not identify.
+    pilot : callable
+        A fit to artificial rows, for a trust model, a number of rows and a budget.
+    """
+
+    names: tuple[str, ...]
+    n: int
+    privacy: Event
+    family: str
+    basis: str
+    sampling: Mapping[str, Vector]
+    privacy_error: Mapping[str, Vector]
+    pilot: Callable[[str, int, Event], tuple[Vector, Vector]]
+
+    def bse(self, trust: str = "central") -> Vector:
+        """Expected standard errors, of shape (k,)."""
+        check_choice("trust", trust, tuple(self.sampling))
+        return np.hypot(self.sampling[trust], self.privacy_error[trust])
+
+    def power(self, effect: float, *, trust: str = "central", alpha: float = 0.05) -> Vector:
+        """The probability that a two-sided test finds a coefficient of this size, of shape (k,)."""
+        ratio, reach = abs(effect) / self.bse(trust), float(ndtri(1 - alpha / 2))
+        return np.asarray(norm.sf(reach - ratio) + norm.cdf(-reach - ratio))
+
+    def rows_for(self, width: float, name: str, *, trust: str = "central", level: float = 0.95) -> int:
+        """The smallest number of rows at which the interval of a coefficient has this whole width.
+
+        Parameters
+        ----------
+        width : float
+        name : str
+        trust : str
+        level : float
+        """
+        target, place = self._target(width, name, level), self.names.index(name)
+        n, done = self.n, 0
+        for _ in range(_ROUNDS):
+            sampling, noise = (each[place] for each in self.pilot(trust, n, self.privacy))
+            power = 1 if trust == "local" else 2
+            a, b = sampling**2 * n, noise**2 * float(n) ** power
+            if not math.isfinite(sampling):
+                n, done = 4 * n, 0
+                continue
+            if math.hypot(sampling, noise) <= target * (1 + _CLOSE / 4) and done and abs(n / done - 1) < _CLOSE:
+                break
+            # a / n + b / n^power = target^2
+            root = (a + math.sqrt(a * a + 4 * b * target**2)) / (2 * target**2) if power == 2 else (a + b) / target**2
+            n, done = max(math.ceil(root), 2 * len(self.names)), n
+        return n
+
+    def epsilon_for(self, width: float, name: str, *, trust: str = "central", level: float = 0.95) -> float:
+        """The smallest epsilon, at the delta of the budget, for an interval of this width; infinite if n is too small.
+
+        Parameters
+        ----------
+        width : float
+        name : str
+        trust : str
+        level : float
+        """
+        if not isinstance(self.privacy, ApproxDP):
+            raise InvalidInput("epsilon_for needs a budget with a delta: plan with ApproxDP(epsilon, delta)")
+        target, place, delta = self._target(width, name, level), self.names.index(name), self.privacy.delta0
+        if self.pilot(trust, self.n, ApproxDP(100.0, delta))[0][place] >= target:
+            return math.inf
+        low, high = math.log(1e-3), math.log(100.0)
+        while high - low > _CLOSE:
+            middle = (low + high) / 2
+            try:
+                found = math.hypot(
+                    *(each[place] for each in self.pilot(trust, self.n, ApproxDP(math.exp(middle), delta)))
+                )
+            except NotAvailable:
+                found = math.inf
+            low, high = (middle, high) if found > target else (low, middle)
+        return math.exp(high)
+
+    def _target(self, width: float, name: str, level: float) -> float:
+        if name not in self.names:
+            raise InvalidInput(f"{one_line(name)} is no coefficient of the plan: choose from {', '.join(self.names)}")
+        if not width > 0 or not 0 < level < 1:
+            raise InvalidInput("give a width above 0 and a level between 0 and 1")
+        return width / 2 / float(ndtri((1 + level) / 2))
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each coefficient and trust model."""
+        import pandas as pd
+
+        rows = [
+            (trust, name, *values)
+            for trust in self.sampling
+            for name, *values in zip(
+                self.names, self.bse(trust), self.sampling[trust], self.privacy_error[trust], strict=True
+            )
+        ]
+        return pd.DataFrame(rows, columns=["trust", "name", "std err", "sampling", "privacy"])
+
+    def __str__(self) -> str:
+        lines = [f"Expected standard errors, {self.family}, n = {self.n:,}, {self.privacy}; {self.basis}"]
+        width = max(map(len, map(plain, self.names)))
+        for trust in self.sampling:
+            lines.append(f"{trust:{width}}  {'std err':>10}  {'sampling':>10}  {'privacy':>10}")
+            for name, *values in zip(
+                self.names, self.bse(trust), self.sampling[trust], self.privacy_error[trust], strict=True
+            ):
+                lines.append(f"{plain(name):{width}}  " + "  ".join(f"{value:10.4g}" for value in values))
+        return "\n".join(lines)
+
+    def picture(self) -> str:
+        """Standard errors of all coefficients by trust model, as SVG text."""
+        from dpregress.reports.plots import drawn
+
+        with drawn("Expected standard errors", "coefficient", "standard error") as picture:
+            at = np.arange(len(self.names))
+            for turn, trust in enumerate(self.sampling):
+                picture.axes.plot(at + 0.1 * turn, self.bse(trust), "o", markersize=4, label=trust)
+                picture.axes.plot(at + 0.1 * turn, self.sampling[trust], "_", color="#888888")
+            picture.axes.set_yscale("log")
+            picture.axes.set_xticks(at, [plain(name)[:18] for name in self.names], rotation=60, parse_math=False)
+            picture.axes.legend(frameon=False, title="lines: sampling alone")
+        return picture.text
+
+
+class _Population(NamedTuple):
+    """Artificial rows, and what is public of them."""
+
+    names: tuple[str, ...]
+    rows: Callable[[int, np.random.Generator], tuple[Matrix, Vector]]
+    public: PublicMoments | None
+    schema: Schema | None
+    basis: str
+
+
+def plan(
+    n: int,
+    privacy: Event,
+    *,
+    public: Any = None,
+    schema: Schema | None = None,
+    target: str = "y",
+    features: Sequence[str] | None = None,
+    family: str = "gaussian",
+    response: tuple[float, float] | None = None,
+    explained: float = 0.2,
+    assume: Mapping[str, tuple[float, float]] | None = None,
+    trust: Sequence[str] = ("central",),
+    repeats: int = 3,
+    seed: int = 0,
+) -> Plan:
+    """Plan a study from public facts; nothing private is read, and nothing is charged.
+
+    Parameters
+    ----------
+    n : int
+        Private rows that will be fitted.
+    privacy : Event
+        The budget.
+    public : PublicMoments, table or file, optional
+        Public rows; with labels they are the most accurate basis.
+    schema : Schema, optional
+        Bounds and levels; without public rows, of all features.
+    target : str
+    features : sequence of str, optional
+        Default: all other columns of the public rows, or of the schema.
+    family : str
+        As of :class:`DPGLMRegressor`, with its default link. "gaussian" is least squares.
+    response : (float, float), optional
+        Assumed mean and standard deviation of the response; needed where there are no public labels.
+    explained : float
+        Assumed share of the response's variance that the features explain, where there are no public labels.
+    assume : mapping of str to (float, float), optional
+        Assumed mean and standard deviation of design columns, where there are no public rows.
+    trust : sequence of {"central", "local", "vertical"}
+        Vertical: two parties hold half of the columns each, the second with the response.
+    repeats : int
+        Artificial tables, whose median is taken.
+    seed : int
+        Of the artificial rows and their noise.
+
+    Raises
+    ------
+    InvalidInput
+        For facts that do not suffice.
+    NotAvailable
+        If a trust model offers no standard errors for this family or so few rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpregress import ApproxDP, PublicMoments, plan
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)); y = X @ [1.0, 2.0] + rng.normal(size=300)
+    >>> found = plan(10_000, ApproxDP(1.0, 1e-6), public=PublicMoments.from_rows(X, y))
+    >>> bool(0.01 < found.bse()[1] < 0.02)
+    True
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 10:
+        raise InvalidInput(f"n is a whole number of rows of at least 10, not {one_line(n)}")
+    for each in trust:
+        check_choice("trust", each, TRUSTS)
+    kind = family_of(family)
+    if not 0 <= explained < 1:
+        raise InvalidInput(f"explained= is a share of the variance, from 0 to below 1, not {one_line(explained)}")
+    assumed = None if response is None else _Assumed(kind, *_checked_response(response), explained)
+    population = _population(assumed, public, schema, target, features, assume or {})
+    gaussian_promise(privacy)
+
+    def pilot(model: str, rows: int, budget: Event) -> tuple[Vector, Vector]:
+        found = [_piloted(population, kind, target, model, rows, budget, seed + turn) for turn in range(repeats)]
+        sampling, noise = (np.median([run[part] for run in found], axis=0) for part in (0, 1))
+        return np.asarray(sampling), np.asarray(noise)
+
+    errors = {model: pilot(model, int(n), privacy) for model in trust}
+    return Plan(
+        (INTERCEPT, *population.names), int(n), privacy, family, population.basis,
+        {model: each[0] for model, each in errors.items()}, {model: each[1] for model, each in errors.items()}, pilot,
+    )  # fmt: skip
+
+
+def _population(
+    assumed: _Assumed | None,
+    public: Any,
+    schema: Schema | None,
+    target: str,
+    features: Sequence[str] | None,
+    assume: Mapping[str, tuple[float, float]],
+) -> _Population:
+    """Artificial rows that look like public ones, or like the schema and the assumptions say."""
+    bounds = None if schema is None else schema.columns.get(target)
+    own = {target: bounds} if isinstance(bounds, Numeric) else {}
+    if public is not None:
+        columns = public_columns(public, target) if features is None else features
+        known, _ = moments_of(public, columns, target, schema)
+        if known.rows is None:
+            raise InvalidInput("public moments have no rows to plan with: give the public rows themselves")
+        names, x = known.names, known.rows
+        labels = known.labels
+        what = f"{len(x)} {'labelled' if labels is not None else 'unlabelled'} public rows"
+
+        def drawn(m: int, rng: np.random.Generator) -> tuple[Matrix, Vector]:
+            at = rng.integers(len(x), size=m)
+            return x[at], labels[at] if assumed is None and labels is not None else _known(assumed).responses(
+                x[at], rng
+            )
+
+        if labels is None:
+            _known(assumed)
+        return _Population(names, drawn, known, Schema(own) if own else None, what)
+    if schema is None:
+        raise InvalidInput("give public= rows, or a schema= with bounds of all columns")
+    columns = [name for name in schema.columns if name != target] if features is None else list(features)
+    names = Encoder.of(columns, None, schema).features
+    if not schema.bounds_all(names):
+        raise InvalidInput("a plan without public rows needs bounds or levels of all columns in the schema")
+    facts, model = schema, _known(assumed)
+
+    def likely(m: int, rng: np.random.Generator) -> tuple[Matrix, Vector]:
+        ends = np.array([facts.bounds_of(name) for name in names])
+        usual = [((low + high) / 2, _SPREAD * (high - low)) for low, high in ends]
+        moments = np.array([assume.get(name, given) for name, given in zip(names, usual, strict=True)])
+        x = likely_rows(facts, names, rng.normal(size=(m, len(names))), moments[:, 0], moments[:, 1] ** 2)
+        return x, model.responses(x, rng)
+
+    declared = {name: Numeric(*facts.bounds_of(name)) for name in names}
+    return _Population(names, likely, None, Schema({**declared, **own}), "a schema and assumed moments")
+
+
+def _checked_response(response: Any) -> tuple[float, float]:
+    if not (isinstance(response, tuple) and len(response) == 2 and math.isfinite(sum(response)) and response[1] > 0):
+        raise InvalidInput(f"response= takes (mean, standard deviation) of the target, not {one_line(response)}")
+    return float(response[0]), float(response[1])
+
+
+def _known(assumed: _Assumed | None) -> _Assumed:
+    if assumed is None:
+        raise InvalidInput("without public labels give response=(mean, standard deviation) of the target, as assumed")
+    return assumed
+
+
+class _Assumed(NamedTuple):
+    """A response of a family with this mean and standard deviation, of whose variance the features explain a share."""
+
+    family: Family
+    mean: float
+    deviation: float
+    explained: float
+
+    def responses(self, x: Matrix, rng: np.random.Generator) -> Vector:
+        """Responses to these rows, of shape (m,)."""
+        family, mean, deviation = self.family, self.mean, self.deviation
+        spread = np.maximum(x.std(axis=0), 1e-12)
+        direction = ((x - x.mean(axis=0)) / spread) @ rng.choice([-1.0, 1.0], x.shape[1])
+        direction /= max(float(direction.std()), 1e-12)
+        name = family.distribution.name
+        if name == "gaussian":
+            own = math.sqrt(1 - self.explained) * rng.normal(size=len(x))
+            return np.asarray(mean + deviation * (math.sqrt(self.explained) * direction + own))
+        # a slope that explains this share of the variance of means and responses, to first order
+        eta = family.link.predictor(mean)
+        slope = math.sqrt(self.explained) * deviation / max(abs(float(family.slope(np.array([eta]))[0])), 1e-12)
+        chance = family.mean(eta + min(slope, family.link.longest / 2) * direction)
+        chance *= mean / float(chance.mean())
+        if name == "binomial":
+            return np.asarray(rng.random(len(x)) < np.clip(chance, 0.0, 1.0), dtype=np.float64)
+        if name == "poisson":  # with the assumed variance, if it is larger than the mean
+            over = max(((1 - self.explained) * deviation**2 - mean) / mean**2, 1e-6)
+            return np.asarray(rng.poisson(chance * rng.gamma(1 / over, over, len(x))), dtype=np.float64)
+        shape = mean**2 / max((1 - self.explained) * deviation**2, 1e-12)
+        return np.asarray(rng.gamma(shape, chance / shape))
+
+
+def _piloted(
+    population: _Population, family: Family, target: str, trust: str, n: int, privacy: Event, seed: int
+) -> tuple[Vector, Vector]:
+    """Parts of the standard errors of one fit to artificial rows: due to sampling, and due to noise."""
+    rows = min(n, _ROWS)
+    x, y = population.rows(rows, np.random.default_rng(seed))
+    name = family.distribution.name
+    schema = population.schema
+    common: dict[str, Any] = {"public": population.public, "schema": schema, "random_state": seed}
+    scale = math.sqrt(rows / n)
+    frame, response = _framed(population.names, x, y, target)
+    fit: Any
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if trust == "central":
+            budget = GDP(gaussian_promise(privacy).mu * n / rows)
+            kind = estimator_of(name)
+            fit = DPLinearRegression(budget, **common) if name == "gaussian" else kind(budget, **common)
+            if isinstance(fit, DPGLMRegressor):
+                fit.set_params(family=name)
+            fit.fit(frame, response)
+            noise = fit.bse_privacy
+        elif trust == "local":
+            bounds = (float(y.min()), float(y.max()))
+            fit = LocalGLM(privacy, family=name, response_bounds=bounds, **common).fit(frame, response)
+            noise = fit.bse_privacy * scale
+        else:
+            fit, noise = _vertical(frame, y, privacy, n, seed)
+    if fit.estimates_ is None:
+        raise NotAvailable(
+            f"a {trust} fit of {n:,} rows at {privacy} offers no standard errors: plan for more of either"
+        )
+    known = fit.estimates_.identified
+    with np.errstate(invalid="ignore"):
+        return np.where(known, fit.bse_sampling * scale, np.inf), np.where(known, noise, np.inf)
+
+
+def _framed(names: tuple[str, ...], x: Matrix, y: Vector, target: str) -> tuple[Any, Any]:
+    """Rows and responses with their names."""
+    import pandas as pd
+
+    return pd.DataFrame(x, columns=list(names)), pd.Series(y, name=target)
+
+
+def _vertical(frame: Any, y: Vector, privacy: Event, n: int, seed: int) -> tuple[VerticalRegression, Vector]:
+    """Two parties with half of the columns each, and bounds as wide as the columns."""
+    half = max(1, frame.shape[1] // 2)
+    frame = frame.assign(**{"(response)": y})
+    parties = {"one": frame.iloc[:, :half], "other": frame.iloc[:, half:]}
+    bounds = {name: Numeric(float(frame[name].min()), float(frame[name].max())) for name in frame.columns}
+    schema = Schema({name: each for name, each in bounds.items() if each.bounds and each.bounds[0] < each.bounds[1]})
+    budget = GDP(gaussian_promise(privacy).mu * n / len(frame))
+    fit = VerticalRegression(budget, schema=schema, random_state=seed)
+    fit.fit_table(parties, "(response)")
+    return fit, fit.bse_privacy
