@@ -38,7 +38,7 @@ def ratios(entry: GridTable, epsilon: float, basis: str, seed: int) -> Vector:
     schema, target, budget = entry.schema(frame), entry.target, ApproxDP(epsilon, DELTA)
     y = frame[target].to_numpy(float)
     response = (rough(float(y.mean())), rough(float(y.std())))
-    explained = min(rough(_explained(entry, frame, schema)), 0.9)
+    explained = 1 - rough(1 - _explained(entry, frame, schema))
     given: dict[str, Any] = {"explained": explained, "target": target, "family": entry.family, "schema": schema}
     facts: dict[str, Any] = {"schema": schema}
     if basis == "schema":

@@ -19,9 +19,10 @@ from dpregress.estimators.diagnosing import Subject, diagnosed, shared
 from dpregress.estimators.progress import reported
 from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.training import Training
-from dpregress.inference import Diagnosis
+from dpregress.inference import Diagnosis, Suitability, suitability
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit, check_squares_fit
@@ -33,6 +34,9 @@ _LARGEST_PENALTY = 1e200
 
 class CentralModel(PrivateLinearModel):
     """Base class of linear estimators for a curator. Subclasses choose the solver."""
+
+    #: How the public rows suited the private ones; None without public rows.
+    suitability_: Suitability | None = None
 
     @abstractmethod
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
@@ -80,6 +84,8 @@ class CentralModel(PrivateLinearModel):
         data.inputs.keep(self)
         self.coefficients_ = result
         self.estimates_, self.diagnosis_ = estimates, diagnosis
+        shortened = None if diagnosis is None or diagnosis.shortened is None else diagnosis.shortened[0]
+        self.suitability_ = self._suited(solution, facts, shortened)
         self.coef_: Vector = result.coef
         self.intercept_: Any = result.intercept
         self.moments_ = solution.moments
@@ -87,6 +93,19 @@ class CentralModel(PrivateLinearModel):
         self.exposure_ = data.exposure
         self.privacy_ = session.statement(facts.assumed_public())
         return self
+
+    def _suited(self, solution: Solution, facts: PublicFacts, shortened: float | None) -> Suitability | None:
+        """How public rows suited the private ones, if there are any and their moments are released."""
+        gram = solution.moments.gram if solution.moments is not None else None
+        gram = solution.unshrunk.gram if gram is None and solution.unshrunk is not None else gram
+        if gram is None or facts.public is None or facts.public.rows is None:
+            return None
+        return suitability(solution.space, gram, facts.public.rows, shortened)
+
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of every model, with what the released moments tell of the public rows."""
+        found = super().summary(level=level, alpha=alpha)
+        return found if self.suitability_ is None else found.with_notes(*self.suitability_.sentences())
 
     def diagnose(
         self,

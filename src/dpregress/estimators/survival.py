@@ -194,6 +194,9 @@ class DPSurvival(RegressorMixin, CentralModel):
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         return solution.uncertainty
 
+    def _suited(self, *_: Any) -> None:
+        """The released information weights people by their hazard, and is not comparable with public rows."""
+
     def _result(self, solution: Solution, facts: PublicFacts) -> Any:
         assert isinstance(solution, PieceSolution)
         assert solution.relative is not None

@@ -17,6 +17,7 @@ from dpregress.inference.intervals import (
 from dpregress.inference.linear import in_original_units, privacy_covariance, sampling_covariance
 from dpregress.inference.moments import moment_estimates
 from dpregress.inference.predictions import IntervalKind, PredictedIntervals, predicted_intervals
+from dpregress.inference.suitability import Suitability, suitability
 
 __all__ = [
     "Diagnosis",
@@ -26,6 +27,7 @@ __all__ = [
     "Measured",
     "PredictedIntervals",
     "Submodel",
+    "Suitability",
     "TTest",
     "TermTests",
     "WaldTest",
@@ -47,6 +49,7 @@ __all__ = [
     "sampling_covariance",
     "standard_errors",
     "submodel",
+    "suitability",
     "t_ratios",
     "t_tests",
     "term_tests",
