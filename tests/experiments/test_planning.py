@@ -101,8 +101,8 @@ def test_command(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     x, y = tables(seed, 400)
     public = write_csv(tmp_path / "public.csv", ["a", "b", "c", "y"], *x.T, y)
     done = run(
-        capsys, "plan", "--n", 5000, "--public", public, "--epsilon", 1, "--delta", 1e-6, "--effect", 0.1, "--width", 0.1,
-        "--coefficient", "a", "--out", tmp_path / "plan.html",
+        capsys, "plan", "--n", 5000, "--public", public, "--epsilon", 1, "--delta", 1e-6, "--effect", 0.1, "--width",
+        0.1, "--coefficient", "a", "--out", tmp_path / "plan.html",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "power" in done.out
@@ -116,20 +116,5 @@ def test_command(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "b=v" in done.out
-    assert (
-        run(
-            capsys,
-            "plan",
-            "--n",
-            5000,
-            "--schema",
-            tmp_path / "s.toml",
-            "--response",
-            "x",
-            "--epsilon",
-            2,
-            "--delta",
-            1e-6,
-        ).code
-        == 2
-    )
+    wrong = ["--schema", tmp_path / "s.toml", "--response", "x", "--epsilon", 2, "--delta", 1e-6]
+    assert run(capsys, "plan", "--n", 5000, *wrong).code == 2

@@ -22,7 +22,7 @@ from dpregress.estimators.progress import check_progress
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
-from dpregress.inputs.exposure import exposed, exposure_bounds
+from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
@@ -189,6 +189,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
+        name = one_offset(name, rows.exposure)
         rows = rows._replace(source=source, unit=whose, exposure=name, diagnose=checked_share(diagnose))
         called = str(getattr(weights, "name", None) or "weights")
         return self._fit(budget, self._surveyed(rows, weights, called, rows.source), progress)
@@ -260,6 +261,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         read = rows.source
+        exposure = one_offset(exposure, rows.exposure)
         rows = rows._replace(source=bounded, unit=whose, exposure=exposure, diagnose=checked_share(diagnose))
         return self._fit(budget, self._surveyed(rows, weights, str(weights), read), progress, engine)
 
@@ -306,7 +308,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
         columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
-        return Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
+        found = Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
+        return found._replace(exposure=None if encoder.offset is None else f"{OFFSET}{encoder.offset.label})")
 
     def _facts(
         self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
@@ -334,7 +337,15 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         rows = self._rows(X)
-        return self.coefficients_.predict(rows)
+        return (self.coefficients_.predict(rows).T + self._own_offset(X)).T
+
+    def _own_offset(self, X: Any) -> Vector | float:
+        """What the formula's ``offset()`` adds to predictors, of shape (m,); NaN where it has no value."""
+        if self.design_ is None or self.design_.offset is None:
+            return 0.0
+        found = self.design_.offsets(read_columns(X, self.design_.needed))
+        assert found is not None
+        return found
 
     def _rows(self, X: ArrayLike) -> Matrix:
         """Rows to predict for, in the order of the design columns, of shape (m, d)."""

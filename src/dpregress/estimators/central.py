@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -105,7 +106,10 @@ class CentralModel(PrivateLinearModel):
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of every model, with what the released moments tell of the public rows."""
         found = super().summary(level=level, alpha=alpha)
-        return found if self.suitability_ is None else found.with_notes(*self.suitability_.sentences())
+        if self.suitability_ is None:
+            return found
+        *said, guarantee = found.notes
+        return replace(found, notes=(*said, *self.suitability_.sentences(), guarantee))
 
     def diagnose(
         self,

@@ -12,7 +12,7 @@ from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.estimators.diagnosing import MOST_QUESTIONS, SEVERAL, Subject, check_diagnosable, diagnosed
 from dpregress.estimators.parameters import checked_budget
 from dpregress.inference.diagnosis import Diagnosis
-from dpregress.inputs.exposure import exposed, exposure_bounds
+from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds
 from dpregress.inputs.tables import (
     bounded_units,
     coded,
@@ -69,10 +69,11 @@ def diagnose_model(
     rows, coefficients = _rows(model, X, y, exposure, unit)
     source, whose = bounded_units(rows, unit, max_rows_per_unit)
     name = model.response.exposure
-    if (exposure is None) != (name is None):
+    needed = name is not None and not name.startswith(OFFSET)
+    if (exposure is None) == needed:
         raise InvalidInput(
             "this model was fitted without an exposure: leave exposure= out"
-            if name is None
+            if not needed
             else "this model was fitted with an exposure: give exposure="
         )
     bounds = exposure_bounds(name, model.response.link, model.schema, None)

@@ -19,7 +19,7 @@ from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
 from dpregress.inference import Diagnosis, IntervalKind
-from dpregress.inputs.exposure import log_exposure, offsets
+from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, opened_table
 from dpregress.models import MULTINOMIAL, family_of
@@ -118,7 +118,7 @@ class SavedModel(InferenceMixin):
         if exposure is not None and self.response_model.exposure is None:
             raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
         rows = self._rows(X)
-        offset = offsets(exposure, len(rows))
+        offset = offsets(exposure, len(rows)) + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
         if self.response_model.cuts:
@@ -134,7 +134,7 @@ class SavedModel(InferenceMixin):
         """Probabilities of the classes, of shape (m, K)."""
         if not self.response_model.classes:
             raise InvalidInput("this model predicts a number: use predict")
-        chances = self._means(self.coefficients_.predict(self._rows(X)))
+        chances = self._means((self.coefficients_.predict(self._rows(X)).T + self._own_offset(X)).T)
         return chances if chances.ndim == 2 else np.column_stack([1 - chances, chances])
 
     def diagnose(
@@ -205,7 +205,9 @@ class SavedModel(InferenceMixin):
             return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
         if response.cuts and response.exposure is not None:
             return pa.table({target: response.probability(predictor, self._exposure(data, response.exposure))})
-        if response.exposure is not None:
+        if self._offset_formula is not None:
+            predictor = predictor + self._own_offset(data)
+        elif response.exposure is not None:
             predictor = predictor + log_exposure(self._exposure(data, response.exposure))
         mean = self._means(predictor)
         if not response.classes:
@@ -234,6 +236,20 @@ class SavedModel(InferenceMixin):
         if x.shape[1] != len(self.coefficients_.features):
             raise InvalidInput(f"X has {x.shape[1]} columns, the model {len(self.coefficients_.features)} features")
         return x
+
+    @property
+    def _offset_formula(self) -> WrittenFormula | None:
+        """The formula, if it computes an offset."""
+        return self.formula if (self.response_model.exposure or "").startswith(OFFSET) else None
+
+    def _own_offset(self, X: Any) -> Vector | float:
+        """What the formula's ``offset()`` adds to predictors, of shape (m,)."""
+        if self._offset_formula is None:
+            return 0.0
+        encoder = self._encoder(self._offset_formula, None)
+        found = encoder.offsets(read_columns(opened_table(X) if names_files(X) else X, encoder.needed))
+        assert found is not None
+        return found
 
     @staticmethod
     def _exposure(data: FilesReader, name: str) -> Vector:

@@ -29,6 +29,7 @@ from dpregress.inputs.public import moments_of, public_columns
 from dpregress.models import Family, family_of
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.releases.estimates import INTERCEPT
+from dpregress.reports.plots import drawn
 from dpregress.rows import Encoder
 from dpregress.solvers.shared.likely_rows import likely_rows
 
@@ -166,8 +167,6 @@ class Plan:
 
     def picture(self) -> str:
         """Standard errors of all coefficients by trust model, as SVG text."""
-        from dpregress.reports.plots import drawn
-
         with drawn("Expected standard errors", "coefficient", "standard error") as picture:
             at = np.arange(len(self.names))
             for turn, trust in enumerate(self.sampling):
