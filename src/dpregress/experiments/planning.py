@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.special import ndtri
 from scipy.stats import norm
 
@@ -25,12 +27,14 @@ from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators import DPLinearRegression, LocalGLM, VerticalRegression
 from dpregress.estimators.families import estimator_of
 from dpregress.estimators.glm import DPGLMRegressor
-from dpregress.inputs.public import moments_of, public_columns
+from dpregress.inputs.formula import open_public, read_columns
+from dpregress.inputs.public import public_columns
 from dpregress.models import Family, family_of
-from dpregress.public import Numeric, PublicMoments, Schema
+from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.releases.estimates import INTERCEPT
 from dpregress.reports.plots import drawn
 from dpregress.rows import Encoder
+from dpregress.rows.design.encoder import to_numbers, undictionaried
 from dpregress.solvers.shared.likely_rows import likely_rows
 
 #: Artificial rows of a fit, at most.
@@ -179,11 +183,12 @@ class Plan:
 
 
 class _Population(NamedTuple):
-    """Artificial rows, and what is public of them."""
+    """Artificial rows as a table with the response, and what is public of them."""
 
     names: tuple[str, ...]
-    rows: Callable[[int, np.random.Generator], tuple[Matrix, Vector]]
-    public: PublicMoments | None
+    columns: tuple[str, ...]
+    rows: Callable[[int, np.random.Generator], pa.Table]
+    public: Any
     schema: Schema | None
     basis: str
 
@@ -259,7 +264,7 @@ def plan(
     if not 0 <= explained < 1:
         raise InvalidInput(f"explained= is a share of the variance, from 0 to below 1, not {one_line(explained)}")
     assumed = None if response is None else _Assumed(kind, *_checked_response(response), explained)
-    population = _population(assumed, public, schema, target, features, assume or {})
+    population = _population(assumed, public, schema, target, features, assume or {}, family != "binomial")
     gaussian_promise(privacy)
 
     def pilot(model: str, rows: int, budget: Event) -> tuple[Vector, Vector]:
@@ -281,45 +286,89 @@ def _population(
     target: str,
     features: Sequence[str] | None,
     assume: Mapping[str, tuple[float, float]],
+    numeric: bool,
 ) -> _Population:
     """Artificial rows that look like public ones, or like the schema and the assumptions say."""
-    bounds = None if schema is None else schema.columns.get(target)
-    own = {target: bounds} if isinstance(bounds, Numeric) else {}
     if public is not None:
-        columns = public_columns(public, target) if features is None else features
-        known, _ = moments_of(public, columns, target, schema)
-        if known.rows is None:
-            raise InvalidInput("public moments have no rows to plan with: give the public rows themselves")
-        names, x = known.names, known.rows
-        labels = known.labels
-        what = f"{len(x)} {'labelled' if labels is not None else 'unlabelled'} public rows"
-
-        def drawn(m: int, rng: np.random.Generator) -> tuple[Matrix, Vector]:
-            at = rng.integers(len(x), size=m)
-            return x[at], labels[at] if assumed is None and labels is not None else _known(assumed).responses(
-                x[at], rng
-            )
-
-        if labels is None:
-            _known(assumed)
-        return _Population(names, drawn, known, Schema(own) if own else None, what)
+        return _public_population(assumed, public, schema, target, features, numeric)
     if schema is None:
         raise InvalidInput("give public= rows, or a schema= with bounds of all columns")
     columns = [name for name in schema.columns if name != target] if features is None else list(features)
-    names = Encoder.of(columns, None, schema).features
+    encoder = Encoder.of(columns, None, schema)
+    names = encoder.features
     if not schema.bounds_all(names):
         raise InvalidInput("a plan without public rows needs bounds or levels of all columns in the schema")
-    facts, model = schema, _known(assumed)
+    model, declared = _known(assumed), {name: Numeric(*schema.bounds_of(name)) for name in names}
+    bounds = schema.columns.get(target)
+    own = {target: bounds} if isinstance(bounds, Numeric) else {}
+    ends = np.array([schema.bounds_of(name) for name in names])
+    usual = [((low + high) / 2, _SPREAD * (high - low)) for low, high in ends]
+    moments = np.array([assume.get(name, given) for name, given in zip(names, usual, strict=True)])
+    facts = schema
 
-    def likely(m: int, rng: np.random.Generator) -> tuple[Matrix, Vector]:
-        ends = np.array([facts.bounds_of(name) for name in names])
-        usual = [((low + high) / 2, _SPREAD * (high - low)) for low, high in ends]
-        moments = np.array([assume.get(name, given) for name, given in zip(names, usual, strict=True)])
+    def likely(m: int, rng: np.random.Generator) -> pa.Table:
         x = likely_rows(facts, names, rng.normal(size=(m, len(names))), moments[:, 0], moments[:, 1] ** 2)
-        return x, model.responses(x, rng)
+        table = pa.table({name: np.ascontiguousarray(x[:, place]) for place, name in enumerate(names)})
+        return table.append_column(target, pa.array(model.responses(x, rng)))
 
-    declared = {name: Numeric(*facts.bounds_of(name)) for name in names}
-    return _Population(names, likely, None, Schema({**declared, **own}), "a schema and assumed moments")
+    return _Population(names, names, likely, None, Schema({**declared, **own}), "a schema and assumed moments")
+
+
+def _public_population(
+    assumed: _Assumed | None,
+    public: Any,
+    schema: Schema | None,
+    target: str,
+    features: Sequence[str] | None,
+    numeric: bool,
+) -> _Population:
+    """Rows drawn from public ones with replacement, with their responses or assumed ones."""
+    known = open_public(public)
+    if isinstance(known, PublicMoments):
+        if known.rows is None:
+            raise InvalidInput("public moments have no rows to plan with: give the public rows themselves")
+        table = pa.table(dict(zip(known.names, np.ascontiguousarray(known.rows.T), strict=True)))
+        table = table if known.labels is None else table.append_column(target, pa.array(known.labels))
+    else:
+        names = public_columns(known)
+        table = read_columns(known, names)
+    columns = tuple(name for name in table.schema.names if name != target) if features is None else tuple(features)
+    encoder = Encoder.of(columns, None, schema)
+    encoder.check_types(table.schema)
+    labelled = target in table.schema.names and assumed is None
+    model = None if labelled else _known(assumed)
+    whole = table.select([*columns, *([target] if labelled else [])])
+    if labelled and numeric:  # a column of a CSV file has no type
+        place = whole.schema.names.index(target)
+        whole = whole.set_column(place, target, pa.array(to_numbers(whole[target])))
+
+    def drawn(m: int, rng: np.random.Generator) -> pa.Table:
+        found = _with_rare_levels(whole.take(pa.array(rng.integers(table.num_rows, size=m))), schema, len(whole), rng)
+        if model is None:
+            return found
+        x = encoder.x(found)
+        return found.append_column(target, pa.array(model.responses(np.where(np.isfinite(x), x, 0.0), rng)))
+
+    what = f"{table.num_rows} {'labelled' if labelled else 'unlabelled'} public rows"
+    return _Population(encoder.features, columns, drawn, whole, schema, what)
+
+
+def _with_rare_levels(table: pa.Table, schema: Schema | None, rows: int, rng: np.random.Generator) -> pa.Table:
+    """Some cells of categorical columns with random levels, as many as one more public row for each level would have.
+
+    A level that no public row has may still occur among private rows, and its coefficient then has an error.
+    """
+    for name, column in {} if schema is None else schema.columns.items():
+        if name not in table.schema.names or not isinstance(column, Categorical):
+            continue
+        levels = np.array(column.levels, dtype=object)
+        hit = rng.random(table.num_rows) < len(levels) / (rows + len(levels))
+        text = pc.if_else(
+            pa.array(hit), pa.array(rng.choice(levels, table.num_rows), pa.large_string()),
+            pc.cast(undictionaried(table[name]), pa.large_string()),
+        )  # fmt: skip
+        table = table.set_column(table.schema.names.index(name), name, text)
+    return table
 
 
 def _checked_response(response: Any) -> tuple[float, float]:
@@ -371,12 +420,12 @@ def _piloted(
 ) -> tuple[Vector, Vector]:
     """Parts of the standard errors of one fit to artificial rows: due to sampling, and due to noise."""
     rows = min(n, _ROWS)
-    x, y = population.rows(rows, np.random.default_rng(seed))
+    table = population.rows(rows, np.random.default_rng(seed))
     name = family.distribution.name
     schema = population.schema
     common: dict[str, Any] = {"public": population.public, "schema": schema, "random_state": seed}
     scale = math.sqrt(rows / n)
-    frame, response = _framed(population.names, x, y, target)
+    given = (table, target, list(population.columns))
     fit: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -386,14 +435,15 @@ def _piloted(
             fit = DPLinearRegression(budget, **common) if name == "gaussian" else kind(budget, **common)
             if isinstance(fit, DPGLMRegressor):
                 fit.set_params(family=name)
-            fit.fit(frame, response)
+            fit.fit_table(*given, progress=False)
             noise = fit.bse_privacy
         elif trust == "local":
-            bounds = (float(y.min()), float(y.max()))
-            fit = LocalGLM(privacy, family=name, response_bounds=bounds, **common).fit(frame, response)
+            y = to_numbers(table[target])
+            fit = LocalGLM(privacy, family=name, response_bounds=(float(np.nanmin(y)), float(np.nanmax(y))), **common)
+            fit.fit_table(*given, progress=False)
             noise = fit.bse_privacy * scale
         else:
-            fit, noise = _vertical(frame, y, privacy, n, seed)
+            fit, noise = _vertical(population, table, target, privacy, n, seed)
     if fit.estimates_ is None:
         raise NotAvailable(
             f"a {trust} fit of {n:,} rows at {privacy} offers no standard errors: plan for more of either"
@@ -403,21 +453,17 @@ def _piloted(
         return np.where(known, fit.bse_sampling * scale, np.inf), np.where(known, noise, np.inf)
 
 
-def _framed(names: tuple[str, ...], x: Matrix, y: Vector, target: str) -> tuple[Any, Any]:
-    """Rows and responses with their names."""
-    import pandas as pd
-
-    return pd.DataFrame(x, columns=list(names)), pd.Series(y, name=target)
-
-
-def _vertical(frame: Any, y: Vector, privacy: Event, n: int, seed: int) -> tuple[VerticalRegression, Vector]:
-    """Two parties with half of the columns each, and bounds as wide as the columns."""
-    half = max(1, frame.shape[1] // 2)
-    frame = frame.assign(**{"(response)": y})
-    parties = {"one": frame.iloc[:, :half], "other": frame.iloc[:, half:]}
-    bounds = {name: Numeric(float(frame[name].min()), float(frame[name].max())) for name in frame.columns}
-    schema = Schema({name: each for name, each in bounds.items() if each.bounds and each.bounds[0] < each.bounds[1]})
-    budget = GDP(gaussian_promise(privacy).mu * n / len(frame))
-    fit = VerticalRegression(budget, schema=schema, random_state=seed)
-    fit.fit_table(parties, "(response)")
+def _vertical(
+    population: _Population, table: pa.Table, target: str, privacy: Event, n: int, seed: int
+) -> tuple[VerticalRegression, Vector]:
+    """Two parties with half of the design columns each, and bounds as wide as the columns."""
+    x = Encoder.of(population.columns, None, population.schema).x(table)
+    columns = dict(zip(population.names, np.ascontiguousarray(x.T), strict=True)) | {target: to_numbers(table[target])}
+    whole, half = pa.table(columns), max(1, x.shape[1] // 2)
+    names = whole.schema.names
+    parties = {"one": whole.select(names[:half]), "other": whole.select(names[half:])}
+    ends = {name: (float(np.nanmin(values)), float(np.nanmax(values))) for name, values in columns.items()}
+    schema = Schema({name: Numeric(low, high) for name, (low, high) in ends.items() if low < high})
+    fit = VerticalRegression(GDP(gaussian_promise(privacy).mu * n / len(x)), schema=schema, random_state=seed)
+    fit.fit_table(parties, target)
     return fit, fit.bse_privacy
