@@ -21,7 +21,7 @@ from dpregress.errors import NotAvailable
 from dpregress.estimators.families import estimator_of
 from dpregress.rows import Encoder
 
-TABLES = ("power", "adultedu", "bank", "bikepois")
+TABLES = ("power", "adultedu", "incbin", "bikepois")
 DELTA = 1e-6
 
 
@@ -92,6 +92,9 @@ def main() -> None:
                     found = np.concatenate([ratios(ENTRIES[name], epsilon, basis, s) for s in range(given.repeats)])
                 except NotAvailable as error:
                     print(f"{name:9} epsilon {epsilon:g} {basis:10} {error}", flush=True)
+                    continue
+                if not len(found):
+                    print(f"{name:9} epsilon {epsilon:g} {basis:10} no slope is identified by plan and fit", flush=True)
                     continue
                 print(
                     f"{name:9} epsilon {epsilon:g} {basis:10} median ratio {np.median(found):.2f}  "

@@ -21,20 +21,21 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from dpregress.accounting import GDP, ApproxDP, Event, gaussian_promise
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators import DPLinearRegression, LocalGLM, VerticalRegression
 from dpregress.estimators.families import estimator_of
 from dpregress.estimators.glm import DPGLMRegressor
 from dpregress.inputs.formula import open_public, read_columns
-from dpregress.inputs.public import public_columns
+from dpregress.inputs.public import moments_of, public_columns
 from dpregress.models import Family, family_of
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.releases.estimates import INTERCEPT
 from dpregress.reports.plots import drawn
 from dpregress.rows import Encoder
 from dpregress.rows.design.encoder import to_numbers, undictionaried
+from dpregress.solvers.glm.public_fit import fit_public
 from dpregress.solvers.shared.likely_rows import likely_rows
 
 #: Artificial rows of a fit, at most.
@@ -342,15 +343,43 @@ def _public_population(
         place = whole.schema.names.index(target)
         whole = whole.set_column(place, target, pa.array(to_numbers(whole[target])))
 
+    chances = None if numeric or not labelled else _fitted_chances(known, columns, target, schema)
+
     def drawn(m: int, rng: np.random.Generator) -> pa.Table:
         found = _with_rare_levels(whole.take(pa.array(rng.integers(table.num_rows, size=m))), schema, len(whole), rng)
-        if model is None:
+        if model is None and chances is None:
             return found
+        if model is None and chances is not None:  # labels of a penalised fit: few rows separate their own labels
+            place = found.schema.names.index(target)
+            return found.set_column(place, target, pa.array(chances(encoder.x(found), rng)))
+        assert model is not None
         x = encoder.x(found)
         return found.append_column(target, pa.array(model.responses(np.where(np.isfinite(x), x, 0.0), rng)))
 
     what = f"{table.num_rows} {'labelled' if labelled else 'unlabelled'} public rows"
     return _Population(encoder.features, columns, drawn, whole, schema, what)
+
+
+def _fitted_chances(
+    public: Any, columns: Sequence[str], target: str, schema: Schema | None
+) -> Callable[[Matrix, np.random.Generator], Vector] | None:
+    """Draws labels of two classes from a penalised fit to the public rows; None where their labels are not 0 and 1."""
+    moments = public if isinstance(public, PublicMoments) else moments_of(public, columns, target, schema)[0]
+    mean = moments.mean
+    if moments.labels is None or not np.isin(moments.labels, (0, 1)).all() or mean is None:
+        return None
+    scale = np.maximum(moments.deviation, 1e-12)
+    whitening = np.diag(np.append(1.0, 1 / scale))
+    whitening[1:, 0] = -mean / scale
+    space = WhitenedSpace(moments.names, whitening, math.inf, mean, intercept=True)
+    family = family_of("binomial")
+    coef = fit_public(moments, space, family).coef
+
+    def draw(x: Matrix, rng: np.random.Generator) -> Vector:
+        chance = family.mean(space.whiten(np.where(np.isfinite(x), x, mean)) @ coef)
+        return np.asarray(rng.random(len(x)) < chance, dtype=np.float64)
+
+    return draw
 
 
 def _with_rare_levels(table: pa.Table, schema: Schema | None, rows: int, rng: np.random.Generator) -> pa.Table:
