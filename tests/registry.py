@@ -459,19 +459,15 @@ QUERIES = (
         lambda f, _: ExposureScore(replace(f, exposure=Exposure("e", 1e-2, 1e7)), 0.5, 0.8 * min(_bound(f), 5.0)),
     ),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
-    QueryEntry(
-        "histogram of predictors", lambda f, _: PredictorHistogram(f, GaussianFamily, _along(f), _SPLIT), np.ravel
-    ),
-    QueryEntry("classes by prediction", lambda f, _: BinnedClasses(f, BinomialFamily, _along(f), _SPLIT), np.ravel),
+    QueryEntry("histogram of predictors", lambda f, _: PredictorHistogram(f, GaussianFamily, _along(f), _SPLIT)),
+    QueryEntry("classes by prediction", lambda f, _: BinnedClasses(f, BinomialFamily, _along(f), _SPLIT)),
     QueryEntry(
         "residuals by prediction",
         lambda f, _: BinnedResiduals(f, GaussianFamily, _along(f), _SPLIT, 0.1 * _bound(f)),
-        np.ravel,
     ),
     QueryEntry(
         "Gamma residuals by prediction",
         lambda f, _: BinnedResiduals(f, GammaFamily, _along(f), _SPLIT, 2.0),
-        np.ravel,
     ),
     *(
         QueryEntry(f"{family.distribution.name} deviances", partial(_deviances, family))

@@ -64,7 +64,7 @@ class _Binned(RowQuery[BinnedSums]):
         return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> BinnedSums:
-        return BinnedSums(total.reshape(self.bins, self.cells), n, noise, events, self.space, self.edges)
+        return BinnedSums(total, n, noise, events, self.space, self.edges)
 
 
 class PredictorHistogram(_Binned):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Release
@@ -12,14 +14,14 @@ from dpregress.releases.release import Release
 
 @dataclass(frozen=True, eq=False)
 class BinnedSums(Release):
-    """Noisy sums by bins of the linear predictor, of shape (bins, cells); ``edges`` are the inner ends of the bins."""
+    """Noisy sums by bins of the linear predictor, bin after bin; ``edges`` are the inner ends of the bins."""
 
     edges: Vector
 
     @property
     def table(self) -> Matrix:
         """The sums, of shape (bins, cells)."""
-        return self.total
+        return np.asarray(self.total.reshape(len(self.edges) + 1, -1))
 
     @property
     def sigma(self) -> float:
