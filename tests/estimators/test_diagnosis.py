@@ -230,6 +230,9 @@ def test_refusals(seed: int) -> None:
         DPLogisticRegression(GDP(1.0), public=public, classes=(0, 1, 2), ledger=ledger).fit(x, y, diagnose=0.1)
     with pytest.raises(InvalidInput, match="device"):
         LocalGLM(ApproxDP(1.0, 1e-6), public=public).fit(x, y, diagnose=0.1)
+    labelled = PublicMoments.from_rows(x[:200], y[:200])
+    with pytest.raises(NotAvailable, match="paper"):
+        DPLinearRegression(GDP(1.0), public=labelled, recipe="paper", ledger=ledger).fit(x, y, diagnose=0.1)
     assert not ledger.charges
     model, x, y = fitted("gaussian", seed)
     with pytest.raises(NotAvailable, match="diagnose"):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpregress.accounting import GDP, Event, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector
-from dpregress.errors import InvalidInput, one_line
+from dpregress.errors import InvalidInput, NotAvailable, one_line
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.diagnosing import Subject, diagnosed, shared
@@ -57,6 +57,8 @@ class CentralModel(PrivateLinearModel):
         )
         promise = gaussian_promise(budget)
         check_moments_fit(facts.start.space.order, len(self.target_classes))
+        if data.diagnose and getattr(self, "recipe", None) == "paper":
+            raise NotAvailable('recipe="paper" releases no dispersion, which a diagnosis needs: choose another recipe')
         budgets = shared(data.unit.per_record(promise), data.diagnose, self.response_model)
         solver = self._solver(facts, budgets.fit)
         if solver.squares:
@@ -80,7 +82,8 @@ class CentralModel(PrivateLinearModel):
             diagnosis = None
             if budgets.diagnosis is not None:
                 subject = Subject.of_fit(one_predictor(result), self.response_model, estimates, facts, solution.space)
-                diagnosis = diagnosed(session, subject, budgets.diagnosis, data.source.n)
+                if subject.scaled:
+                    diagnosis = diagnosed(session, subject, budgets.diagnosis, data.source.n)
 
         data.inputs.keep(self)
         self.coefficients_ = result

@@ -116,6 +116,12 @@ class Subject(NamedTuple):
         return self.response.family == "binomial"
 
     @property
+    def scaled(self) -> bool:
+        """Whether the dispersion, to which residuals are compared, is known; a fit may be too noisy to release it."""
+        found = None if self.estimates is None else self.estimates.dispersion
+        return self.classes or (found is not None and found > 0)
+
+    @property
     def dispersion(self) -> float:
         """The released dispersion; 1 for two classes."""
         if self.classes:
