@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-nightly lint bench wheel clean
+.PHONY: install demo test test-all test-nightly lint bench audit tutorials docs wheel clean
 
 install: $(STAMP)
 
@@ -44,14 +44,33 @@ bench: install
 	$(BIN)/python -m benchmarks.grid --jobs $(WORKERS)
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.local
+	$(BIN)/python -m benchmarks.collector
 	$(BIN)/python -m benchmarks.vertical
 	$(BIN)/python -m benchmarks.marginals speed
 	$(BIN)/python -m benchmarks.marginals accuracy
 	$(BIN)/python -m benchmarks.multinomial
 	$(BIN)/python -m benchmarks.exposure
+	$(BIN)/python -m benchmarks.release
+	$(BIN)/python -m benchmarks.float_sums
+	$(BIN)/python -m benchmarks.trust_models
+
+# Attacks on whole fits: hours on an idle core. It goes on where it stopped; ANEW=--anew forgets earlier runs.
+RUNS ?= 10000
+audit: install
+	$(BIN)/python -m benchmarks.audit --runs $(RUNS) $(ANEW)
+	$(BIN)/python -m benchmarks.audit --page docs/privacy/audit.md
+
+# Every tutorial is run as a notebook, with its checks: two to three minutes on two idle cores.
+tutorials: install
+	$(BIN)/python -m website.tutorials
+
+# The site in build/site; a warning is an error. MkDocs' notice about its next version is not one.
+docs: tutorials
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Wrote build/site: open build/site/index.html, or run python3 -m http.server --directory build/site."
 
 wheel: install
 	$(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf $(VENV) dist demo-out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo-out .pytest_cache .mypy_cache .ruff_cache

@@ -134,11 +134,11 @@ def coded(rng: Rng, n: int) -> dict[str, Any]:
 
 
 def encoded(table: dict[str, Any]) -> Matrix:
-    """The design of a coded table, as marginals encode it, without the constant."""
+    """The design of a coded table without the constant: numbers in their own units, indicators of other levels."""
     blocks = []
     for name in [name for name in LEVELS if name != "y"]:
         if name in NUMERIC:
-            blocks.append(2 * table[name][:, None] / (LEVELS[name] - 1) - 1)
+            blocks.append(table[name][:, None].astype(float))
         else:
             blocks.append((table[name][:, None] == np.arange(1, LEVELS[name])).astype(float))
     return np.hstack(blocks)

@@ -255,7 +255,7 @@ def counting(split: Split, copies: int = 100) -> None:
         rows = PrivateRows(CodedParquet(read_files(path), split.domain), ThreadedEngine(2))
 
         def value(chunk):  # type: ignore[no-untyped-def]
-            return query.value(query.row_map(chunk))
+            return query.exact(query.row_map(chunk))
 
         started, cpu = time.perf_counter(), time.process_time()
         rows.engine.total(rows.source, value, columns=query.columns)

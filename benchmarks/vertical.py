@@ -47,7 +47,8 @@ def split(joint: np.ndarray, parties: int) -> list[np.ndarray]:
 
 def own(parties: list[np.ndarray], epsilon: float, rng: Rng, bounds: tuple[float, float]) -> VerticalRegression:
     """The library's recipe with seeded noise."""
-    return VerticalRegression(ApproxDP(epsilon, DELTA), bounds=bounds, random_state=rng).fit_table(parties)
+    budget = ApproxDP(epsilon, DELTA, confirm_delta=True)  # the delta of the paper, at every n
+    return VerticalRegression(budget, bounds=bounds, random_state=rng).fit_table(parties)
 
 
 def synthetic(repeats: int) -> None:
@@ -195,7 +196,7 @@ def _pass(query: RowSketch, space: WhitenedSpace, x: np.ndarray) -> np.ndarray:
     """Whitening, bounding, cutting to the grid and mixing, as a release does it."""
     row_map = WhitenedRows(space)
     engine = ThreadedEngine(workers=1)
-    return engine.total(ArraySource(x), lambda rows: query.value(row_map(rows)), columns=query.columns)
+    return np.asarray(engine.total(ArraySource(x), lambda rows: query.exact(row_map(rows)), columns=query.columns))
 
 
 def _mixed(query: RowSketch, x: np.ndarray) -> np.ndarray:

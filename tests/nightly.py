@@ -31,11 +31,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="the first seed, others follow it; fresh ones by default")
     parser.add_argument("-n", "--workers", default="2", help="processes of pytest-xdist")
     asked = parser.parse_args()
-    failed = [] if run("not seeded and not nightly", asked.workers) else ["what takes no seed"]
+    failed = [] if run("once or (not seeded and not nightly)", asked.workers) else ["what takes no seed"]
     for turn in range(asked.seeds):
         seed = int.from_bytes(os.urandom(4), "big") if asked.first is None else asked.first + turn
         print(f"seed {seed} ({turn + 1} of {asked.seeds})", flush=True)
-        if not run("seeded or nightly", asked.workers, seed):
+        if not run("(seeded or nightly) and not once", asked.workers, seed):
             failed.append(f"seed {seed}")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

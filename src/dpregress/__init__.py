@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ZCDP,
         ApproxDP,
         MemoryLedger,
+        Policy,
         PrivacyStatement,
         PureDP,
         SQLiteLedger,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         MarginalsRegression,
         VerticalRegression,
     )
+    from dpregress.estimators.moments_release import release_moments, shared_space
+    from dpregress.estimators.released_moments import ReleasedMoments, SharedSpace, combine
     from dpregress.estimators.saved import load
     from dpregress.experiments import plan
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
@@ -51,15 +54,21 @@ _EXPORTS = {
     "MarginalsRegression": "estimators",
     "MemoryLedger": "accounting",
     "Numeric": "public",
+    "Policy": "accounting",
     "PrivacyStatement": "accounting",
     "PublicMoments": "public",
     "PureDP": "accounting",
+    "ReleasedMoments": "estimators.released_moments",
     "SQLQuery": "rows",
     "SQLiteLedger": "accounting",
     "Schema": "public",
+    "SharedSpace": "estimators.released_moments",
     "VerticalRegression": "estimators",
+    "combine": "estimators.released_moments",
     "load": "estimators.saved",
     "plan": "experiments",
+    "release_moments": "estimators.moments_release",
+    "shared_space": "estimators.moments_release",
 }
 
 __all__ = [
@@ -78,16 +87,22 @@ __all__ = [
     "MarginalsRegression",
     "MemoryLedger",
     "Numeric",
+    "Policy",
     "PrivacyStatement",
     "PublicMoments",
     "PureDP",
+    "ReleasedMoments",
     "SQLQuery",
     "SQLiteLedger",
     "Schema",
+    "SharedSpace",
     "VerticalRegression",
     "__version__",
+    "combine",
     "load",
     "plan",
+    "release_moments",
+    "shared_space",
 ]
 
 

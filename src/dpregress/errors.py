@@ -9,13 +9,15 @@
     │   └── SchemaError               the schema contradicts itself or the table's columns
     ├── PrivacyError                  the answer would break the guarantee
     │   ├── BudgetExceeded            the ledger or the reservation does not hold enough
+    │   ├── PolicyViolation           the ledger's policy does not allow the charge
     │   ├── NotAnswered               this trust model cannot answer that query
     │   ├── UnsafeNoise               a noise scale at which the sampler would return the data itself
     │   └── SeededNoise               a fit whose noise came from a seed has no guarantee to report
     ├── SourceError                   private rows could not be read to their end; what was charged stays charged
     ├── OutputError                   results could not be written; what was charged stays charged
-    └── LedgerError                   no such ledger or budget, or a file that is not a ledger
-        └── ChargedBefore             a release that is made only once was charged before
+    ├── LedgerError                   no such ledger or budget, or a file that is not a ledger
+    │   └── ChargedBefore             a release that is made only once was charged before
+    └── StoreError                    the reports of a collector cannot be read or written, or are not what was stored
 
 None of them ever depends on the value of a private cell: an error is an output too.
 """
@@ -54,6 +56,10 @@ class BudgetExceeded(PrivacyError):
     """The ledger, or the reservation drawn from it, does not hold enough budget."""
 
 
+class PolicyViolation(PrivacyError):
+    """The policy of the ledger does not allow the charge; nothing was charged."""
+
+
 class NotAnswered(PrivacyError):
     """The trust model in use cannot answer this query; nothing was charged."""
 
@@ -82,8 +88,16 @@ class ChargedBefore(LedgerError):
     """A release that is made only once was charged before; nothing was charged again."""
 
 
+class StoreError(DPRegressError):
+    """The reports of a collector cannot be read or written, or are not what was stored."""
+
+
 class SeededNoiseWarning(UserWarning):
     """The noise came from a seed: anyone who knows the seed can subtract it. For tests and simulations only."""
+
+
+class UnrecordedSpendingWarning(UserWarning):
+    """Several private fits of one loop or search are charged to no ledger, so nothing adds up what they spend."""
 
 
 class SelectedRowsWarning(UserWarning):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Relation, SQLiteLedger
+from dpregress.accounting import GDP, ApproxDP, MemoryLedger, Policy, Relation, Request, SQLiteLedger, sqlite_ledger
 from dpregress.errors import InvalidInput, LedgerError
 
 
@@ -60,8 +60,9 @@ def test_nothing_written_is_changed_or_taken_out(path: Path, raw: sqlite3.Connec
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT OR REPLACE INTO dataset SELECT name, 'more', relation, unit, opened FROM dataset",
-        "INSERT OR REPLACE INTO charge SELECT id, dataset, 'less', note, charged, seeded FROM charge",
+        "INSERT OR REPLACE INTO dataset SELECT name, 'more', relation, unit, opened, policy FROM dataset",
+        "INSERT OR REPLACE INTO charge (id, dataset, event, note, charged) "
+        "SELECT id, dataset, 'less', note, charged FROM charge",
     ],
 )
 def test_nothing_written_is_replaced(raw: sqlite3.Connection, statement: str) -> None:
@@ -217,33 +218,71 @@ def test_a_note_is_one_line(note: Any, path: Path) -> None:
         assert len(ledger.charges) == before
 
 
-def as_version_1(path: Path) -> None:
-    """The file as this program wrote it before it recorded seeds."""
+def as_version(path: Path, version: int) -> None:
+    """The file as this program wrote it when it recorded less."""
+    added = {
+        2: ("charge.seeded",),
+        3: ("dataset.policy", *(f"charge.{name}" for name in (*vars(Request()), "software"))),
+    }
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("ALTER TABLE charge DROP COLUMN seeded; PRAGMA user_version=1;")
+        for column in (column for later in added if later > version for column in added[later]):
+            table, name = column.split(".")
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        connection.execute(f"PRAGMA user_version={version}")
+        connection.commit()
 
 
-def test_seeds_are_recorded_and_older_files_stay_ledgers(path: Path) -> None:
-    """A line that was written before says that it is not known; the next charge gives the file its column."""
-    as_version_1(path)
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_files_stay_ledgers(path: Path, version: int) -> None:
+    """A line that was written before says that less is known; the next charge gives the file its columns."""
+    SQLiteLedger(path, "people").reserve(GDP(0.2), seeded=True)
+    as_version(path, version)
+    known = [None, None] if version == 1 else [False, True]
     ledger = SQLiteLedger(path, "people")
-    assert [charge.seeded for charge in ledger.charges] == [None]
+    assert [(charge.event, charge.seeded) for charge in ledger.charges] == list(
+        zip([GDP(0.1), GDP(0.2)], known, strict=True)
+    )
+    assert {(charge.request, charge.software) for charge in ledger.charges} == {(Request(), None)}
+    assert ledger.account.policy == Policy()
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)  # reading changes nothing
-    ledger.reserve(GDP(0.1), seeded=True)
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)  # reading changes nothing
+    ledger.on_behalf(analyst="ann").reserve(GDP(0.1), seeded=True)
     ledger.reserve(GDP(0.1))
-    assert [charge.seeded for charge in ledger.charges] == [None, True, False]
-    assert ledger.spent.mu == pytest.approx(0.03**0.5)
-    as_version_1(path)
-    SQLiteLedger.create(path, "others", GDP(1.0)).reserve(GDP(0.2), seeded=True)
-    assert [charge.seeded for charge in SQLiteLedger(path, "others").charges] == [True]
-    assert [charge.seeded for charge in SQLiteLedger(path, "people").charges] == [None, None, None]
+    assert [charge.seeded for charge in ledger.charges] == [*known, True, False]
+    assert [charge.request.analyst for charge in ledger.charges] == ["", "", "ann", ""]
+    assert ledger.spent.mu == pytest.approx(0.07**0.5)
+    as_version(path, version)
+    rules = Policy(analysts=("ann",))
+    SQLiteLedger.create(path, "others", GDP(1.0), policy=rules)
+    assert SQLiteLedger(path, "others").account.policy == rules
+    assert len(SQLiteLedger(path, "people").charges) == 4
+
+
+def test_an_upgrade_that_fails_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is upgraded in the transaction of the charge: both are there afterwards, or neither is."""
+    as_version(path, 1)
+    ledger = SQLiteLedger(path, "people")
+    monkeypatch.setitem(sqlite_ledger._ADDED, 3, ("ALTER TABLE nowhere ADD COLUMN x TEXT",))
+    refusal(ledger.reserve, GDP(0.1))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert [charge.event for charge in ledger.charges] == [GDP(0.1)]
+    monkeypatch.undo()
+    ledger.reserve(GDP(0.1))
+    assert len(ledger.charges) == 2
+
+
+def test_a_later_version_is_refused(path: Path, raw: sqlite3.Connection) -> None:
+    """It may hold rules that this program does not know."""
+    raw.execute("PRAGMA user_version=4")
+    assert "version 4, this program reads up to 3" in refusal(SQLiteLedger, path, "people")
 
 
 def test_a_budget_without_a_name_hides_no_other(path: Path, raw: sqlite3.Connection) -> None:
     """Earlier versions opened one for an unset shell variable, and then called the whole file damaged."""
     with raw:
-        raw.execute("INSERT INTO dataset VALUES ('', ?, 'replace-one', 'record', '')", (json.dumps(GDP(1.0).encode()),))
+        row = (json.dumps(GDP(1.0).encode()),)
+        raw.execute("INSERT INTO dataset VALUES ('', ?, 'replace-one', 'record', '', NULL)", row)
     for name in SQLiteLedger.datasets(path):
         assert SQLiteLedger(path, name).account.budget == GDP(1.0)
 
@@ -255,11 +294,12 @@ def test_the_same_budget_may_be_opened_again(path: Path) -> None:
     SQLiteLedger.create(path, "others", GDP(1.0), exist_ok=True)
     assert SQLiteLedger.datasets(path) == ("people", "others")
     assert "already" in refusal(partial(SQLiteLedger.create, unit="person"), path, "people", GDP(1.0))
-    for budget, unit, relation in (
-        (GDP(2.0), "person", Relation.REPLACE_ONE),
-        (GDP(1.0), "record", Relation.REPLACE_ONE),
-        (GDP(1.0), "person", Relation.ADD_REMOVE),
+    for budget, unit, relation, policy in (
+        (GDP(2.0), "person", Relation.REPLACE_ONE, None),
+        (GDP(1.0), "record", Relation.REPLACE_ONE, None),
+        (GDP(1.0), "person", Relation.ADD_REMOVE, None),
+        (GDP(1.0), "person", Relation.REPLACE_ONE, Policy(analysts=("ann",))),
     ):
-        opened = partial(SQLiteLedger.create, unit=unit, relation=relation, exist_ok=True)
+        opened = partial(SQLiteLedger.create, unit=unit, relation=relation, policy=policy, exist_ok=True)
         assert "another budget" in refusal(opened, path, "people", budget)
     assert SQLiteLedger(path, "people").account.budget == GDP(1.0)

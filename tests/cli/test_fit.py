@@ -37,6 +37,7 @@ class TestSuccess:
         assert np.allclose(model.coef, [100, 300], rtol=0.5)  # noise sd is about 1 and 8
         page = Path("result/report.html").read_text()
         assert "<svg" in page
+        assert "<dt>Source</dt><dd>private.csv</dd>" in page
         for outside in ("src=", "<script", "<link", "@import", "url(http"):
             assert outside not in page
         assert sorted(os.listdir("result")) == ["model.json", "privacy.json", "report.html"]
@@ -46,7 +47,8 @@ class TestSuccess:
         summary = load("result").summary()
         for row in summary.tables[0].texts():
             assert next(line for line in said.splitlines() if line.startswith(row[0])).split()[1] == row[1]
-            assert f"<td>{row[0]}</td><td>{row[1]}</td>" in Path("result/report.html").read_text()
+            cells = f'<th scope="row">{row[0]}</th><td data-label="coef">{row[1]}</td>'
+            assert cells in Path("result/report.html").read_text()
         for note in summary.notes:
             assert note in said
         block = said.splitlines()[: len(str(summary).splitlines()) - 1]
@@ -111,7 +113,7 @@ class TestSuccess:
         assert "what is left does not cover" in refused.err
         assert not Path("c").exists()
         shown = run(capsys, "ledger", "show", "budget.db")
-        assert shown.out.count("DPRidge of cost") == 2
+        assert shown.out.count("DPRidge") == 2
 
     def test_overwrite(self, capsys: pytest.CaptureFixture[str]) -> None:
         fit(capsys, "--public", "public.csv")
@@ -215,7 +217,7 @@ def test_killed_fit_keeps_its_charge(tables: Path) -> None:
     code = (
         "import os, signal\n"
         "import dpregress.mechanisms.gaussian as g\n"
-        "g.exact_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "g.unrounded_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from dpregress.cli import main\n"
         "main('fit private.csv --target cost --public public.csv --epsilon 1 --delta 1e-6 "
         "--ledger budget.db --dataset d --out result'.split())\n"

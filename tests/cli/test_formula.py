@@ -97,7 +97,9 @@ class TestSuccess:
 
     def test_ledger(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert fit(capsys, "log(cost) ~ age", "--public", "public.csv", *LEDGER).code == 0
-        assert "DPRidge of log(cost)" in run(capsys, "ledger", "show", "budget.db").out
+        (charge,) = SQLiteLedger("budget.db", "d").charges
+        assert (charge.note, charge.request.formula) == ("DPRidge of log(cost)", "log(cost) ~ age")
+        assert "log(cost)" in run(capsys, "ledger", "show", "budget.db").out
 
 
 #: (formula, more arguments, words of the message)

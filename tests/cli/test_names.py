@@ -36,7 +36,9 @@ def test_no_name_reaches_the_terminal_raw(tables: Path, capsys: pytest.CaptureFi
         (tables / f"{file}.csv").write_bytes(content)
     SQLiteLedger.create("b.db", "people", ApproxDP(9.0, 1e-5)).reserve(ApproxDP(0.1, 1e-7))
     with closing(sqlite3.connect("b.db")) as connection, connection:  # names that are refused today, in a file of old
-        connection.execute("INSERT INTO dataset SELECT ?, budget, relation, ?, opened FROM dataset", (name[:3], ESCAPE))
+        connection.execute(
+            "INSERT INTO dataset SELECT ?, budget, relation, ?, opened, NULL FROM dataset", (name[:3], ESCAPE)
+        )
         connection.execute(
             "INSERT INTO charge (dataset, event, note, charged) SELECT ?, event, ?, charged FROM charge",
             (name[:3], f"n{ESCAPE}"),

@@ -175,7 +175,9 @@ def test_pages_are_plain(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", DOCS / "api.md", DOCS / "formulas.md", DOCS / "solvers.md"], ids=name_of
+    "page",
+    [ROOT / "README.md", DOCS / "api.md", DOCS / "formulas.md", DOCS / "solvers.md", DOCS / "release.md"],
+    ids=name_of,
 )
 def test_python_examples_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -14,6 +14,7 @@ import pytest
 
 from dpregress.accounting import GDP, Relation
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.coordinates.exact import FINE, ExactVector
 from dpregress.coordinates.products import _wild
 from dpregress.errors import InvalidInput, UnsafeNoise
 from dpregress.mechanisms import Gaussian, randomness
@@ -29,8 +30,8 @@ from dpregress.queries import (
     ScoreSquares,
     SecondMoment,
 )
+from dpregress.queries.base import _row
 from dpregress.rows import ArraySource, BoundedRows, PrivateRows, RawRows, ThreadedEngine, WhitenedRows
-from dpregress.rows.engines import _TreeSum
 from tests import registry
 
 UNIT = Fraction(1, 2**53)
@@ -60,8 +61,9 @@ def test_rows_lie_in_the_ball_in_real_arithmetic(order: int, radius: float, seed
     size = radius * 10.0 ** rng.choice([-200.0, -160, -1, -1e-15, 0, 1e-15, 1, 150], size=(25, 1))
     x = rng.normal(size=(25, order)) / np.sqrt(order) * size
     allowed = Fraction(radius) * (1 - 12 * (order + 4) * UNIT)
-    for row in WhitenedRows(space_of(order, radius))(RawRows(x, np.zeros(25))).x:
-        assert squared(row) <= allowed**2
+    for words in (1, FINE):
+        for row in WhitenedRows(space_of(order, radius))(RawRows(x, np.zeros(25)), words).x:
+            assert squared(row) <= allowed**2
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e100, 1e-100), (1e30, 1e-90), (1e-100, 1e-100), (1e100, 1e100)])
@@ -160,18 +162,41 @@ def test_a_trial_tells_orders_apart(order: int) -> None:
 # ---------------------------------------------------------------- part 2: sums
 
 
-def test_every_query_is_in_the_table() -> None:
-    """Proposition 2 names each query of the registry, in the table of its terms."""
+def test_every_row_query_is_in_the_table() -> None:
+    """Proposition 2 names the terms of each row query of the registry and their grids."""
     page = (Path(__file__).parents[2] / "docs/privacy/floating-point.md").read_text(encoding="utf-8")
     table = page.split("| query | term |")[1].split("\n\n")[0]
     rng = np.random.default_rng(0)
-    space, domain = registry.SPACES["plain"](rng), registry.DOMAINS["mixed"]
-    queries = [
-        *(entry.make(space, rng) for entry in registry.QUERIES),
-        *(entry.make(domain, rng) for entry in registry.CODED_QUERIES),
-    ]
+    queries = [entry.make(registry.SPACES["plain"](rng), rng) for entry in registry.QUERIES]
     missing = {type(query).__name__ for query in queries if f"`{type(query).__name__}`" not in table}
     assert not missing
+
+
+@pytest.mark.parametrize("words", [1, FINE])
+@pytest.mark.parametrize("n", [1, 255, 2048, 5000])
+@pytest.mark.parametrize("which", range(5))
+def test_sums_are_exact(which: int, n: int, words: int, seed: int) -> None:
+    """A total is the sum of the values of single rows as rational numbers. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    query = query_of(which, space_of(2))
+    rows = query.row_map(RawRows(rng.normal(size=(n, 2)), rng.normal(size=n)), words)
+    terms = [_fractions(query.exact(_row(rows, i))) for i in range(n)]
+    assert _fractions(query.exact(rows)) == [sum(column, Fraction(0)) for column in zip(*terms, strict=True)]
+
+
+def _fractions(vector: ExactVector) -> list[Fraction]:
+    units = np.broadcast_to(vector.unit, vector.whole.shape).tolist()
+    return [whole * Fraction(unit) for whole, unit in zip(vector.whole.tolist(), units, strict=True)]
+
+
+@pytest.mark.parametrize("exponent", [-60, -3, 0, 5, 400])
+def test_the_answer_is_moved_to_the_nearest_point_of_the_grid(exponent: int, seed: int) -> None:
+    """By at most half a step, in exact arithmetic. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    whole = np.array([*(int(k) << 70 for k in rng.integers(-(2**62), 2**62, size=50)), 0, 1, -1], dtype=object)
+    vector = ExactVector(whole, rng.normal(size=len(whole)) * 2.0**exponent)
+    for exact, steps in zip(_fractions(vector), vector.multiples(exponent), strict=True):
+        assert abs(exact - steps * Fraction(2) ** exponent) <= Fraction(2) ** exponent / 2
 
 
 @pytest.mark.parametrize("classes", [2, 3, 40, 300])
@@ -189,14 +214,13 @@ def test_residuals_of_classes_are_within_their_bounds_in_real_arithmetic(classes
         assert squared(cut.value(row)) <= (Fraction(0.3) * Fraction(space.radius)) ** 2
 
 
-def test_exact_queries_allow_for_the_arithmetic_of_their_bound() -> None:
-    """They have no term for rounded sums, in which it could hide."""
+def test_sensitivities_cover_the_rounding_of_public_numbers() -> None:
+    """There is no term for rounded sums, in which it could hide."""
     rng = np.random.default_rng(0)
-    rows = PrivateRows(ArraySource(np.zeros((3, 4))), ThreadedEngine(workers=1))
     for entry in registry.CODED_QUERIES:
         query = entry.make(registry.DOMAINS["mixed"], rng)
         for relation in Relation:
-            assert float_sensitivity(query, rows, relation) >= query.sensitivity(relation) * (1 + 2.0**-41)
+            assert float_sensitivity(query, relation) >= query.sensitivity(relation) * (1 + 2.0**-41)
 
 
 # ---------------------------------------------------------------- part 3: the sampler's grid
@@ -206,19 +230,18 @@ def test_exact_queries_allow_for_the_arithmetic_of_their_bound() -> None:
 @pytest.mark.parametrize("length", [1, 3, 210, 9999])
 def test_the_grid_has_its_share_of_every_mu(length: int, mu: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """``mu sigma >= Delta + sqrt(m) g``, up to five roundings of sigma, for the grid that is drawn on."""
-    grids: list[tuple[float, int]] = []
+    scales: list[float] = []
 
-    def measurement(size: int, sigma: float, grid: int) -> Callable[[list[float]], list[float]]:
-        grids.append((sigma, grid))
+    def measurement(size: int, scale: float) -> Callable[[list[int]], list[int]]:
+        scales.append(scale)
         return lambda values: values if size else []
 
-    monkeypatch.setattr(randomness, "_measurement", measurement)
-    rows = PrivateRows(ArraySource(np.zeros((9, 2)), np.zeros(9)), ThreadedEngine(workers=1))
+    monkeypatch.setattr(randomness, "_integer_measurement", measurement)
     query, mechanism = ClippedScore(space_of(2), GaussianFamily, np.zeros(2), 1.0), Gaussian(GDP(mu))
-    sigma = mechanism.sigma(query, rows, Relation.REPLACE_ONE)
+    sigma = mechanism.sigma(query, Relation.REPLACE_ONE)
     randomness.SecureSampler().add_gaussian(np.zeros(length), sigma)
-    scale, step = Fraction(grids[0][0]), Fraction(2) ** grids[0][1]
-    room = Fraction(mu) * scale - Fraction(float_sensitivity(query, rows, Relation.REPLACE_ONE)) * (1 - 5 * UNIT)
+    scale, step = Fraction(sigma), Fraction(sigma) / Fraction(scales[0])
+    room = Fraction(mu) * scale - Fraction(float_sensitivity(query, Relation.REPLACE_ONE)) * (1 - 5 * UNIT)
     assert room > 0
     assert length * step**2 <= room**2
 
@@ -251,60 +274,6 @@ def query_of(which: int, space: WhitenedSpace, slope: float = 1.0) -> Query[Any]
         lambda: ClippedGradient(space, GaussianFamily, coef, 1.0),
     )
     return make[which]()
-
-
-def exact_sum(vectors: list[Vector]) -> tuple[list[Fraction], list[Fraction]]:
-    """Sums of the entries and of their magnitudes, as real numbers."""
-    columns = list(zip(*[[Fraction(float(cell)) for cell in vector] for vector in vectors], strict=True))
-    return [sum(column, Fraction(0)) for column in columns], [sum(map(abs, column), Fraction(0)) for column in columns]
-
-
-@pytest.mark.parametrize("n", [1, 255, 256, 257, 511, 1300])
-@pytest.mark.parametrize("which", range(5))
-def test_sums_are_as_exact_as_stated(which: int, n: int, seed: int) -> None:
-    """``|computed - exact| <= rounding * sum |terms|`` in every entry, over one to six chunks. No seed can break it.
-
-    A term is computed from its bounded row, where a few operations round it: the 4 in the bound, and the 8 here.
-    """
-    rng = np.random.default_rng(seed)
-    query = query_of(which, space_of(2))
-    source = ArraySource(rng.normal(size=(n, 2)), rng.normal(size=n))
-    row_map = WhitenedRows(query.space)
-    many = 10**9  # columns: chunks of 256 rows
-    computed = ThreadedEngine(workers=2).total(source, lambda chunk: query.value(row_map(chunk)), columns=many)
-    chunks = [row_map(chunk) for chunk in source.chunks(ThreadedEngine.chunk_rows(many))]
-    terms = [
-        query.value(BoundedRows(b.x[i : i + 1], b.y[i : i + 1], b.weight[i : i + 1], b.first_row + i))
-        for b in chunks
-        for i in range(len(b.x))
-    ]
-    assert len(terms) == n
-    rounding = Fraction(ThreadedEngine.rounding(n, many)) + 8 * UNIT
-    for found, total, magnitude in zip(computed, *exact_sum(terms), strict=True):
-        assert abs(Fraction(float(found)) - total) <= rounding * magnitude
-
-
-class Depth:
-    """Counts how many additions a term has gone through."""
-
-    def __init__(self, additions: int = 0) -> None:
-        self.additions = additions
-
-    def __add__(self, other: Depth) -> Depth:
-        return Depth(max(self.additions, other.additions) + 1)
-
-
-def test_depth_of_the_tree() -> None:
-    """For 1 to 1100 chunks, the last of them full or not, no term is added more often than the bound counts."""
-    tree: Any
-    for chunks in range(1, 1101):
-        tree = _TreeSum()
-        for _ in range(chunks):
-            tree.add(Depth())
-        rows = ThreadedEngine.chunk_rows(1)
-        for n in (chunks * rows, (chunks - 1) * rows + 1):
-            counted = ThreadedEngine.rounding(n, 1) * 2**53 - 4 - min(n, rows)
-            assert tree.result().additions <= counted
 
 
 # ---------------------------------------------------------------- no cell is anything but a number afterwards

@@ -29,6 +29,9 @@ def test_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         assert outcome.out
     fitted = load_model(tmp_path / "cost-model/model.json")
     assert fitted.features == ("age", "smoker=yes", "dose")
+    page = (tmp_path / "cost-model/report.html").read_text(encoding="utf-8")
+    assert "clinic: epsilon = 2, delta = 1e-06" in page
+    assert '<svg class="forest"' in page
     assert (fitted.coef > 0).all()  # as they were made; more than five privacy standard deviations each
     predicted = run(capsys, "predict", "cost-model/model.json", _joined(tmp_path), "-o", "predicted.csv")
     assert predicted.code == 0, predicted.err

@@ -482,7 +482,7 @@ def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> No
         assert np.isfinite(model.conf_int()).all(axis=1).tolist() == model.estimates_.identified.tolist()
         assert "std err" in str(model.summary())
     few = LocalGLM(ApproxDP(2.0, 1e-6), public=PublicMoments.from_rows(rows[:12])).fit(rows, rows[:, 0] > 0)
-    counts = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema, family="poisson")
+    counts = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema, recipe="aim")
     counts.fit_table(pa.table({"a": RNG.integers(3, size=2000), "y": RNG.integers(4, size=2000)}), "y")
     for model in (chances, few, counts):
         with pytest.raises(InvalidInput, match="no estimates for inference"):

@@ -226,10 +226,10 @@ def coded(rng: np.random.Generator, n: int) -> pa.Table:
 def test_intervals_of_marginals_cover(recipe: str, seed: int) -> None:
     """80 releases, 90% intervals: counts that coverages of 84% stay below less than once in 10^8, five times.
 
-    Half a range of a is two units and of b 1.5; the reference of k is its first level. Failure: below 2e-7.
+    The reference of k is its first level. Failure: below 2e-7.
     """
     repeats, inside = 80, np.zeros(5)
-    truth = np.array([5.5, 2.0, 1.5, -1.0, 2.0])
+    truth = np.array([2.0, 1.0, 1.0, -1.0, 2.0])
     for repeat in range(repeats):
         rng = np.random.default_rng([seed, repeat])
         model = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=SCHEMA, recipe=recipe, random_state=rng)
@@ -238,10 +238,8 @@ def test_intervals_of_marginals_cover(recipe: str, seed: int) -> None:
 
 
 def test_what_marginals_do_not_bound_has_no_estimates(seed: int) -> None:
-    """Fits to the mixture, and AIM, whose moments are the mixture's."""
+    """Several classes, and AIM, whose moments are the mixture's."""
     table = coded(np.random.default_rng(seed), 2_000)
-    for target, family, recipe in (
-        ("k", "multinomial", "one-shot"), ("y", "poisson", "one-shot"), ("y", "gaussian", "aim"),
-    ):  # fmt: skip
+    for target, family, recipe in (("k", "multinomial", "one-shot"), ("y", "gaussian", "aim")):
         model = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=SCHEMA, family=family, recipe=recipe)
         assert model.fit_table(table, target, progress=False).estimates_ is None

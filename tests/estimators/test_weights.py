@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,9 +26,10 @@ from dpregress import (
     Schema,
 )
 from dpregress.accounting import GDP, MemoryLedger, Relation
+from dpregress.coordinates.exact import FINE, Grid
 from dpregress.errors import InvalidInput, NotAvailable, UnboundedData
 from dpregress.models import family_of
-from dpregress.queries import Counted
+from dpregress.queries import ClippedScore, Counted, MeanResidual, ResponseHistogram, SecondMoment
 from dpregress.solvers import ScoreSteps
 from tests import registry
 from tests.laws.spies import Silent
@@ -60,6 +62,41 @@ def test_no_sensitivity_grows(entry: QueryEntry, space: str, seed: int) -> None:
         counts = values[:, -1] / query.unit
         assert (counts[~usable] == 0).all()
         assert (counts <= np.minimum(np.where(usable, weights, 0), 1) * (1 + 1e-9) + 1).all()
+
+
+@pytest.mark.parametrize("words", [1, FINE])
+@pytest.mark.parametrize("space", ["plain", "intercept"])
+def test_a_weighted_row_stays_within_its_share(space: str, words: int, seed: int) -> None:
+    """In exact arithmetic, on the grid, after all rounding: the condition of `Counted`. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    known = SPACES[space](rng)
+    rows = registry.joined(registry.wild_rows(rng, 40), registry.tame_rows(rng, known, 40))
+    share = rng.choice([1e-300, 1e-12, 1e-6, 0.04, 0.3, 1 - 2.0**-40, np.nextafter(1.0, 0.0), 1.0], len(rows.x))
+    query = SecondMoment(known)
+    bounded = query.row_map(replace(rows, survey=share), words)
+    assert bounded.survey is not None
+    grid = Grid(known.radius, words)
+    assert (np.rint(bounded.x / grid.step) * grid.step == bounded.x).all()
+    assert ((bounded.survey >= share) & (bounded.survey <= np.minimum(share + 2.0**-41, 1))).all()
+    y = query._response(bounded)[1].tolist()
+    for x, answer, exact in zip(bounded.x.tolist(), y, map(Fraction, bounded.survey.tolist()), strict=True):
+        assert sum(Fraction(cell) ** 2 for cell in x) <= exact * Fraction(known.radius) ** 2
+        assert Fraction(answer) ** 2 <= exact * Fraction(known.response.bound) ** 2
+    mean = MeanResidual(known, family_of("gaussian"), np.zeros(known.order), -0.3, 0.7)
+    for i, exact in enumerate(map(Fraction, bounded.survey.tolist())):
+        one = replace(registry.taken(rows, slice(i, i + 1)), survey=share[i : i + 1])
+        total = mean.exact(mean.row_map(one, words))
+        value = int(total.whole[0]) * Fraction(float(total.unit))
+        assert exact * Fraction(-0.3) <= value <= exact * Fraction(0.7)
+
+
+def test_queries_whose_values_do_not_shrink_are_not_counted(seed: int) -> None:
+    """A clipped score adds up to ``R C sqrt u``: with weights of 1 and 0.04 its count would reveal more than D."""
+    space = SPACES["plain"](np.random.default_rng(seed))
+    score = ClippedScore(space, family_of("gaussian"), np.zeros(space.order), 1.0)
+    for query in (score, ResponseHistogram(space, np.arange(4.0))):
+        with pytest.raises(InvalidInput, match="survey weights"):
+            Counted(query)
 
 
 def data(family: str, rng: np.random.Generator, n: int = 3_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ def test_demonstration_shows_everything(tmp_path: Path, capsys) -> None:  # type
     for words in WORDS:
         assert words in done.out
     page = (tmp_path / "demo" / "report.html").read_text()
-    assert page.count("<svg") == 3
+    assert page.count('<svg class="forest"') == 3
     assert "Never publish" in page
     assert run(capsys, "experiment", "rand-health", "--out", tmp_path / "demo").code == 2
     table = rand_health.randhie().drop_columns([rand_health.TARGET]).slice(0, 50)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Ledger, Reservation
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.mechanisms import Sampler
 from dpregress.rows import Source
 
@@ -23,11 +24,11 @@ class Silent(Sampler):
 
     seeded = True
 
-    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002 - silence has no scale
-        return value
+    def add_gaussian(self, value: ExactVector | Vector, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002 - silence has no scale
+        return np.asarray(value)
 
-    def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002
-        return value
+    def _draw(self, value: ExactVector | Vector, sigma: float) -> Vector:  # noqa: ARG002
+        return np.asarray(value)
 
     def add_discrete_laplace(self, value: NDArray[np.int64], scale: float) -> NDArray[np.int64]:  # noqa: ARG002
         return value

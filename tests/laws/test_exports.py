@@ -15,7 +15,9 @@ import pytest
 
 import dpregress
 
-_HEAVY = ("numpy", "scipy", "sklearn", "opendp", "pyarrow", "matplotlib", "pandas", "polars", "statsmodels", "rich")
+_HEAVY = (
+    "numpy", "scipy", "sklearn", "opendp", "pyarrow", "matplotlib", "pandas", "polars", "statsmodels", "rich", "jinja2",
+)  # fmt: skip
 PACKAGES = ["dpregress", *(m.name for m in pkgutil.iter_modules(dpregress.__path__, "dpregress.") if m.ispkg)]
 MODULES = [
     module.name

@@ -29,6 +29,7 @@ from dpregress.accounting import (
 from dpregress.accounting import ledger as ledger_module
 from dpregress.accounting import reservation as reservation_module
 from dpregress.coordinates import WhitenedSpace, svec
+from dpregress.coordinates.exact import FINE, ExactVector
 from dpregress.mechanisms import CURATOR_MECHANISMS, DiscreteLaplace, Exponential, Gaussian, SeededSampler
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
@@ -227,11 +228,11 @@ def score_bound_not_squared(patch: Patch) -> None:
 
 
 def scores_not_shortened(patch: Patch) -> None:
-    def value(self: ScoreSquares, rows: BoundedRows) -> Any:
+    def exact(self: ScoreSquares, rows: BoundedRows) -> ExactVector:
         each = self.score.each(rows)
-        return svec.svec(each.T @ each)
+        return ExactVector(np.ones(self.size, dtype=np.int64), svec.svec(each.T @ each))
 
-    patch.setattr(ScoreSquares, "value", value)
+    patch.setattr(ScoreSquares, "exact", exact)
 
 
 def removal_for_replacement(patch: Patch) -> None:
@@ -251,7 +252,10 @@ def one_bin_for_two(patch: Patch) -> None:
 
 
 def residual_not_clipped(patch: Patch) -> None:
-    patch.setattr(MeanResidual, "value", lambda self, rows: np.array([rows.y.sum()]))  # noqa: ARG005 - that is the fault
+    def unclipped(_: MeanResidual, rows: BoundedRows) -> ExactVector:
+        return ExactVector(np.array([1]), float(rows.y.sum()))
+
+    patch.setattr(MeanResidual, "exact", unclipped)
 
 
 def hessian_of_any_curvature(patch: Patch) -> None:
@@ -315,8 +319,8 @@ def second_party_uncharged(patch: Patch) -> None:
 def truncation_forgotten(patch: Patch) -> None:
     mapped = WhitenedRows.__call__
 
-    def whitened_only(self: WhitenedRows, rows: Any) -> BoundedRows:
-        inside = mapped(self, rows)
+    def whitened_only(self: WhitenedRows, rows: Any, words: int = FINE) -> BoundedRows:
+        inside = mapped(self, rows, words)
         weight = np.maximum(inside.weight, 1e-6)  # some of it kept, so that no product overflows
         return BoundedRows(inside.x / weight[:, None], inside.y, inside.weight, inside.first_row)
 
@@ -330,8 +334,8 @@ def response_not_clipped(patch: Patch) -> None:
 def rows_centred_by_their_chunk(patch: Patch) -> None:
     mapped = WhitenedRows.__call__
 
-    def centred(self: WhitenedRows, rows: Any) -> BoundedRows:
-        inside = mapped(self, rows)
+    def centred(self: WhitenedRows, rows: Any, words: int = FINE) -> BoundedRows:
+        inside = mapped(self, rows, words)
         return BoundedRows(
             (inside.x - inside.x.sum(axis=0) / max(len(inside.x), 1)) / 2, inside.y, inside.weight, inside.first_row
         )
@@ -349,7 +353,7 @@ def ledger_copied(patch: Patch) -> None:
 
 
 def budget_unchecked(patch: Patch) -> None:
-    patch.setattr(Ledger, "_refuse_if_over", lambda self, spent, event: None)  # noqa: ARG005 - that is the fault
+    patch.setattr(Ledger, "_refuse_if_over", lambda *_: None)
 
 
 def everything_covered(patch: Patch) -> None:
@@ -363,11 +367,11 @@ def bound_chosen_after_outcomes(patch: Patch) -> None:
 def charge_kept_after_refusal(patch: Patch) -> None:
     append = MemoryLedger._append
 
-    def append_first(self: MemoryLedger, event: Any, note: str, **options: bool) -> None:
+    def append_first(self: MemoryLedger, charge: Charge, **options: Any) -> None:
         try:
-            append(self, event, note, **options)
+            append(self, charge, **options)
         except Exception:
-            self._charges.append(Charge(event, note, ""))
+            self._charges.append(charge)
             raise
 
     patch.setattr(MemoryLedger, "_append", append_first)
@@ -398,7 +402,7 @@ def charge_after_noise(patch: Patch) -> None:
         self: Ledger, event: Any, *, relation: Relation = Relation.REPLACE_ONE, note: str = "", **_: Any
     ) -> Reservation:
         reservation = Reservation(event, relation, self.location)
-        vars(reservation)["charge_later"] = lambda: self._append(event, note)
+        vars(reservation)["charge_later"] = lambda: self._append(Charge(event, note, ""))
         return reservation
 
     def release(self: TrustModel, *arguments: Any, reservation: Any, **parameters: Any) -> Any:
@@ -422,7 +426,7 @@ def every_row_counts(patch: Patch) -> None:
 
 
 def uncounted_rows_not_zeroed(patch: Patch) -> None:
-    patch.setattr(RowMap, "__call__", lambda self, rows: self._bound(rows))
+    patch.setattr(RowMap, "__call__", lambda self, rows, words=FINE: self._bound(rows, words))
 
 
 def rows_without_a_unit_count(patch: Patch) -> None:
@@ -491,7 +495,7 @@ def count_told(patch: Patch) -> None:
 
 
 def mean_for_unknown(patch: Patch) -> None:
-    def bound(self: LevelRows, rows: RawRows) -> BoundedRows:
+    def bound(self: LevelRows, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG001
         codes = np.floor(rows.x)
         for place, top in enumerate(self.domain.sizes):
             known = (codes[:, place] >= 0) & (codes[:, place] < top)

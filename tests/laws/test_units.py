@@ -75,7 +75,7 @@ def check_sensitivity(entry: QueryEntry, space: str, seed: int) -> None:
         _check_refused(query, PrivateRows(ExposedSource(within.source, np.ones(n))))
         return
     for most in (1, 2, 5):
-        allowed = most * float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+        allowed = most * float_sensitivity(query, Relation.REPLACE_ONE)
         for _ in range(5):
             changed, ids, other_ids = neighbours(rng, n, most)
             taken = rng.integers(n, size=len(changed))
@@ -124,7 +124,7 @@ def check_record(entry: QueryEntry, space: str, seed: int) -> None:
         return  # refused for units
     rows = some_rows(entry, query, rng, 20)
     n = len(rows.x)
-    unit = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+    unit = float_sensitivity(query, Relation.REPLACE_ONE)
     for most in (1, 2, 5):
         claim = statement_of(most).record_mu
         for _ in range(10):
@@ -148,7 +148,7 @@ def check_record_reached(entry: QueryEntry, space: str, seed: int) -> None:
         [exact_total(query, registry.private(registry.taken(rows, slice(i, i + 1)))) for i in range(len(rows.x))]
     )
     a, b = np.unravel_index(squareform(pdist(single)).argmax(), (len(single), len(single)))
-    unit = float_sensitivity(query, registry.private(rows), Relation.REPLACE_ONE)
+    unit = float_sensitivity(query, Relation.REPLACE_ONE)
     for most in (1, 3):
         # the row that changes, the other rows of the unit that it leaves, the rows of the one that it joins
         ids: Ids = ["u", *["u"] * most, *["v"] * most]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pyarrow as pa
@@ -125,9 +126,7 @@ def test_private_pgm(seed: int) -> None:
     """The published estimator, where it is installed; one clear line where not."""
     rng = np.random.default_rng(seed)
     table = table_of(rng, 1000)
-    try:
-        import mbi  # noqa: F401
-    except ImportError:
+    if find_spec("mbi") is None:
         with pytest.raises(InvalidInput, match="mbi"):
             ddssp_linear(table, "y", schema=SCHEMA, epsilon=1.0, delta=1e-5, rng=rng, estimator="private-pgm")
         pytest.skip("mbi is not installed")

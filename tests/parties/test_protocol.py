@@ -143,7 +143,7 @@ def test_plan_says_what_to_expect(tmp_path: Path, capsys: Capture, seed: int) ->
     assert "too large to be useful" in ok(capsys, *plan)
     terms = tmp_path / "study.toml"
     terms.write_text(terms.read_text().replace("n = 400", "n = 4000000"))
-    assert "too large" not in ok(capsys, *plan)
+    assert "too large" not in ok(capsys, *plan, "--confirm-delta")  # 1e-6 is above 1/n then
 
 
 def test_people_missing_somewhere(tmp_path: Path, capsys: Capture, seed: int) -> None:

@@ -11,7 +11,6 @@ import pytest
 from dpregress import Schema
 from dpregress.public.coding import domain_of
 from dpregress.queries.pair_tables import count_tables, cover
-from dpregress.queries.second_moment import gram
 from dpregress.rows import CodedSource, LevelRows, RawRows
 from dpregress.rows.codes import code_type
 
@@ -43,12 +42,3 @@ def test_integers_beyond_the_levels_hold_none(size: int) -> None:
     numbers = np.array([*cells, 0.5, -0.5, np.nan, np.inf, -np.inf])[:, None]
     expected += [0, *4 * [attribute.unknown]]
     assert LevelRows(domain)(RawRows(numbers, None)).x[:, 0].tolist() == expected
-
-
-@pytest.mark.parametrize("columns", [1, 21, 23, 24, 40])
-def test_gram_is_the_product(columns: int, seed: int) -> None:
-    """Whatever the layout, and however the blocks fall."""
-    x = np.random.default_rng(seed).normal(size=(5001, columns))
-    for rows in (0, 1, 2048, 5001):
-        for order in ("C", "F"):
-            np.testing.assert_allclose(gram(np.array(x[:rows], order=order)), x[:rows].T @ x[:rows], atol=1e-10)

@@ -92,6 +92,21 @@ class _NoFit:
         return self.mixture
 
 
+@pytest.mark.parametrize("recipe", ["one-shot", "residuals", "gaussian"])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_variances_between_attributes_are_those_of_the_law(name: str, recipe: str, seed: int) -> None:
+    """The entry (a, b) of N is ``(N e_a)_b``."""
+    rng, domain = np.random.default_rng(seed), DOMAINS[name]
+    codes = LevelRows(domain)(registry.coded_rows(rng, domain, 50)).x.astype(np.int64)
+    released = release_marginals(decoded(domain, codes), domain, privacy=ApproxDP(1.0, 1e-6), recipe=recipe)
+    assert released.marginals.unshrunk is not None
+    noise = released.marginals.unshrunk[1]
+    for first, second in domain.pairs:
+        a, others = domain.columns_of(first).start, domain.columns_of(second)
+        exact = np.diag(noise.product_covariance(np.eye(domain.width)[a]))
+        np.testing.assert_allclose(noise.between[a, others], exact[others], rtol=1e-9)
+
+
 @pytest.mark.parametrize("recipe", ["one-shot", "residuals"])
 def test_files(recipe: str, seed: int, tmp_path: Path) -> None:
     """What is read is what was written; anything else is refused in one line."""
@@ -108,6 +123,10 @@ def test_files(recipe: str, seed: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(
         back.noise.product_covariance(vector), released.marginals.noise.product_covariance(vector)
     )
+    assert back.unshrunk is not None
+    assert released.marginals.unshrunk is not None
+    np.testing.assert_array_equal(back.unshrunk[0], released.marginals.unshrunk[0])
+    np.testing.assert_array_equal(back.unshrunk[1].between, released.marginals.unshrunk[1].between)
     assert back.domain == domain
     assert privacy.describe() == released.privacy.describe()
     record = json.loads(path.read_text())
@@ -118,6 +137,8 @@ def test_files(recipe: str, seed: int, tmp_path: Path) -> None:
         ("domain", [record["domain"][0] | {"values": [1.0]}, *record["domain"][1:]]),
         ("noise", {"law": "residuals", "sigmas": [[[0], 1.0]], "kept": []}),
         ("noise", {"law": "residuals", "sigmas": [], "kept": list(range(domain.width))}),
+        ("unshrunk", {"gram": record["gram"], "noise": {"law": "entrywise", "variance": record["gram"]}}),
+        ("unshrunk", {"gram": "", "noise": record["unshrunk"]["noise"]}),
     ]  # fmt: skip
     for name, value in broken:
         (tmp_path / "broken.json").write_text(json.dumps(record | {name: value}), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement
 from dpregress.accounting import Event, compose_statements, gaussian_promise
 from dpregress.errors import InvalidInput
+from dpregress.estimators.summary import summary_of
 from dpregress.releases import Coefficients
 from dpregress.reports import Fitted, fit_page, words
 from tests.support import tool
@@ -38,7 +40,9 @@ def page(name: str = "age", error: float = 0.5) -> str:
     found = Coefficients(
         (name, "zero"), np.array([2.0, 0.0]), 1.0, "y", 100, np.array([0.4, 0.0]), np.array([error, 0]), np.zeros(2)
     )
-    return fit_page("A <fit>", [Fitted("Coefficients", found, statement(ApproxDP(1, 1e-6)))], software="dpregress")
+    privacy = statement(ApproxDP(1, 1e-6))
+    summary = summary_of("Model", found, privacy)
+    return fit_page("A <fit>", [Fitted("Coefficients", found, privacy, summary)], software="dpregress")
 
 
 def test_page_is_self_contained_and_escaped() -> None:
@@ -64,6 +68,12 @@ def test_fits_on_one_page_are_promised_together() -> None:
     assert compose_statements([one]) is one
     with pytest.raises(InvalidInput, match="different units"):
         compose_statements([one, replace(one, unit="person")])
+
+
+def test_a_report_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # importing it is an error
+    assert '<svg class="forest"' in page()
 
 
 def test_unknown_errors_do_not_break_the_page() -> None:

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput
 from dpregress.rows import ArraySource, Encoder, PrivateRows, RawRows, Source, TableSource, ThreadedEngine
 from dpregress.rows.readers.files import to_table
@@ -33,12 +34,13 @@ def source_of(table: object) -> Source:
 
 
 def sums(source: Source) -> list[float]:
-    def value(rows: RawRows) -> np.ndarray:
+    def value(rows: RawRows) -> ExactVector:
         assert rows.y is not None
         clean = np.nan_to_num(rows.x)
-        return np.concatenate([(clean.T @ clean).ravel(), rows.y @ clean])
+        sums = np.concatenate([(clean.T @ clean).ravel(), rows.y @ clean])
+        return ExactVector(np.rint(2.0**20 * sums).astype(np.int64), 2.0**-20)
 
-    return list(ThreadedEngine().total(source, value, columns=4))
+    return list(np.asarray(ThreadedEngine().total(source, value, columns=4)))
 
 
 @pytest.mark.parametrize("kind", SOURCES)

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput
 from dpregress.rows import ArraySource, CappedSource, RawRows, ThreadedEngine
 from dpregress.rows.readers.files import to_table
@@ -53,11 +54,11 @@ def test_every_pass_and_every_chunk_size_drops_the_same_rows(seed: int) -> None:
         assert np.concatenate([chunk.counts for chunk in source.chunks(rows)]).tolist() == expected
     assert source.n == 1000
 
-    def value(chunk: RawRows) -> np.ndarray:
+    def value(chunk: RawRows) -> ExactVector:
         assert chunk.counts is not None
-        return np.array([chunk.counts.sum()], dtype=np.float64)
+        return ExactVector(np.array([chunk.counts.sum()]))
 
-    totals = {ThreadedEngine(workers).total(source, value, columns=10_000)[0] for workers in (1, 2)}
+    totals = {ThreadedEngine(workers).total(source, value, columns=10_000).whole[0] for workers in (1, 2)}
     assert totals == {sum(expected)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -246,7 +246,9 @@ class ApproxDP(Event):
     epsilon : float
         Positive and finite.
     delta : float
-        Strictly between 0 and 1; it should be well below one over the number of people.
+        Strictly between 0 and 1. A fit to n records refuses a delta above 1/n, unless it is confirmed.
+    confirm_delta : bool, default=False
+        Allow fits at this delta, however few records there are (docs/privacy/ledger.md).
 
     Examples
     --------
@@ -257,12 +259,14 @@ class ApproxDP(Event):
 
     epsilon0: float
     delta0: float
+    confirmed: bool = field(compare=False)
     kind: ClassVar[str] = "approx"
 
-    def __init__(self, epsilon: float, delta: float) -> None:
+    def __init__(self, epsilon: float, delta: float, *, confirm_delta: bool = False) -> None:
         convert.check_epsilon_delta(epsilon, delta)
         object.__setattr__(self, "epsilon0", float(epsilon))
         object.__setattr__(self, "delta0", float(delta))
+        object.__setattr__(self, "confirmed", bool(confirm_delta))
 
     @property
     def mu(self) -> float:

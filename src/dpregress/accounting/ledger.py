@@ -6,53 +6,42 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from dpregress.accounting.adaptive import covers_adaptive, is_counted, sum_of
-from dpregress.accounting.events import GDP, ApproxDP, Composed, Event, Relation
-from dpregress.accounting.names import check_name, check_note
+from dpregress.accounting.entries import Account, Charge, Policy, Request
+from dpregress.accounting.events import ApproxDP, Composed, Event, Relation
+from dpregress.accounting.names import check_line, check_name
+from dpregress.accounting.remaining import describe_left
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
+from dpregress.accounting.wording import describe, describe_asked, describe_spent
 from dpregress.display import html_table
-from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, type_of
+from dpregress.errors import BudgetExceeded, ChargedBefore, LedgerError
+from dpregress.version import __version__
+
+#: What a ledger records as the software of a charge.
+SOFTWARE = f"dpregress {__version__}"
 
 
-@dataclass(frozen=True)
-class Charge:
-    """One line of a ledger: the event, a note on its purpose, and the time (UTC, ISO 8601).
+class Rehearsed(Exception):
+    """Raised by a ledger's rehearsal in place of a charge: every check has passed, and nothing was charged.
 
-    ``seeded`` is True if the noise came from a seed, so that the release has no privacy. It is None in lines written
-    before ledgers recorded it.
+    Attributes
+    ----------
+    charge : Charge
+        What would have been charged.
+    asked : Event
+        The budget in the user's own units.
+    ledger : Ledger
     """
 
-    event: Event
-    note: str
-    charged: str
-    seeded: bool | None = False
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.note, str) and isinstance(self.charged, str)):
-            raise InvalidInput("the note of a charge and its time must be text")
-
-
-@dataclass(frozen=True)
-class Account:
-    """A data set's budget, with the neighbouring relation and the unit in which it is counted."""
-
-    dataset: str
-    budget: Event
-    relation: Relation
-    unit: str
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.dataset, str) and isinstance(self.unit, str)):
-            raise InvalidInput("the names of a data set and of a unit must be text")
-        if not isinstance(self.budget, Event):
-            raise InvalidInput(
-                f"the budget of a ledger must be an event such as ApproxDP(1.0, 1e-6), not {type_of(self.budget)}"
-            )
+    def __init__(self, charge: Charge, asked: Event, ledger: Ledger) -> None:
+        super().__init__(f"{charge.note or 'this release'} would be charged")
+        self.charge = charge
+        self.asked = asked
+        self.ledger = ledger
 
 
 def now() -> str:
@@ -76,12 +65,15 @@ class Ledger(ABC):
     def charges(self) -> tuple[Charge, ...]:
         """Every charge so far, oldest first."""
 
-    @abstractmethod
-    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
-        """Check and append in one atomic step; otherwise raise :class:`BudgetExceeded` and leave no trace.
+    #: Who asks for the charges of this handle, and what for.
+    request: Request = Request()
+    _rehearses: bool = False
 
-        With ``once``, also check that no earlier charge has this note.
-        """
+    @abstractmethod
+    def _append(
+        self, charge: Charge, *, unit: Unit | None = None, asked: Event | None = None, once: bool = False
+    ) -> None:
+        """Check and append in one atomic step; otherwise raise as :meth:`_refuse` does and leave no trace."""
 
     @property
     @abstractmethod
@@ -89,21 +81,73 @@ class Ledger(ABC):
         """The file that holds the charges; None for a ledger that ends with the process."""
 
     @property
+    @abstractmethod
+    def _identity(self) -> object:
+        """Equal for handles of one budget."""
+
+    def shares(self, other: Ledger) -> bool:
+        """Whether both are handles of one budget."""
+        return self._identity == other._identity
+
+    @property
     def spent(self) -> Composed:
         """The composition of every charge."""
         return Composed.of(charge.event for charge in self.charges)
 
-    def check(self, event: Event, *, relation: Relation = Relation.REPLACE_ONE, unit: Unit | None = None) -> None:
-        """Refuse what :meth:`reserve` would refuse now; nothing is charged.
+    def on_behalf(self, *, analyst: str = "", purpose: str = "", source: str = "", output: str = "") -> Self:
+        """The same ledger, whose charges name an analyst and a purpose.
+
+        Parameters
+        ----------
+        analyst : str
+            The name is recorded and compared with the policy; it is not verified.
+        purpose : str
+        source : str, optional
+            The rows; default: what the fit knows of them, such as the name of their file.
+        output : str, optional
+            Where the results are written.
+
+        Raises
+        ------
+        InvalidInput
+            For a field that is not a single line of text.
+
+        Examples
+        --------
+        >>> from dpregress import GDP, MemoryLedger
+        >>> ledger = MemoryLedger(GDP(1.0))
+        >>> _ = ledger.on_behalf(analyst="ann", purpose="pilot study").reserve(GDP(0.1))
+        >>> ledger.charges[0].request.analyst
+        'ann'
+        """
+        return self._handle(request=Request(analyst, purpose, "", source, output).over(self.request))
+
+    def rehearsal(self) -> Self:
+        """The same ledger, on which a fit makes every check and raises :class:`Rehearsed` in place of its charge."""
+        return self._handle(_rehearses=True)
+
+    def check(
+        self,
+        event: Event,
+        *,
+        relation: Relation = Relation.REPLACE_ONE,
+        unit: Unit | None = None,
+        asked: Event | None = None,
+        times: int = 1,
+    ) -> None:
+        """Refuse what :meth:`reserve` would refuse now for this event, charged so many times; nothing is charged.
 
         For a release that charges several ledgers: all are checked before the first is charged.
 
         Raises
         ------
-        BudgetExceeded, LedgerError
+        BudgetExceeded, PolicyViolation, LedgerError
         """
         self._check_account(relation, unit)
-        self._refuse_if_over(self.charges, event)
+        charges = self.charges
+        self._refuse(charges, Charge(event, "", "", request=self.request), unit=unit, asked=asked)
+        if times > 1:
+            self._refuse_if_over(charges, event * times)
 
     def reserve(
         self,
@@ -114,12 +158,16 @@ class Ledger(ABC):
         note: str = "",
         once: bool = False,
         seeded: bool = False,
+        asked: Event | None = None,
+        request: Request | None = None,
     ) -> Reservation:
         """Charge ``event`` now, and return the right to draw releases from it.
 
         With a ``unit``, the event is the guarantee for all rows of one unit, and draws are counted accordingly. With
         ``once``, each note is charged at most once, even across threads and processes. ``seeded`` records
-        that the noise comes from a seed: the charge counts nevertheless, and the ledger shows it.
+        that the noise comes from a seed: the charge counts nevertheless, and the ledger shows it. ``asked`` is the
+        budget in the user's own units, for messages. ``request`` says what the charge is for; what
+        :meth:`on_behalf` was given takes precedence.
 
         Raises
         ------
@@ -127,26 +175,40 @@ class Ledger(ABC):
             For a note that is not a single line of text.
         BudgetExceeded
             When the remaining budget does not cover the event. Nothing is charged then.
+        PolicyViolation
+            When the policy does not allow the charge. Nothing is charged then.
         LedgerError
             When the ledger counts another neighbouring relation or another unit.
         ChargedBefore
             With ``once``, when an earlier charge has the same note. Nothing is charged then.
         """
         self._check_account(relation, unit)
-        check_note(note)
-        self._append(event, note, once=once, seeded=bool(seeded))
+        check_line(note, "the note of a charge")
+        charge = Charge(event, note, now(), bool(seeded), self.request.over(request), SOFTWARE)
+        if self._rehearses:
+            self._refuse(self.charges, charge, unit=unit, asked=asked, once=once)
+            raise Rehearsed(charge, event if asked is None else asked, self)
+        self._append(charge, unit=unit, asked=asked, once=once)
         return Reservation(event, relation, self.location, 1 if unit is None else unit.most)
+
+    def _handle(self, **changed: Any) -> Self:
+        """Another object for the same budget and charges."""
+        handle = object.__new__(type(self))
+        handle.__dict__.update(self.__dict__, **changed)
+        return handle
 
     def describe(self) -> str:
         """The budget, and how much of it is spent, in one line."""
-        account = self.account
+        account, spent = self.account, [charge.event for charge in self.charges]
         return (
             f"{account.dataset}: {describe(account.budget)} for {account.relation.value} neighbours, "
-            f"one {account.unit}; {describe_spent(self.spent, account.budget)} spent"
+            f"one {account.unit}; {describe_spent(Composed.of(spent), account.budget)} spent, "
+            f"{describe_left(account.budget, spent)} left"
         )
 
     def _repr_html_(self) -> str:
-        return html_table(CHARGE_COLUMNS, charge_rows(self.charges), self.describe())
+        columns, rows = charge_table(self.charges, self.account.budget)
+        return html_table(columns, rows, self.describe())
 
     def _check_account(self, relation: Relation, unit: Unit | None) -> None:
         if relation is not self.account.relation:
@@ -157,14 +219,35 @@ class Ledger(ABC):
         if unit is not None:
             unit.check(self.account.unit)
 
-    def _refuse_if_over(self, charges: Iterable[Charge], event: Event) -> None:
+    def _refuse(
+        self,
+        charges: Iterable[Charge],
+        charge: Charge,
+        *,
+        unit: Unit | None = None,
+        asked: Event | None = None,
+        once: bool = False,
+    ) -> None:
+        """Refuse a charge that is not allowed beside those that are there.
+
+        Raises
+        ------
+        ChargedBefore, PolicyViolation, BudgetExceeded
+        """
+        if once:
+            self._refuse_if_noted(charges, charge.note)
+        account = self.account
+        account.policy.check(account, charge.event, analyst=charge.request.analyst, unit=unit, asked=asked)
+        self._refuse_if_over(charges, charge.event, asked)
+
+    def _refuse_if_over(self, charges: Iterable[Charge], event: Event, asked: Event | None = None) -> None:
         account = self.account
         spent = [charge.event for charge in charges]
         if not covers_adaptive(account.budget, (*spent, event)):
             already = describe_spent(Composed.of(spent), account.budget)
             raise BudgetExceeded(
-                f"the budget of {account.dataset!r} is {describe(account.budget)}, {already} is spent; "
-                f"what is left does not cover {describe(event)}: {_mend(account.budget, spent, event)}"
+                f"the budget of {account.dataset!r} is {describe(account.budget)}, {already} is spent; what is left "
+                f"does not cover {describe_asked(event, asked, account.budget)}: {_mend(account.budget, spent, event)}"
             )
 
     def _refuse_if_noted(self, charges: Iterable[Charge], note: str) -> None:
@@ -189,6 +272,8 @@ class MemoryLedger(Ledger):
     relation : Relation
     unit : str
         Whose data differ between neighbouring data sets.
+    policy : Policy, optional
+        Rules that every charge must keep.
 
     Examples
     --------
@@ -206,9 +291,12 @@ class MemoryLedger(Ledger):
         *,
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
+        policy: Policy | None = None,
     ) -> None:
         # a fit without a ledger makes one, whose unit has the name that the table gives it
-        self._account = Account(check_name(dataset, "the name of a data set"), budget, relation, unit)
+        self._account = Account(
+            check_name(dataset, "the name of a data set"), budget, relation, unit, policy or Policy()
+        )
         self._charges: list[Charge] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -225,14 +313,18 @@ class MemoryLedger(Ledger):
     def location(self) -> str | None:
         return None
 
-    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
+    @property
+    def _identity(self) -> object:
+        return id(self._charges)
+
+    def _append(
+        self, charge: Charge, *, unit: Unit | None = None, asked: Event | None = None, once: bool = False
+    ) -> None:
         if os.getpid() != self._process:
             raise LedgerError("a ledger in memory cannot be charged from another process: use SQLiteLedger")
         with self._lock:
-            if once:
-                self._refuse_if_noted(self._charges, note)
-            self._refuse_if_over(self._charges, event)
-            self._charges.append(Charge(event, note, now(), seeded))
+            self._refuse(self._charges, charge, unit=unit, asked=asked, once=once)
+            self._charges.append(charge)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -242,35 +334,40 @@ class MemoryLedger(Ledger):
 
 #: What a charge bought: seeded noise gives no protection from those who know the seed.
 _NOISE = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
-CHARGE_COLUMNS = ("charged (UTC)", "for", "event", "noise")
 
 
-def charge_rows(charges: Iterable[Charge]) -> list[list[str]]:
-    """Charges as rows of a table with the columns ``CHARGE_COLUMNS``."""
-    return [[charge.charged, charge.note, describe(charge.event), _NOISE[charge.seeded]] for charge in charges]
+def charge_table(charges: Iterable[Charge], budget: Event) -> tuple[list[str], list[list[str]]]:
+    """The header and rows of a table of charges, without the columns that are empty."""
+    amount = f"epsilon at delta = {budget.delta0:g}" if isinstance(budget, ApproxDP) else "charge"
+    fixed = ("charged (UTC)", "for", amount, "noise")
+    records = [_record(charge, budget, amount) for charge in charges]
+    names = [name for name in (records[0] if records else fixed) if name in fixed or any(r[name] for r in records)]
+    return names, [[record[name] for name in names] for record in records]
 
 
-def describe(event: Event) -> str:
-    """An event in the words of its own parameters: ``epsilon = 1, delta = 1e-06``."""
-    if isinstance(event, Composed):
-        return " + ".join(describe(part) for part in event.parts) or "nothing"
-    return ", ".join(f"{name} = {value:g}" for name, value in event.parameters().items())
-
-
-def describe_spent(spent: Composed, budget: Event) -> str:
-    """What is spent, in the currency of the budget."""
-    if not spent.parts:
-        return "nothing"
-    if isinstance(budget, ApproxDP):
-        return f"epsilon = {spent.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
-    return f"mu = {spent.mu:.4g}" if isinstance(budget, GDP) else f"rho = {spent.rho:.4g}"
+def _record(charge: Charge, budget: Event, amount: str) -> dict[str, str]:
+    """Everything that a ledger holds about one charge, in words."""
+    request = charge.request
+    return {
+        "charged (UTC)": charge.charged.replace("T", " ").removesuffix("+00:00"),
+        "analyst": request.analyst,
+        "purpose": request.purpose,
+        "for": charge.note,
+        "formula": request.formula,
+        "source": request.source,
+        "output": request.output,
+        amount: f"{charge.event.epsilon(budget.delta0):.4g}"
+        if isinstance(budget, ApproxDP)
+        else describe(charge.event),
+        "noise": _NOISE[charge.seeded],
+        "software": charge.software or "",
+    }
 
 
 def _mend(budget: Event, spent: Sequence[Event], event: Event) -> str:
     """What a user can do about a refused charge."""
-    if isinstance(budget, ApproxDP) and not spent:
-        return "ask for less"
-    added = sum_of(spent[0] if isinstance(budget, ApproxDP) else budget)
-    if is_counted(event, added):
-        return "ask for less"
-    return f"this ledger adds up {added}, which this charge does not have: open a separate budget for it"
+    added = sum_of(spent[0] if spent and isinstance(budget, ApproxDP) else budget)
+    if (spent or not isinstance(budget, ApproxDP)) and not is_counted(event, added):
+        return f"this ledger adds up {added}, which this charge does not have: open a separate budget for it"
+    left = describe_left(budget, spent)
+    return "open a new budget" if left == "nothing" else f"ask for at most {left}"

@@ -30,15 +30,15 @@ def check_name(name: object, what: str) -> str:
     return name
 
 
-def check_note(note: object) -> None:
-    """Raise InvalidInput unless the note of a charge is a single line of text; it may be empty.
+def check_line(text: object, what: str) -> None:
+    """Raise InvalidInput unless the text is a single printable line; it may be empty.
 
     Raises
     ------
     InvalidInput
     """
-    if not isinstance(note, str) or not note.isprintable() or len(note) > _LONGEST_NOTE:
-        raise InvalidInput(f"the note of a charge is one printable line of at most {_LONGEST_NOTE} characters")
+    if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST_NOTE:
+        raise InvalidInput(f"{what} is one printable line of at most {_LONGEST_NOTE} characters")
 
 
 def note_of(text: str) -> str:

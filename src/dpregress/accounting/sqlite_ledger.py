@@ -7,31 +7,45 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from dpregress.accounting.entries import Account, Charge, Policy, Request
 from dpregress.accounting.events import Event, Relation, decode
-from dpregress.accounting.ledger import Account, Charge, Ledger, now
+from dpregress.accounting.ledger import Ledger, now
 from dpregress.accounting.names import check_name
+from dpregress.accounting.unit import Unit
 from dpregress.errors import LedgerError, type_of
 from dpregress.json_files import MALFORMED
 
 _APPLICATION_ID = 0x64707267  # "dprg" in the file's header: tells a ledger from any other SQLite file
 
 
-_VERSION = 2
+_VERSION = 3
+#: What each version added to the files of the one before. Reading changes nothing; the next charge upgrades the file.
+_ADDED: dict[int, tuple[str, ...]] = {
+    2: ("ALTER TABLE charge ADD COLUMN seeded INTEGER",),
+    3: (
+        *(f"ALTER TABLE charge ADD COLUMN {field.name} TEXT" for field in fields(Request)),
+        "ALTER TABLE charge ADD COLUMN software TEXT",
+        "ALTER TABLE dataset ADD COLUMN policy TEXT",
+    ),
+}
+_REQUEST = [field.name for field in fields(Request)]
+_COLUMNS = ("event", "note", "charged", "seeded", *_REQUEST, "software")
+#: The columns of a charge that files of earlier versions lack, by version.
+_LACKING = {1: {"seeded", *_REQUEST, "software"}, 2: {*_REQUEST, "software"}, 3: set[str]()}
 
+_WITH_POLICY = 3
 
-#: Files of version 1 did not record whether noise was seeded; the next charge makes them version 2.
-_WITHOUT_SEEDED = 1
-
-
+#: The tables of version 1.
 _SCHEMA = """
 CREATE TABLE dataset (
     name TEXT PRIMARY KEY, budget TEXT NOT NULL, relation TEXT NOT NULL, unit TEXT NOT NULL, opened TEXT NOT NULL);
 CREATE TABLE charge (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset(name), event TEXT NOT NULL,
-    note TEXT NOT NULL, charged TEXT NOT NULL, seeded INTEGER);
+    note TEXT NOT NULL, charged TEXT NOT NULL);
 CREATE TRIGGER charge_is_final BEFORE UPDATE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER charge_stays BEFORE DELETE ON charge BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER charge_is_new BEFORE INSERT ON charge WHEN EXISTS (SELECT 1 FROM charge WHERE id = NEW.id)
@@ -80,6 +94,7 @@ class SQLiteLedger(Ledger):
         *,
         relation: Relation = Relation.REPLACE_ONE,
         unit: str = "record",
+        policy: Policy | None = None,
         exist_ok: bool = False,
     ) -> SQLiteLedger:
         """Open a budget for ``dataset`` in the file at ``path``, which is created if it does not exist.
@@ -91,6 +106,8 @@ class SQLiteLedger(Ledger):
         budget : Event
         relation : Relation
         unit : str
+        policy : Policy, optional
+            Rules that every charge must keep; they are stored with the budget and never change.
         exist_ok : bool, default=False
             If the data set already has the same budget, use it with all its charges: for scripts that run more than
             once.
@@ -98,33 +115,32 @@ class SQLiteLedger(Ledger):
         Raises
         ------
         LedgerError
-            When the data set already has a budget, or with ``exist_ok`` another budget: a budget is opened once and
-            never changed.
+            When the data set already has a budget, or with ``exist_ok`` another budget or policy: a budget is opened
+            once and never changed.
         """
         path = Path(path)
         name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
-        account = Account(name, budget, relation, whose)  # refuse before a file is created
+        account = Account(name, budget, relation, whose, policy or Policy())  # refuse before a file is created
         if not _holds(path.parent.is_dir):
             raise LedgerError(f"there is no folder {path.parent}: create it first")
         with _transaction(path, write=True, create=True) as connection:
             if not _is_ledger(connection):
-                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    raise LedgerError(f"{path} is a database that is not a ledger: choose another file")
-                for statement in _SCHEMA.split(";\n"):
-                    if statement.strip():
-                        connection.execute(statement)
-                connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version={_VERSION}")
+                _make_ledger(connection, path)
             _upgrade(connection)
             known = connection.execute("SELECT 1 FROM dataset WHERE name = ?", (dataset,)).fetchone()
             if known and not exist_ok:
                 raise LedgerError(f"{path} already holds a budget for {dataset!r}: a budget is opened once")
             if not known:
-                row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, now())
-                connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?, ?)", row)
+                rules = json.dumps(account.policy.encode())
+                row = (account.dataset, json.dumps(budget.encode()), relation.value, account.unit, now(), rules)
+                connection.execute(
+                    "INSERT INTO dataset (name, budget, relation, unit, opened, policy) VALUES (?, ?, ?, ?, ?, ?)", row
+                )
         ledger = cls(path, dataset)
         if ledger.account != account:
-            raise LedgerError(f"{path} holds another budget for {dataset!r}: a budget is opened once and never changed")
+            raise LedgerError(
+                f"{path} holds another budget or policy for {dataset!r}: a budget is opened once and never changed"
+            )
         return ledger
 
     @staticmethod
@@ -146,46 +162,53 @@ class SQLiteLedger(Ledger):
     def location(self) -> str | None:
         return str(self.path)
 
-    def _append(self, event: Event, note: str, *, once: bool = False, seeded: bool = False) -> None:
+    @property
+    def _identity(self) -> object:
+        return (self._place, self.dataset)
+
+    def _append(
+        self, charge: Charge, *, unit: Unit | None = None, asked: Event | None = None, once: bool = False
+    ) -> None:
         with self._transaction(write=True) as connection:
             if self._read_account(connection) != self._account:
                 raise LedgerError(f"{self.path} holds another budget for {self.dataset!r} than when it was opened")
-            charges = self._read_charges(connection)
-            if once:
-                self._refuse_if_noted(charges, note)
-            self._refuse_if_over(charges, event)
+            self._refuse(self._read_charges(connection), charge, unit=unit, asked=asked, once=once)
             _upgrade(connection)
-            connection.execute(
-                "INSERT INTO charge (dataset, event, note, charged, seeded) VALUES (?, ?, ?, ?, ?)",
-                (self.dataset, json.dumps(event.encode()), note, now(), seeded),
-            )
+            row = {
+                "dataset": self.dataset,
+                "event": json.dumps(charge.event.encode()),
+                "note": charge.note,
+                "charged": charge.charged,
+                "seeded": charge.seeded,
+                **asdict(charge.request),
+                "software": charge.software,
+            }
+            places = ", ".join("?" * len(row))
+            connection.execute(f"INSERT INTO charge ({', '.join(row)}) VALUES ({places})", tuple(row.values()))
 
     def _transaction(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         return _transaction(self._place, write=write, shown=self.path)
 
     def _read_account(self, connection: sqlite3.Connection) -> Account:
-        query = "SELECT name, budget, relation, unit FROM dataset WHERE name = ?"
+        policy = "policy" if _version(connection) >= _WITH_POLICY else "NULL"
+        query = f"SELECT name, budget, relation, unit, {policy} FROM dataset WHERE name = ?"
         row = connection.execute(query, (self.dataset,)).fetchone()
         if row is None:
             raise LedgerError(
                 f"{self.path} holds no budget for {self.dataset!r}: "
                 f"open one with `dpregress ledger new {self.path} --dataset {self.dataset} --epsilon .. --delta ..`"
             )
-        return Account(row[0], decode(json.loads(row[1])), Relation(row[2]), row[3])
+        rules = Policy() if row[4] is None else Policy.decode(json.loads(row[4]))
+        return Account(row[0], decode(json.loads(row[1])), Relation(row[2]), row[3], rules)
 
     def _read_charges(self, connection: sqlite3.Connection) -> tuple[Charge, ...]:
-        seeded = "NULL" if _version(connection) == _WITHOUT_SEEDED else "seeded"
-        rows = connection.execute(
-            f"SELECT event, note, charged, {seeded} FROM charge WHERE dataset = ? ORDER BY id",
-            (self.dataset,),
-        )
-        return tuple(
-            Charge(decode(json.loads(event)), note, charged, None if seed is None else bool(seed))
-            for event, note, charged, seed in rows
-        )
+        lacking = _LACKING[_version(connection)]
+        chosen = ", ".join("NULL" if name in lacking else name for name in _COLUMNS)
+        rows = connection.execute(f"SELECT {chosen} FROM charge WHERE dataset = ? ORDER BY id", (self.dataset,))
+        return tuple(map(_charge, rows))
 
     def __reduce__(self) -> Any:
-        return (SQLiteLedger, (self._place, self.dataset))
+        return (_reopened, (self._place, self.dataset, self.request, self._rehearses))
 
 
 def _is_ledger(connection: sqlite3.Connection) -> bool:
@@ -197,10 +220,34 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Add the missing column to a file of version 1, within the caller's transaction."""
-    if _version(connection) == _WITHOUT_SEEDED:
-        connection.execute("ALTER TABLE charge ADD COLUMN seeded INTEGER")
-        connection.execute(f"PRAGMA user_version={_VERSION}")
+    """Add what the file's version lacks, within the caller's transaction."""
+    for version in range(_version(connection) + 1, _VERSION + 1):
+        for statement in _ADDED[version]:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={version}")
+
+
+def _make_ledger(connection: sqlite3.Connection, path: Path) -> None:
+    """The tables of version 1 in an empty file, which are upgraded like those of an old file."""
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise LedgerError(f"{path} is a database that is not a ledger: choose another file")
+    for statement in _SCHEMA.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+    connection.execute("PRAGMA user_version=1")
+
+
+def _charge(row: tuple[Any, ...]) -> Charge:
+    """A line of the table as a charge; what its version did not record is empty."""
+    event, note, charged, seeded, *request, software = row
+    asked = Request(*("" if field is None else field for field in request))
+    return Charge(decode(json.loads(event)), note, charged, None if seeded is None else bool(seeded), asked, software)
+
+
+def _reopened(path: Path, dataset: str, request: Request, rehearses: bool) -> SQLiteLedger:
+    """The ledger that was pickled."""
+    return SQLiteLedger(path, dataset)._handle(request=request, _rehearses=rehearses)
 
 
 def _holds(question: Callable[[], bool]) -> bool:
@@ -228,7 +275,7 @@ def _transaction(
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if not create and not _is_ledger(connection):
                 raise LedgerError(f"{shown} is not a dpregress ledger")
-            if _is_ledger(connection) and _version(connection) not in (_WITHOUT_SEEDED, _VERSION):
+            if _is_ledger(connection) and _version(connection) not in _LACKING:
                 raise LedgerError(
                     f"{shown} is a ledger of version {_version(connection)}, this program reads up to {_VERSION}"
                 )

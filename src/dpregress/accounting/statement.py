@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpregress.accounting.events import GDP, Composed, Event, Relation, decode, group
-from dpregress.accounting.ledger import describe
 from dpregress.accounting.unit import Unit
+from dpregress.accounting.wording import describe
 from dpregress.display import html_table
 from dpregress.errors import InvalidInput, SeededNoise
 

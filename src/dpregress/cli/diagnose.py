@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
 
-from dpregress.cli.fit import in_own_words, opened_ledger
+from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.fit import in_own_words
 from dpregress.cli.output import print_diagnosis, say
 from dpregress.cli.places import taken
 
@@ -20,8 +22,8 @@ _FILES = ("diagnosis.json", "diagnosis.html")
 @click.argument("data", nargs=-1, required=True)
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the diagnosis.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
+@charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
 @click.option(
@@ -34,8 +36,12 @@ def diagnose(
     data: tuple[str, ...],
     epsilon: float,
     delta: float,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     unit: str | None,
     max_rows_per_unit: int | None,
     out: Path,
@@ -52,23 +58,29 @@ def diagnose(
     Example:
       dpregress diagnose cost-model claims.parquet --epsilon 0.2 --delta 1e-6
     """
-    from dpregress import ApproxDP
+    from dpregress import ApproxDP, MemoryLedger
     from dpregress.estimators.saved import SavedModel
     from dpregress.estimators.saving import diagnosis_page
+    from dpregress.inputs.described import described_table
     from dpregress.rows.readers.locations import paths_of
 
-    budget = ApproxDP(epsilon, delta)
+    budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
     loaded = SavedModel.load(model)
     paths_of(data)  # refuses what is not there
+    rows = data[0] if len(data) == 1 else list(data)
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(rows), out=out,
+        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+    )  # fmt: skip
     with taken(out, _FILES, overwrite=overwrite) as place:
         with in_own_words(None):
             found = loaded.diagnose(
-                data[0] if len(data) == 1 else list(data),
+                rows,
                 privacy=budget,
                 exposure=loaded.response_model.exposure,
                 unit=unit,
                 max_rows_per_unit=max_rows_per_unit,
-                ledger=opened_ledger(ledger_file, dataset),
+                ledger=ledger,
                 random_state=seed,
             )
         title = f"Diagnosis of {loaded.coefficients_.target}"

@@ -64,7 +64,7 @@ def rand_health(out: Path, overwrite: bool) -> None:
     print_table("Guarantee of one model for a person with k records", ["k", "mu", "epsilon at delta 1e-06"], rows)
     say(f"Spent by each model: {words.total(one)}.")
     say(f"Spent by all {len(fits)} together: {words.total(every)}.")
-    say("The spending is not recorded (no ledger), and the non-private columns are for this demonstration only.")
+    say("The spending is recorded in no file, and the non-private columns are for this demonstration only.")
 
     say(f"Wrote {', '.join(files)} in {out}.")
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, covariance_types, fitted_families, linear_recipes
-from dpregress.cli.output import print_diagnosis, print_lines, say
+from dpregress.cli.output import FIT_FILES, print_diagnosis, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.display import shown
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning, SelectedRowsWarning
+from dpregress.errors import InvalidInput, SeededNoiseWarning, SelectedRowsWarning
 
-_FILES = ("model.json", "privacy.json", "report.html")
 _SELECTED = (
     "Caution: the query selects rows ({}), and their exact number is published. If the selection depends on private "
     "cells, keep every row and leave the response of the others empty: CASE WHEN age >= 30 THEN visits END AS visits."
@@ -58,8 +59,8 @@ _PATH = click.Path(path_type=Path)
     "--cov-type", type=FamilyChoice(covariance_types), default="robust", show_default=True,
     help="Sampling covariance: released (1% to 6% of the budget), or by the model (free).",
 )  # fmt: skip
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge; see `dpregress ledger new`.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
+@charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
 @click.option("--diagnose", type=float, default=0.0, metavar="SHARE", help="Share of the budget for a diagnosis: 0.02.")
@@ -89,8 +90,12 @@ def fit(
     no_intercept: bool,
     recipe: str,
     cov_type: str,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     unit: str | None,
     max_rows_per_unit: int | None,
     diagnose: float,
@@ -125,8 +130,9 @@ def fit(
       dpregress fit --sql duckdb:///clinic.db --query "SELECT age, visits FROM people" --target visits \\
           --public pilot.csv --epsilon 1 --delta 1e-6
     """
-    from dpregress import ApproxDP
+    from dpregress import ApproxDP, MemoryLedger
     from dpregress.cli.tables import declared_response, load_schema, split_classes, split_names
+    from dpregress.inputs.described import described_table
     from dpregress.inputs.formula import formula_moments, formula_source, open_public
     from dpregress.inputs.public import check_apart, moments_of
     from dpregress.inputs.tables import feature_columns
@@ -135,9 +141,9 @@ def fit(
 
     if target is None and formula is None:
         raise InvalidInput("name the response: --target visits, or --formula 'visits ~ age + C(plan)'")
-    budget = ApproxDP(epsilon, delta)
+    budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
     schema = load_schema(schema_file)
-    source = _source(data, database, query)
+    source = source_of(data, database, query)
     check_apart(source, public_rows)
     rows, known = reader_of(source), open_public(public_rows)
     model = _model(
@@ -156,22 +162,20 @@ def fit(
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
+        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+    )  # fmt: skip
     model.set_params(
-        privacy=budget,
-        public=public,
-        schema=schema,
-        formula=formula,
-        cov_type=cov_type,
-        ledger=opened_ledger(ledger_file, dataset),
+        privacy=budget, public=public, schema=schema, formula=formula, cov_type=cov_type, ledger=ledger,
         random_state=seed,
-    )
-    with taken(out, _FILES, overwrite=overwrite) as place:
+    )  # fmt: skip
+    with taken(out, FIT_FILES, overwrite=overwrite) as place:
         with in_own_words(source):
             times = {"time" if time is not None else "exposure": exposure}
             model.fit_table(
                 rows, target, columns, **times,
-                weights=weights, unit=unit, max_rows_per_unit=max_rows_per_unit,
-                diagnose=diagnose,
+                weights=weights, unit=unit, max_rows_per_unit=max_rows_per_unit, diagnose=diagnose,
             )  # fmt: skip
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
@@ -190,7 +194,7 @@ def in_own_words(source: Any) -> Iterator[None]:
         yield
 
 
-def _source(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
+def source_of(data: tuple[str, ...], database: str | None, query: str | None):  # type: ignore[no-untyped-def]
     """What ``fit_table`` takes: the files, or the query."""
     from dpregress import SQLQuery
     from dpregress.rows.readers.locations import paths_of
@@ -246,19 +250,10 @@ def _survival(model, time: str | None, cuts: str | None, exposure: str | None, n
     return time
 
 
-def opened_ledger(path: Path | None, dataset: str | None):  # type: ignore[no-untyped-def]  # imported lazily
-    from dpregress import SQLiteLedger
+def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
+    from dpregress.estimators.saving import fit_texts
 
-    if (path is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
-    return None if path is None or dataset is None else SQLiteLedger(path, dataset)
-
-
-def _texts(model, table: str) -> tuple[str, str, str]:  # type: ignore[no-untyped-def]
-    """Those of model.json, privacy.json and report.html."""
-    from dpregress.estimators.saving import model_documents, report_page
-
-    return (*model_documents(model), report_page(model, f"{model.coefficients_.target} in {table}"))
+    return fit_texts(model, f"{model.coefficients_.target} in {table}")
 
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
@@ -277,7 +272,7 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
     if model.privacy_.seeded:
         say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
-        say(f"Caution: delta should lie well below one over the number of records, {1 / found.n:.1g}.")
+        say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")
     if left_out:
         say(f"{left_out} public row(s) with missing cells were left out.")
-    say(f"Wrote {', '.join(_FILES)} in {out}.")
+    say(f"Wrote {', '.join(FIT_FILES)} in {out}.")

@@ -12,24 +12,33 @@ import click
 
 from dpregress import __version__
 from dpregress.cli.check import check
+from dpregress.cli.collect import collect, report
 from dpregress.cli.diagnose import diagnose
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
 from dpregress.cli.marginals import marginals
+from dpregress.cli.moments import combine_files, moments, regress
 from dpregress.cli.plan import plan_study
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
+from dpregress.cli.release import release, space
 from dpregress.cli.schema import schema
+from dpregress.cli.study import study
 from dpregress.cli.vertical import vertical
 from dpregress.display import plain, shown
 from dpregress.errors import DPRegressError
 
 #: Parameters of the library, where a refusal names them without a value, that are flags of the same name.
-_PARAMETER = re.compile(r"\b(public|schema|classes|features|ledger|bins)=(?=[\s,;:.)]|$)")
+_PARAMETER = re.compile(r"\b(public|schema|classes|features|ledger|bins|columns|like|target)=(?=[\s,;:.)]|$)")
 #: What the library says of parameters that have another name as flags, or none.
 _IN_FLAGS = {
     "give public=, schema= or row_bound=": "give --public rows, or a --schema with bounds",
+    "give the columns of the tables, public rows that have them, or a schema": "give --columns, --public or --schema",
+    "like= fixes the columns and what is public about them: leave the other parameters out": (
+        "--like fixes the columns and what is public about them: leave --columns, --public and --schema out"
+    ),
+    "name the response: target='cost'": "name the response: --target cost, or --formula 'cost ~ age'",
     "the formula names the columns: leave target and features out": (
         "--target and --features do not go with --formula, which names the columns: leave them out"
     ),
@@ -39,6 +48,8 @@ _IN_FLAGS = {
     "is among the features: leave it out": "is among the features: leave it out of --features",
     "max_rows_per_unit goes with unit:": "--max-rows-per-unit goes with --unit:",
     "unit goes with max_rows_per_unit:": "--unit goes with --max-rows-per-unit:",
+    "or confirm this one with ApproxDP(.., confirm_delta=True)": "or confirm this one with --confirm-delta",
+    "give analyst=, as in ledger.on_behalf(analyst='NAME')": "give --analyst NAME",
 }
 
 
@@ -57,7 +68,10 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, diagnose, plan_study, public, schema, check, ledger, marginals, vertical, experiment):
+for command in (
+    fit, predict, diagnose, plan_study, release, regress, moments, space, combine_files, public, schema, check, ledger,
+    marginals, vertical, study, collect, report, experiment,
+):  # fmt: skip
     cli.add_command(command)
 
 

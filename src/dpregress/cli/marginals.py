@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, table_families
-from dpregress.cli.output import csv_of, number, print_table, say
+from dpregress.cli.output import FIT_FILES, csv_of, print_lines, say
 from dpregress.cli.places import taken
-from dpregress.errors import InvalidInput, LedgerError, SeededNoiseWarning
+from dpregress.errors import InvalidInput, SeededNoiseWarning
 
 #: Synthetic rows are made in memory, a few bytes for each cell.
 _MOST_CELLS = 10**8
+#: The recipe that serves a use best (docs/methods/marginals.md).
+_RECIPES = {"regressions": "one-shot", "rows": "residuals"}
 _PATH = click.Path(path_type=Path)
 _OUT = click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
 _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
@@ -39,13 +43,17 @@ def marginals() -> None:
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--recipe", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]), default="one-shot",
-    show_default=True, help="The library's own, AIM, ResidualPlanner, or equal noise on every block.",
+    "--use", type=click.Choice(["regressions", "rows"]), default="regressions", show_default=True,
+    help="What the release is for; it chooses the recipe: one-shot for regressions, residuals for synthetic rows.",
+)  # fmt: skip
+@click.option(
+    "--recipe", type=click.Choice(["one-shot", "aim", "residuals", "gaussian"]),
+    help="The library's own, AIM, ResidualPlanner, or equal noise on every block [default: by --use].",
 )  # fmt: skip
 @click.option("--target", help="Column whose pairs are measured more accurately.")
 @click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a numeric column.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="Ledger to charge, opened with --neighbours add-remove.")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above 1e-5.")
+@charging_options("Ledger to charge, opened with --neighbours add-remove.")
 @_OUT
 @_OVERWRITE
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -55,11 +63,16 @@ def marginals_release(
     columns: str | None,
     epsilon: float,
     delta: float,
-    recipe: str,
+    use: str,
+    recipe: str | None,
     target: str | None,
     bins: int,
+    confirm_delta: bool,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -75,26 +88,30 @@ def marginals_release(
     Example:
       dpregress marginals release visits.csv --schema visits.toml --epsilon 1 --delta 1e-6 --out visits.json
     """
-    from dpregress import ApproxDP, SQLiteLedger, __version__
+    from dpregress import ApproxDP, MemoryLedger, __version__
+    from dpregress.accounting import Relation
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.estimators.marginals_release import release_marginals
+    from dpregress.inputs.described import described_table
     from dpregress.public.coding import domain_of
     from dpregress.releases.marginals_files import marginals_text
     from dpregress.reports import words
 
-    if (ledger_file is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
     schema = load_schema(schema_file)
     assert schema is not None
     domain = domain_of(schema, split_names(columns), bins=bins)
-    ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
+    unrecorded = partial(MemoryLedger, budget, relation=Relation.ADD_REMOVE) if dry_run else None
+    ledger = open_ledger(
+        ledger_file, dataset, analyst, purpose, source=described_table(data), out=out, rehearsed=unrecorded
+    )
     with taken(out, overwrite=overwrite) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # said in words below
         released = release_marginals(
             data,
             domain,
-            privacy=ApproxDP(epsilon, delta),
-            recipe=recipe,
+            privacy=budget,
+            recipe=recipe or _RECIPES[use],
             target=target,
             ledger=ledger,
             random_state=seed,
@@ -111,43 +128,53 @@ def marginals_release(
 
 @marginals.command("fit")
 @click.argument("file", type=_PATH)
-@click.option("--target", required=True, help="Response column.")
+@click.option("--target", help="Response column.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@click.option("--formula", help='In place of --target and --features, such as "visits ~ age + smoker".')
 @click.option(
     "--family", type=FamilyChoice(table_families), default="gaussian", show_default=True,
     help="Family of the response: a number, one of two classes, one of several, a count.",
 )  # fmt: skip
-def marginals_fit(file: Path, target: str, features: str | None, family: str) -> None:
+@click.option("--out", "-o", type=_PATH, help="Folder for model.json, privacy.json and report.html.")
+@_OVERWRITE
+def marginals_fit(
+    file: Path,
+    target: str | None,
+    features: str | None,
+    formula: str | None,
+    family: str,
+    out: Path | None,
+    overwrite: bool,
+) -> None:
     """Regress a column of a released FILE on others. This costs nothing more.
 
-    A categorical column enters as indicators of all its levels but the first. A number enters as the position of
-    its level, scaled to [-1, 1].
+    A categorical column enters as indicators of all its levels but the first. A number enters in its own units, or by
+    the positions of its levels, 0, 1, .., if these are not evenly spaced.
 
     \b
     Example:
-      dpregress marginals fit visits.json --target visits --features age,smoker
+      dpregress marginals fit visits.json --formula "visits ~ age + smoker" --out visits-model
     """
+    from dpregress import MarginalsRegression
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.marginals_fit import fit_marginals
+    from dpregress.estimators.saving import fit_texts
+    from dpregress.inputs.coded import coded_formula
     from dpregress.releases.marginals_files import load_marginals
 
-    released, privacy = load_marginals(file)
-    chosen = split_names(features) or [name for name in released.domain.names if name != target]
-    found = fit_marginals(released, target, chosen, family)
-    title = f"{target}, about {released.count:,.0f} private records"
-    if found.coefficients is not None:
-        rows = [["(intercept)", number(found.coefficients.intercept), ""]]
-        names, errors = found.coefficients.features, found.coefficients.standard_error
-        rows += [
-            [name, number(coef), number(error)] for name, coef, error in zip(names, found.coef, errors, strict=True)
-        ]
-        print_table(title, ["", "private", "std. error"], rows)
-    else:
-        names = found.moments.space.features
-        rows = [["(intercept)", *map(number, found.intercept)]]
-        rows += [[name, *map(number, column)] for name, column in zip(names, found.coef.T, strict=True)]
-        print_table(title, ["", *found.classes], rows)
-    say(f"Computed from the release ({privacy.describe()}): nothing more was spent.")
+    columns = split_names(features)
+    if (target is None) == (formula is None) or (formula is not None and columns is not None):
+        raise InvalidInput("give --target with or without --features, or --formula")
+    if formula is not None:
+        target, columns = coded_formula(formula, load_marginals(file)[0].domain)
+    assert target is not None
+    model = MarginalsRegression.from_release(file, target, columns, family=family)
+    if out is not None:
+        with taken(out, FIT_FILES, overwrite=overwrite) as place:
+            place.write(*fit_texts(model, f"{target} in {file.name}"))
+    print_lines(str(model.summary()))
+    say(f"Computed from the release ({model.privacy_.describe()}): nothing more was spent.")
+    if out is not None:
+        say(f"Wrote {', '.join(FIT_FILES)} in {out}.")
 
 
 @marginals.command("synth")
@@ -177,6 +204,8 @@ def marginals_synth(file: Path, rows: int, out: Path, overwrite: bool, seed: int
     with taken(out, overwrite=overwrite) as place:
         codes = released.mixture.sample(rows, sampling_generator(seed))
         place.write(csv_of(decoded(released.domain, codes)))
+    if sum(column.numeric for column in columns) > 1 and released.moments_only:
+        say("Pairs of numbers were released as moments, not as tables: --use rows gives rows closer to the data.")
     say(f"Wrote {rows:,} synthetic rows to {out}.")
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from dpregress.inference import Diagnosis
 
+#: The files in the folder of a fit.
+FIT_FILES = ("model.json", "privacy.json", "report.html")
 #: What begins a formula in some spreadsheet, also in its full-width form, or hides such a beginning.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpregress.cli.output import say
+from dpregress.cli.places import taken
 from dpregress.errors import InvalidInput
 
 SIGNATURE = "{}.signature.json"
@@ -55,6 +56,21 @@ def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
     return encoder.x(table)
 
 
+def dry_run_release(agreed, party: str, identity, data: Path | None, ledger, written: Path) -> None:  # type: ignore[no-untyped-def]
+    """The dry run of a release: the columns of the table by their names and types, and what would be charged."""
+    from dpregress.parties.release import rehearse_release
+    from dpregress.rows.readers.files import present, read_files
+
+    if data is None:
+        raise InvalidInput(f"give the table of {party}, or --mock for invented people")
+    terms, reader = agreed.plan.party(party), read_files(data)
+    present((*agreed.plan.identifiers, *terms.encoder.needed), reader.schema.names, reader.name)
+    terms.encoder.check_types(reader.schema)
+    with taken(written, overwrite=True):
+        pass
+    rehearse_release(agreed, party, identity, ledger)
+
+
 def read_ends(family: str, classes: str | None) -> tuple[float, float] | None:
     """The two values of a binomial response, the lower first; None for a number."""
     from dpregress.public import Numeric
@@ -78,3 +94,23 @@ def say_person(person, delta: float) -> None:  # type: ignore[no-untyped-def]
         f"A person is in every party's release. Over all releases, mu = {person.mu:.4g}, "
         f"epsilon = {person.epsilon(delta):.4g} at delta = {delta:g}."
     )
+
+
+def joint_page(joined, found, response, *, file: str, software: str) -> str:  # type: ignore[no-untyped-def]
+    """The report of a regression on joined releases: intervals where the releases allow them."""
+    from dpregress.estimators.provenance import made_now
+    from dpregress.estimators.summary import summary_of
+    from dpregress.estimators.vertical_estimates import joint_estimates
+    from dpregress.reports import Fitted, fit_facts, fit_page
+
+    known = response.family == "gaussian" and joined.joint.kept is not None
+    estimates = joint_estimates(joined.joint, found.target, found.features) if known else None
+    summary = summary_of("Joint regression", found, joined.person, response=response, estimates=estimates)
+    promised = (f"{party}: {each.describe()}" for party, each in zip(joined.parties, joined.per_party, strict=True))
+    invented = "INVENTED ROWS " if joined.mock else ""
+    facts = (
+        *fit_facts(summary, response=response, provenance=made_now(f"{invented}{file}"), ledgers=None),
+        ("Parties", "; ".join(promised)),
+    )
+    fitted = Fitted("Coefficients", found, joined.person, summary, facts=facts, response=response)
+    return fit_page(f"{found.target} at {len(joined.parties)} parties", [fitted], software=software)

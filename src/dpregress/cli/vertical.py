@@ -6,10 +6,13 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import charging_options, open_ledger
 from dpregress.cli.families import FamilyChoice, party_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.parties import (
     SIGNATURE,
+    dry_run_release,
+    joint_page,
     read_agreement,
     read_design,
     read_ends,
@@ -71,8 +74,9 @@ def vertical_keys(keys: Path) -> None:
 @click.argument("terms", type=_PATH)
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key, created if needed.")
 @click.option("--out", type=_PATH, required=True, help="Folder for plan.json.")
+@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of people.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing plan.")
-def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> None:
+def vertical_plan(terms: Path, key_file: Path, out: Path, confirm_delta: bool, overwrite: bool) -> None:
     """Make a plan from TERMS (TOML): parties, their keys, columns, bounds, units, n, budgets, row rule.
 
     The length k of the row sketch follows from n, the columns and the budgets, unless TERMS gives it. The plan
@@ -82,6 +86,7 @@ def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> No
     Example:
       dpregress vertical plan study.toml --key alignment.key --out shared
     """
+    from dpregress.accounting import Relation, check_delta_confirmed
     from dpregress.mechanisms.randomness import shared_seed
     from dpregress.parties import plan_from_toml
     from dpregress.parties.documents import digest, document_text
@@ -92,6 +97,8 @@ def vertical_plan(terms: Path, key_file: Path, out: Path, overwrite: bool) -> No
         secret = read_secret(key_file) if key_file.exists() else shared_seed(None)
         made = plan_from_toml(terms, key_commitment=committed(secret))
         check_mixture_fits(made.k, [len(party.encoder.features) for party in made.parties])
+        for party in made.parties if not confirm_delta else ():
+            check_delta_confirmed(party.budget, made.n, Relation.REPLACE_ONE)
         if not key_file.exists():
             write_secret(key_file, secret)
         place.write(document_text(made.encode()))
@@ -197,8 +204,7 @@ def vertical_align(
 @click.option("--keys", type=_PATH, required=True, help="The party's own folder of secrets; keeps the release too.")
 @click.option("--key", "key_file", type=_PATH, required=True, help="The alignment key.")
 @click.option("--exchange", type=_PATH, required=True, help="The folder of all parties' pseudonyms.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="The party's ledger (see `dpregress ledger new`).")
-@click.option("--dataset", help="Data set whose budget in the ledger is charged.")
+@charging_options("The party's ledger (see `dpregress ledger new`).")
 @click.option("--out", type=_PATH, required=True, help="Folder for the release.")
 @click.option("--mock", is_flag=True, help="Invented rows instead of DATA: nothing is charged.")
 def vertical_release(
@@ -210,6 +216,9 @@ def vertical_release(
     exchange: Path,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    dry_run: bool,
     out: Path,
     mock: bool,
 ) -> None:
@@ -224,7 +233,7 @@ def vertical_release(
       dpregress vertical release shared/plan.json clinic.csv --party clinic --keys clinic-keys \\
           --key alignment.key --exchange parties-only --ledger clinic.db --dataset clinic --out public
     """
-    from dpregress import SQLiteLedger
+    from dpregress.inputs.described import described_table
     from dpregress.parties import align as aligned
     from dpregress.parties import make_release, open_identity, read_release
     from dpregress.parties.align import in_order, order_check, row_order
@@ -242,13 +251,21 @@ def vertical_release(
         return
     if not mock and (ledger_file is None or dataset is None):
         raise LedgerError("real rows are released against a ledger: give --ledger and --dataset")
-    ledger = None if mock or ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    if mock and dry_run:
+        raise InvalidInput("--dry-run goes with real rows: --mock charges nothing")
+    source = "" if data is None else described_table(data)
+    ledger = None
+    if not mock:
+        ledger = open_ledger(ledger_file, dataset, analyst, purpose, source=source, out=out / name, rehearsed=None)
     key = read_secret(key_file)
     identity = open_identity(keys)
     files = {each.name: exchange / _PSEUDONYMS.format(each.name) for each in agreed.plan.parties}
     people = aligned(agreed, files, key)
     if people.mock != mock:
         raise InvalidInput("the parties aligned " + ("invented people: add --mock" if people.mock else "real people"))
+    if dry_run:
+        dry_run_release(agreed, party, identity, data, ledger, out / name)
+        return
     pseudonyms = read_pseudonyms(agreed, party, data, key, mock)
     order = row_order(people, pseudonyms)
     rows = in_order(mock_rows(agreed, party) if mock else read_design(terms, data), order)
@@ -345,7 +362,7 @@ def vertical_join(plan_file: Path, releases: tuple[Path, ...], out: Path, overwr
     help="Family of the response: a number, or one of two classes.",
 )  # fmt: skip
 @click.option("--classes", help="The two values of a binomial target, the lower first [default: 0,1].")
-@click.option("--out", type=_PATH, required=True, help="Folder for model.json and privacy.json.")
+@click.option("--out", type=_PATH, required=True, help="Folder for model.json, privacy.json and report.html.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing model.")
 def vertical_fit(
     joint_file: Path,
@@ -372,7 +389,7 @@ def vertical_fit(
     from dpregress.parties import load_joint
     from dpregress.releases.model_files import ResponseModel, model_text, privacy_text
 
-    names = ("model.json", "privacy.json")
+    names = ("model.json", "privacy.json", "report.html")
     software = f"dpregress {__version__}"
     with taken(out, names, overwrite=overwrite) as place:
         joined = load_joint(joint_file)
@@ -383,6 +400,7 @@ def vertical_fit(
         place.write(
             model_text(found, joined.person, moments, software=software, response=response),
             privacy_text(joined.person, software=software),
+            joint_page(joined, found, response, file=joint_file.name, software=software),
         )
     rows = [["(intercept)", number(found.intercept), "", ""]]
     for name, *values in zip(found.features, found.coef, found.standard_error, found.privacy_error, strict=True):
@@ -399,4 +417,4 @@ def vertical_fit(
     for party, each in zip(joined.parties, joined.per_party, strict=True):
         say(f"{party}: {each.describe()}.")
     say_person(joined.person.promise, max(each.budget.parameters()["delta"] for each in joined.per_party))
-    say(f"Wrote {' and '.join(names)} in {out}; nothing further was spent.")
+    say(f"Wrote {', '.join(names)} in {out}; nothing further was spent.")

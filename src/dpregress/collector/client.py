@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpregress.accounting import Ledger, user_of
@@ -14,7 +13,6 @@ from dpregress.collector.wire import TOKEN_BYTES, Report
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
-from dpregress.rows.design.encoder import text_of, to_numbers
 
 
 def device_report(
@@ -33,8 +31,9 @@ def device_report(
     Parameters
     ----------
     row : mapping or sequence
-        Values by the names of the study's features and response, or in their order, the response last. What cannot
-        be read as a number counts as missing: the public fill value, or no answer without a response.
+        Values by the names of the study's questions, or of its features and response if it has no terms; or in their
+        order, the response last. What cannot be read counts as missing: the public fill value, or no answer without a
+        response.
     study : Study
     token : bytes
         32 bytes that say that the user may answer.
@@ -61,8 +60,7 @@ def device_report(
     >>> len(data), Report.decode(data, study).answer.dtype
     (96, dtype('int32'))
     """
-    assert study.space.response is not None
-    names = (*study.space.features, study.space.response.name)
+    names = study.names
     if isinstance(row, Mapping):
         if set(row) != set(names):
             raise InvalidInput(f"this study asks for {', '.join(names)}")
@@ -75,7 +73,7 @@ def device_report(
         raise InvalidInput(f"a token has {TOKEN_BYTES} bytes, not {len(token)}")
     if ledger is not None:
         _charge(ledger, study)
-    numbers = _numbers(values)
+    numbers = study.row(values)
     answer = study.answer(numbers[:-1], float(numbers[-1]), SecureSampler())
     return Report(study.digest, random_bytes(16), token, answer)
 
@@ -84,8 +82,3 @@ def _charge(ledger: Ledger, study: Study) -> None:
     """Charge a study's price, once."""
     user_of(ledger.account.unit)
     ledger.reserve(study.spend, note=f"a report for study {study.digest.hex()}", once=True).draw(study.spend)
-
-
-def _numbers(values: list[object]) -> NDArray[np.float64]:
-    """Numbers by the rule of tables, every cell by way of its text: no cell decides which steps a row takes."""
-    return to_numbers(pa.array([text_of(value) for value in values], pa.large_string()))

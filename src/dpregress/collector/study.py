@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpregress.accounting import GDP, Event, PureDP, decode
+from dpregress.accounting import GDP, Event, PureDP, decode, integer_gaussian_promise
+from dpregress.collector.terms import Terms
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput, reason
+from dpregress.json_files import MALFORMED
 from dpregress.mechanisms import IntegerGaussian, Sampler, UnitVector
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
 from dpregress.models import GaussianFamily
@@ -25,9 +28,13 @@ from dpregress.public.columns import is_plain
 from dpregress.queries import ClippedScore, RowQuery, SecondMoment
 from dpregress.releases import Isotropic, NoiseLaw, Release
 from dpregress.rows import RawRows
+from dpregress.rows.design.encoder import text_of, to_numbers
 from dpregress.solvers.local.message_plan import MessagePlan
 
-_FORMAT = "dpregress.study/1"
+#: Without terms, and with them.
+_BARE_FORMAT, _FORMAT = "dpregress.study/1", "dpregress.study/2"
+#: Decimals of a cap's threshold in a file, which do not depend on how it was optimised.
+_CAP_DIGITS = 6
 #: The largest size of a study file.
 _LARGEST_TEXT = 1 << 24
 _LARGEST_TITLE = 200
@@ -58,6 +65,8 @@ class Study:
         With a bounded response.
     spend : PureDP or GDP
         What an answer costs its user: a unit vector for the first, Gaussian noise for the second.
+    terms : Terms, optional
+        What participants are asked and told; a collector needs them.
 
     Examples
     --------
@@ -74,6 +83,7 @@ class Study:
     question: str
     space: WhitenedSpace
     spend: Event
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         if not 0 < len(self.title) <= _LARGEST_TITLE or not is_plain(self.title):
@@ -86,12 +96,28 @@ class Study:
         if len(set(names)) < len(names) or not all(isinstance(name, str) and is_plain(name) for name in names):
             raise InvalidInput("features and response of a study need different names, each a text of one line")
         _ = self.randomiser  # refuses prices that nothing keeps
+        if self.terms is not None:
+            _check_terms(self.terms, self)
 
     @classmethod
-    def of(cls, message_plan: MessagePlan, title: str) -> Self:
+    def of(cls, message_plan: MessagePlan, title: str, terms: Terms | None = None) -> Self:
         """The study that asks what a message plan asks."""
         question = "second-moment" if isinstance(message_plan.query, SecondMoment) else "cross-moment"
-        return cls(title, question, message_plan.space, message_plan.spend)
+        return cls(title, question, message_plan.space, message_plan.spend, terms)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a user is asked: the questions of the terms, otherwise the features and the response."""
+        if self.terms is not None:
+            return tuple(question.name for question in self.terms.questions)
+        assert self.space.response is not None
+        return (*self.space.features, self.space.response.name)
+
+    def row(self, answers: Sequence[object]) -> Vector:
+        """Answers, in the order of :attr:`names`, as the row that :meth:`answer` takes, the response last."""
+        if self.terms is not None:
+            return self.terms.row(answers)
+        return to_numbers(pa.array([text_of(each) for each in answers], pa.large_string()))
 
     @cached_property
     def query(self) -> RowQuery[Any]:
@@ -136,12 +162,22 @@ class Study:
 
     def admits(self, answer: NDArray[np.int32]) -> bool:
         """Whether an honest device could have sent it, by public numbers alone; wrongly refused once in 10^9."""
-        size = float(np.linalg.norm(answer.astype(np.float64)))
-        room = math.sqrt(len(answer))
+        least, most = self.limits
+        return least <= math.sqrt(float(np.square(answer, dtype=np.float64).sum())) <= most
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest norm of an admitted answer, in steps of the grid."""
+        room = math.sqrt(self.query.size)
         if isinstance(self.randomiser, UnitVector):
-            return abs(size - 2.0**UNIT_BITS) <= room
+            return 2.0**UNIT_BITS - room, 2.0**UNIT_BITS + room
         far = room + math.sqrt(-2 * math.log(_REFUSED))
-        return size <= math.ldexp(self.query.contribution(), self.bits) + far * self.randomiser.scale
+        return 0.0, math.ldexp(self.query.contribution(), self.bits) + far * self.randomiser.scale
+
+    @property
+    def step(self) -> float:
+        """What a step of the grid is worth in the sum of users' values."""
+        return self._law(1)[0]
 
     def release(self, total: NDArray[np.int64], n: int) -> Release:
         """The sum of n answers as a release, for :meth:`LocalGLM.fit_release`.
@@ -171,15 +207,27 @@ class Study:
         """The study as JSON, the same characters every time."""
         randomiser = self.randomiser
         scale = None if isinstance(randomiser, UnitVector) else randomiser.scale
+        answer: dict[str, Any] = {"length": self.query.size, "bits": self.bits, "noise_scale": scale}
         record = {
-            "format": _FORMAT,
+            "format": _BARE_FORMAT,
             "title": self.title,
             "question": self.question,
             "frame": self.space.encode(),
             "spend": self.spend.encode(),
-            "answer": {"length": self.query.size, "bits": self.bits, "noise_scale": scale},
+            "answer": answer,
         }
+        if self.terms is not None:
+            answer |= {"bound": self.query.contribution(), "cap": self._cap}
+            record |= {"format": _FORMAT, "terms": self.terms.encode()}
         return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+    @property
+    def _cap(self) -> dict[str, float] | None:
+        """The cap of a unit vector, for devices that do not optimise it."""
+        if not isinstance(self.randomiser, UnitVector):
+            return None
+        cap = self.randomiser.cap(self.query.size)
+        return {"epsilon": cap.epsilon, "gamma": round(cap.gamma, _CAP_DIGITS)}
 
     @cached_property
     def digest(self) -> bytes:
@@ -211,23 +259,42 @@ class Study:
             raise InvalidInput("this text is too long for a study")
         try:
             record = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
-            _exactly(record, {"format", "title", "question", "frame", "spend", "answer"})
-            if record["format"] != _FORMAT:
+            told = {"terms"} if isinstance(record, dict) and record.get("format") == _FORMAT else set()
+            _exactly(record, {"format", "title", "question", "frame", "spend", "answer"} | told)
+            if record["format"] not in (_BARE_FORMAT, _FORMAT):
                 raise InvalidInput(f"this is of format {record['format']!r}, not {_FORMAT!r}")
             _exactly(record["frame"], _FRAME_FIELDS)
             _exactly(record["frame"]["response"], _RESPONSE_FIELDS)
             if not (isinstance(record["title"], str) and isinstance(record["question"], str)):
                 raise InvalidInput("title and question of a study are texts")
-            study = cls(
-                record["title"], record["question"], WhitenedSpace.decode(record["frame"]), decode(record["spend"])
-            )
-        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            space, spend = WhitenedSpace.decode(record["frame"]), decode(record["spend"])
+            terms = Terms.decode(record["terms"]) if told else None
+            study = cls(record["title"], record["question"], space, spend, terms)
+        except MALFORMED as error:
             if isinstance(error, DPRegressError):
                 raise
             raise InvalidInput(f"this is not a study: {error}") from error
         if study.text() != text:
             raise InvalidInput("this study is not written as its contents ask for: its noise or its grid was changed")
         return study
+
+
+def _check_terms(terms: Terms, study: Study) -> None:
+    """Refuse terms about other columns, and a report that costs more than participants are told."""
+    response = study.space.response
+    assert response is not None
+    lower, upper = terms.response.ends
+    if terms.features != study.space.features or terms.response.name != response.name:
+        raise InvalidInput("the questions of a study are not about the columns of its frame")
+    if (response.centre, response.scale) != ((lower + upper) / 2, (upper - lower) / 2) or response.bound != 1:
+        raise InvalidInput("the bounds of the response in the questions are not those of the frame")
+    if terms.public is not None and terms.public.names != study.space.features:
+        raise InvalidInput("the public moments of a study are not about the columns of its frame")
+    told: Event | None = PureDP(terms.budget.epsilon0)
+    if isinstance(study.spend, GDP):
+        told = integer_gaussian_promise(terms.budget, study.query.size)
+    if told is None or told.mu < study.spend.mu * (1 - 1e-9):
+        raise InvalidInput("a report of this study costs more than its terms say")
 
 
 def _bound(space: WhitenedSpace) -> float:

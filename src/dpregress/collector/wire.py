@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Self
 
 import numpy as np
@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 from dpregress.collector.study import Study
 from dpregress.errors import InvalidInput
 
-_MAGIC = b"DPR1"
+MAGIC = b"DPR1"
 _TASK, _ID = 32, 16
 TOKEN_BYTES = 32
-_HEADER = len(_MAGIC) + _TASK + _ID + TOKEN_BYTES
-_INTEGER = np.dtype("<i4")
+_ENDS = (0, *accumulate([len(MAGIC), _TASK, _ID, TOKEN_BYTES]))
+#: Bytes before the answer.
+HEADER = _ENDS[-1]
+#: The numbers of an answer.
+ANSWER = np.dtype("<i4")
+
+
+def split_header(data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """The version, the study's hash, the id and the token of a report."""
+    magic, task, name, token = (data[start:end] for start, end in pairwise(_ENDS))
+    return magic, task, name, token
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +57,7 @@ class Report:
 
     def encode(self) -> bytes:
         """The report as bytes."""
-        return b"".join([_MAGIC, self.task, self.id, self.token, self.answer.astype(_INTEGER).tobytes()])
+        return b"".join([MAGIC, self.task, self.id, self.token, self.answer.astype(ANSWER).tobytes()])
 
     @classmethod
     def decode(cls, data: bytes, study: Study) -> Self:
@@ -60,16 +69,15 @@ class Report:
             For bytes of another length or version, a report of another study, and an answer that no honest device
             would send.
         """
-        length = _HEADER + _INTEGER.itemsize * study.query.size
+        length = HEADER + ANSWER.itemsize * study.query.size
         if len(data) != length:
             raise InvalidInput(f"a report of this study has {length} bytes, not {len(data)}")
-        if data[: len(_MAGIC)] != _MAGIC:
+        magic, task, name, token = split_header(data)
+        if magic != MAGIC:
             raise InvalidInput("these bytes are not a report of this version")
-        ends = np.cumsum([len(_MAGIC), _TASK, _ID, TOKEN_BYTES])
-        task, name, token = (data[start:end] for start, end in pairwise(ends))
         if task != study.digest:
             raise InvalidInput("this report answers another study")
-        answer = np.frombuffer(data, dtype=_INTEGER, offset=_HEADER).astype(np.int32)
+        answer = np.frombuffer(data, dtype=ANSWER, offset=HEADER).astype(np.int32)
         if not study.admits(answer):
             raise InvalidInput("no honest device sends an answer of this size")
         return cls(task, name, token, answer)

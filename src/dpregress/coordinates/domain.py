@@ -86,6 +86,25 @@ class Attribute:
         return self.steps / self.unit
 
     @property
+    def scale(self) -> tuple[float, float]:
+        """``(centre, half)``: a number's encoding of ``z`` stands for ``centre + half z`` in the units of users.
+
+        Of evenly spaced levels these are their values, of others their positions 0, 1, ..
+        A class has the scale of its indicators, ``(0, 1)``.
+        """
+        if not self.numeric:
+            return 0.0, 1.0
+        first, last = (self.values[0], self.values[-1]) if self.evenly_spaced else (0.0, self.size - 1.0)
+        half = (last - first) / 2
+        return first + half, half
+
+    @property
+    def design(self) -> Matrix:
+        """Design columns of shape (levels, columns) in the units of users: the encoding at its :attr:`scale`."""
+        centre, half = self.scale
+        return centre + half * self.encoding
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of its design columns, including that of the reference level."""
         return (self.name,) if self.numeric else tuple(f"{self.name}={level}" for level in self.levels)

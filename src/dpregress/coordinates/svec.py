@@ -39,6 +39,12 @@ def svec(matrix: Matrix) -> Vector:
     return np.asarray(matrix[row, column] * scale)
 
 
+def outer(x: Matrix) -> Matrix:
+    """``svec(v v')`` of every row v, of shape (m, length)."""
+    row, column, scale = _layout(x.shape[1])
+    return np.asarray(x[:, row] * x[:, column] * scale)
+
+
 def unsvec(vector: Vector, order: int) -> Matrix:
     """The symmetric matrix of :func:`svec`."""
     _, _, scale = _layout(order)

@@ -22,6 +22,7 @@ from dpregress.estimators.progress import check_progress
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
+from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -190,6 +191,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
         name = one_offset(name, rows.exposure)
+        rows = rows._replace(table=described_table(X), origin=published_name(X))
         rows = rows._replace(source=source, unit=whose, exposure=name, diagnose=checked_share(diagnose))
         called = str(getattr(weights, "name", None) or "weights")
         return self._fit(budget, self._surveyed(rows, weights, called, rows.source), progress)
@@ -262,6 +264,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
         read = rows.source
         exposure = one_offset(exposure, rows.exposure)
+        rows = rows._replace(table=described_table(table), origin=published_name(table))
         rows = rows._replace(source=bounded, unit=whose, exposure=exposure, diagnose=checked_share(diagnose))
         return self._fit(budget, self._surveyed(rows, weights, str(weights), read), progress, engine)
 

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import GDP, Event, gaussian_promise
 from dpregress.accounting.names import note_of
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, NotAvailable, one_line
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.diagnosing import Subject, diagnosed, shared
 from dpregress.estimators.progress import reported
+from dpregress.estimators.provenance import made_now
 from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.training import Training
 from dpregress.inference import Diagnosis, Suitability, suitability
@@ -72,6 +73,7 @@ class CentralModel(PrivateLinearModel):
                 ledger=self.ledger,
                 unit=data.unit,
                 note=note_of(f"{type(self).__name__} of {data.target}"),
+                request=data.request,
                 random_state=self.random_state,
             )
             solution = solver.solve(session)
@@ -95,6 +97,7 @@ class CentralModel(PrivateLinearModel):
         self.moments_ = solution.moments
         self.design_ = data.design
         self.exposure_ = data.exposure
+        self.provenance_ = made_now(data.origin)
         self.privacy_ = session.statement(facts.assumed_public())
         return self
 
@@ -162,7 +165,7 @@ class CentralModel(PrivateLinearModel):
         return self.diagnosis_
 
 
-def checked_penalty(alpha: float, facts: PublicFacts) -> float:
+def checked_penalty(alpha: float, space: WhitenedSpace) -> float:
     """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
     try:
         usable = math.isfinite(alpha) and alpha >= 0
@@ -170,6 +173,6 @@ def checked_penalty(alpha: float, facts: PublicFacts) -> float:
         usable = False
     if not usable:
         raise InvalidInput(f"alpha must be finite and not negative, not {one_line(alpha)}")
-    if alpha * float(np.abs(facts.start.space.slopes).max()) ** 2 > _LARGEST_PENALTY:
+    if alpha * float(np.abs(space.slopes).max()) ** 2 > _LARGEST_PENALTY:
         raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
     return float(alpha)

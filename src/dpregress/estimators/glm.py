@@ -72,7 +72,7 @@ class _ScoredModel(CentralModel):
                 "correct them, or leave their labels out"
             )
         robust = checked_robust(self.cov_type)
-        return ScoreSteps(facts, family, budget, checked_penalty(self.alpha, facts), robust=robust)
+        return ScoreSteps(facts, family, budget, checked_penalty(self.alpha, facts.start.space), robust=robust)
 
     @property
     def response_model(self) -> ResponseModel:
@@ -355,7 +355,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
             labels = self._positions(facts.public.labels)
             facts = replace(facts, public=replace(facts.public, labels=labels))
         if self._several:
-            alpha, robust = checked_penalty(self.alpha, facts), checked_robust(self.cov_type)
+            alpha, robust = checked_penalty(self.alpha, facts.start.space), checked_robust(self.cov_type)
             return MultinomialSteps(facts, len(self.target_classes), budget, alpha, robust=robust)
         return super()._solver(facts, budget)
 

@@ -12,22 +12,28 @@ from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import (
+    Approximation,
     Diagnosis,
     IntervalKind,
     LikelihoodRatio,
+    PenaltyPath,
     PredictedIntervals,
     Submodel,
+    SubsetPath,
     TermTests,
     TTest,
     WaldTest,
+    best_subsets,
     checked_level,
     excess_deviance,
     explained_share,
     explained_variance,
+    forward_selection,
     intervals,
     likelihood_ratio,
     masked_covariance,
     p_values,
+    penalty_path,
     predicted_intervals,
     standard_errors,
     submodel,
@@ -201,6 +207,45 @@ class InferenceMixin:
             raise InvalidInput("drop at least one term, and keep at least one coefficient")
         return submodel(known, self.coefficients_.n, list(dict.fromkeys(names)))
 
+    # ------------------------------------------------------------- selection
+
+    def path(
+        self,
+        penalty: str = "lasso",
+        *,
+        alphas: Sequence[float] | int = 100,
+        l1_ratio: float = 0.5,
+        standardized: bool = True,
+    ) -> PenaltyPath:
+        """Penalised coefficients for many penalties, by the least-squares approximation; it costs nothing.
+
+        Parameters
+        ----------
+        penalty : {"lasso", "ridge", "elastic-net"}
+        alphas : sequence of float, or int, default=100
+            Penalties as in scikit-learn's ElasticNet (ridge with ``alpha`` is ``Ridge(n * alpha)`` there), or their
+            number.
+        l1_ratio : float, default=0.5
+            The share of the absolute penalty, for "elastic-net".
+        standardized : bool, default=True
+            Whether slopes are penalised in standard deviations of their columns.
+        """
+        ratios = {"lasso": 1.0, "ridge": 0.0, "elastic-net": l1_ratio}
+        check_choice("penalty", penalty, ratios)
+        return penalty_path(self._approximation(), ratios[penalty], alphas, standardized=standardized)
+
+    def select(self, method: str = "forward") -> SubsetPath:
+        """Sets of terms of every size, by forward selection or the best of all sets; it costs nothing.
+
+        Parameters
+        ----------
+        method : {"forward", "best"}
+            "best" compares all sets of at most 20 terms.
+        """
+        methods = {"forward": forward_selection, "best": best_subsets}
+        check_choice("method", method, methods)
+        return methods[method](self._approximation(), self._coefficients_by_term())
+
     # ------------------------------------------------------------- goodness of fit
 
     @property
@@ -326,6 +371,13 @@ class InferenceMixin:
                 "by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); compare and wald_test cost nothing"
             )
         return self.diagnosis_
+
+    def _approximation(self) -> Approximation:
+        """Slopes with their covariance, of a single linear predictor."""
+        known = self._known()
+        if self.response_model.family == MULTINOMIAL:
+            raise InvalidInput("columns are selected for one linear predictor: fit two classes")
+        return Approximation.of(known, int(self.coefficients_.n))
 
     def _linear(self) -> Estimates:
         found, response = self._known(), self.response_model

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,9 @@ from sklearn.base import RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.estimators.central import CentralModel, checked_penalty
+from dpregress.estimators.moments_fit import regress_moments
 from dpregress.estimators.parameters import checked_robust
+from dpregress.estimators.released_moments import ReleasedMoments
 from dpregress.inference import IntervalKind, privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_space
 from dpregress.public import Schema
@@ -133,6 +135,41 @@ class DPRidge(RegressorMixin, CentralModel):
         self.ledger = ledger
         self.random_state = random_state
 
+    @classmethod
+    def from_moments(
+        cls,
+        moments: ReleasedMoments,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        **parameters: Any,
+    ) -> Self:
+        """A fit to moments that were released before: any column on any others, at no further cost.
+
+        Nothing is read or drawn. The estimates for inference assume equal error variances (``cov_type="model"``).
+
+        Parameters
+        ----------
+        moments : ReleasedMoments
+            From :func:`~dpregress.release_moments`, :func:`~dpregress.combine` or their file.
+        target : str, optional
+            The response: a column of numbers, or an indicator such as ``"plan=full"``. A formula names it itself.
+        features : sequence of str, optional
+            Columns or design columns; default: all but those of the target.
+        **parameters
+            ``alpha`` of :class:`DPRidge`, ``fit_intercept`` or ``formula``, whose columns must have been released.
+
+        Raises
+        ------
+        InvalidInput
+            For columns that were not released.
+        TypeError
+            For a parameter that the class does not have.
+        """
+        model = cls(recipe="one-shot", cov_type="model", **parameters)
+        regress_moments(model, moments, target, features, model._penalty())
+        model.set_params(privacy=model.privacy_.budget, schema=moments.schema)
+        return model
+
     def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
         """``X coef + intercept``, of shape (m,).
 
@@ -152,7 +189,7 @@ class DPRidge(RegressorMixin, CentralModel):
         return self.alpha
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
-        alpha = checked_penalty(self._penalty(), facts)
+        alpha = checked_penalty(self._penalty(), facts.start.space)
         check_choice("recipe", self.recipe, LINEAR_RECIPES)
         robust, recipe = checked_robust(self.cov_type), LINEAR_RECIPES[self.recipe]
         return Residual(facts, budget, alpha, robust=robust) if recipe is Residual else recipe(facts, budget, alpha)

@@ -20,6 +20,7 @@ from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable, Unbounde
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
+from dpregress.estimators.provenance import made_now
 from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.training import Training
 from dpregress.inference import IntervalKind, moment_estimates
@@ -191,6 +192,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         self._record(message_plan, release)
         self._keep(facts, message_plan, release)
         self.design_ = None
+        self.provenance_ = made_now("a collected study")
         self.privacy_ = PrivacyStatement(
             budget=message_plan.spend,
             promise=message_plan.spend,
@@ -307,11 +309,13 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
                 ledger=self.ledger,
                 unit=self._counted(),
                 note=note_of(f"a message about {data.target}"),
+                request=data.request,
                 random_state=self.random_state,
             )
             release: Release = session(message_plan.query, message_plan.spend)
         self._keep(facts, message_plan, release)
         self.design_ = data.design
+        self.provenance_ = made_now(data.origin)
         data.inputs.keep(self)
         self.privacy_ = replace(session, unit=_DEVICE).statement(_assumed_public(facts))
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,49 +13,43 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import Event, Ledger
-from dpregress.coordinates import Matrix
+from dpregress.coordinates import Domain, Matrix
 from dpregress.errors import InvalidInput, one_line
-from dpregress.estimators.inferential import InferenceMixin, terms_of
 from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals, marginal_estimates
-from dpregress.estimators.marginals_release import coded_source, release_marginals
+from dpregress.estimators.marginals_release import Released, release_marginals
 from dpregress.estimators.parameters import checked_privacy
+from dpregress.estimators.saving import MODEL_FILES, SavingMixin, model_documents, write_whole
 from dpregress.estimators.shown import ShownMixin
-from dpregress.estimators.summary import summary_of
-from dpregress.inference import checked_level
-from dpregress.inputs.tables import array_table, joined_table, listed
+from dpregress.inference import IntervalKind, PredictedIntervals
+from dpregress.inputs.coded import coded_design
+from dpregress.inputs.tables import joined_table, listed
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
+from dpregress.releases.marginals import design_names
+from dpregress.releases.marginals_files import load_marginals, marginals_text
 from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary
-from dpregress.rows import LevelRows
 from dpregress.rows.engines import Progress
 from dpregress.rows.readers.files import is_table, names_of, to_table
+from dpregress.version import SOFTWARE
 
-_CHUNK = 65_536
-
-
-def _is_array(X: Any) -> bool:
-    """Whether this is an array or a list of rows, not a table, a path or a list of paths."""
-    if isinstance(X, list):
-        return not any(isinstance(each, str | PathLike) for each in X)
-    return isinstance(X, np.ndarray)
+TABLE_MODEL_FILES = (*MODEL_FILES, "marginals.json")
 
 
-class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
+class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
     r"""Regression of one coded column on others, from differentially private pair tables.
 
     Every column has a public list of levels. The pair tables of all columns are released once; the regression
-    (and any other on the same release, and synthetic rows) is computed from them. Features enter as in
-    ``Z b + b0``: one indicator for every level of a class but the first, the level's position scaled to [-1, 1]
-    for a number.
+    (and any other on the same release, and synthetic rows) is computed from them. A class enters as one indicator for
+    every level but the first. A number enters in its own units, or by the positions of its levels, 0, 1, .., if these
+    are not evenly spaced.
 
     Parameters
     ----------
     privacy : ApproxDP, GDP or ZCDP
         The budget, for adding or removing one record. ``recipe="aim"`` takes no GDP.
     family : {"gaussian", "binomial", "multinomial", "poisson"}, default="gaussian"
-        Of the target: a number (in its codes), one of two classes, one of several, a count.
+        Of the target: a number, one of two classes, one of several, a count.
     schema : Schema
         Levels or bounds of the columns (:meth:`Schema.from_levels` for integer codes). Numbers with bounds are cut
         into ``bins`` equal bins.
@@ -71,12 +66,12 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
     coef_ : ndarray of shape (d,)
         For several classes of shape (classes, d).
     intercept_ : float, or ndarray of shape (classes,)
-    coefficients_ : Coefficients
-        With names and standard errors (of the shrunk coefficients); not for several classes.
+    coefficients_ : Coefficients or ClassCoefficients
+        With names and standard errors (of the shrunk coefficients); these are not known for several classes.
     classes_ : tuple of str
         Of a class target.
     estimates_ : Estimates or None
-        For inference, not shrunk; None for other families than "gaussian" and for "aim" (docs/inference.md).
+        For inference, not shrunk; None for "multinomial" and "aim" (docs/inference.md).
     marginals_ : Marginals
         The release: other regressions (``moments``) and rows (``mixture.sample``) from it are free.
     moments_ : Moments
@@ -96,7 +91,7 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
     >>> table = pa.table({"a": a, "b": b, "y": a + 2 * b})
     >>> schema = Schema.from_levels({"a": range(5), "b": range(5), "y": range(13)}, numeric=["a", "b", "y"])
     >>> model = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema).fit_table(table, "y")
-    >>> bool(np.abs(model.coef_ - [2, 4]).max() < 0.2)  # half a column's range is one unit
+    >>> bool(np.abs(model.coef_ - [1, 2]).max() < 0.1)
     True
     """
 
@@ -192,9 +187,47 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
             random_state=self.random_state,
             progress=progress,
         )
-        fitted = fit_marginals(released.marginals, target, tuple(features), self.family)
-        self.fit_ = fitted
+        return self._keep(released, target, tuple(features))
+
+    @classmethod
+    def from_release(
+        cls,
+        release: str | PathLike[str] | Self,
+        target: str,
+        features: Sequence[str] | None = None,
+        *,
+        family: str = "gaussian",
+    ) -> Self:
+        """Another regression on marginals that were released before. It costs nothing more.
+
+        Parameters
+        ----------
+        release : path or MarginalsRegression
+            What ``dpregress marginals release`` wrote, or ``marginals.json`` of a saved model; or a fitted model.
+        target : str
+        features : sequence of str, optional
+            Default: all other columns of the release.
+        family : {"gaussian", "binomial", "multinomial", "poisson"}, default="gaussian"
+
+        Raises
+        ------
+        InvalidInput
+            For a file of another kind, and for a target that the family cannot explain.
+        """
+        if isinstance(release, MarginalsRegression):
+            check_is_fitted(release)
+            released = Released(release.marginals_, release.privacy_)
+        else:
+            released = Released(*load_marginals(Path(release)))
+        names = released.marginals.domain.names
+        features = [name for name in names if name != target] if features is None else listed(features)
+        return cls(released.privacy.budget, family=family)._keep(released, target, tuple(features))
+
+    def _keep(self, released: Released, target: str, features: tuple[str, ...]) -> Self:
+        """Set the attributes of a fitted model."""
+        fitted = fit_marginals(released.marginals, target, features, self.family)
         self.estimates_ = marginal_estimates(released.marginals, target, features, self.family)
+        self.fit_ = fitted
         self.coef_, self.coefficients_, self.moments_ = fitted.coef, fitted.coefficients, fitted.moments
         self.intercept_ = float(fitted.intercept) if fitted.intercept.ndim == 0 else fitted.intercept
         self.classes_ = fitted.classes
@@ -203,35 +236,53 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
         self.feature_names_in_ = np.array(features, dtype=object)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The expected target in its codes, or the likeliest class as the schema writes it, of shape (m,).
+    def save(self, folder: str | Path) -> None:
+        """Write ``model.json``, ``privacy.json``, and the release as ``marginals.json``, in place of earlier ones.
+
+        :func:`dpregress.load` and ``dpregress predict`` read the model, :meth:`from_release` and the commands of
+        ``dpregress marginals`` the release.
+
+        Parameters
+        ----------
+        folder : path
+            It is made if it is not there.
+
+        Raises
+        ------
+        OutputError
+            If the files cannot be written.
+        """
+        check_is_fitted(self)
+        release = marginals_text(self.marginals_, self.privacy_, software=SOFTWARE)
+        texts = (*model_documents(self), release)
+        write_whole({Path(folder) / name: text for name, text in zip(TABLE_MODEL_FILES, texts, strict=True)})
+
+    def predict(
+        self, X: Any, *, interval: IntervalKind | None = None, level: float = 0.95
+    ) -> NDArray[Any] | PredictedIntervals:
+        """The expected target, or the likeliest class as the schema writes it, of shape (m,).
 
         Parameters
         ----------
         X : path, table, or array-like of shape (m, d)
-            A path or a table is read by the names of the features, an array in their order.
+            A path or a table is read by the names of the features, an array in their order. Cells are mapped as in the
+            fit.
+        interval : {"mean", "prediction"}, optional
+            Also an interval of the mean response, or of a new one (linear models); the result is then a
+            :class:`~dpregress.inference.PredictedIntervals`, centred on the unshrunk estimates.
+        level : float, default=0.95
         """
-        means = self._means(X)
+        if interval is not None:
+            return self._intervals(self._rows(X), interval, level)
+        means = self.fit_.mean(self._rows(X))
         return np.array(self.classes_, dtype=object)[means.argmax(axis=1)] if self.classes_ else means
 
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of ``classes_``, of shape (m, classes)."""
-        means = self._means(X)
+        means = self.fit_.mean(self._rows(X))
         if not self.classes_:
             raise InvalidInput(f"family={self.family!r} predicts a number: use predict")
         return means
-
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of every model; several classes have coefficients without errors."""
-        check_is_fitted(self)
-        return summary_of(
-            type(self).__name__,
-            self.fit_.by_class if self.coefficients_ is None else self.coefficients_,
-            self.privacy_,
-            response=self.response_model,
-            estimates=self.estimates_,
-            level=checked_level(level, alpha),
-        )
 
     @property
     def response_model(self) -> ResponseModel:
@@ -240,29 +291,34 @@ class MarginalsRegression(ShownMixin, InferenceMixin, BaseEstimator):
         link = "logit" if self.fit_.family == MULTINOMIAL else family_of(self.fit_.family).link.name
         return ResponseModel(self.fit_.family, link, self.fit_.classes)
 
+    @property
+    def written_domain(self) -> Domain:
+        """The domain of the features."""
+        return self.fit_.domain.select(self.fit_.features)
+
     def _no_estimates(self) -> str:
+        if self.family == MULTINOMIAL:
+            return (
+                "several classes have no estimates for inference on marginals: regress two classes, family='binomial'"
+            )
+        if self.marginals_.unshrunk is None:
+            return (
+                "this release has no estimates for inference, since it is of the recipe aim or of an earlier version: "
+                'release again with another recipe than "aim"'
+            )
         return (
-            "fits to a mixture have no estimates for inference, since they attenuate slopes by an unknown amount: take "
-            'family="gaussian" and another recipe than "aim"'
+            "the released tables are too noisy for inference, since no coefficients agree with them: take fewer "
+            "features or levels, or a larger budget"
         )
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
     def _terms(self) -> Mapping[str, Sequence[str]]:
-        return terms_of(self.fit_.moments.space.features, self.schema)
-
-    def _means(self, X: Any) -> Matrix:
-        """Predictions for rows that hold the features; undeclared cells are mapped as in the fit."""
-        check_is_fitted(self)
-        names = self.feature_names_in_.tolist()
-        table = array_table(X, names) if _is_array(X) else X
         domain = self.fit_.domain
-        known = domain.select(self.fit_.features)
-        place = [domain.index(name) for name in self.fit_.features]
-        levels, found = LevelRows(known), []
-        for chunk in coded_source(table, known).chunks(_CHUNK):
-            codes = np.zeros((len(chunk.x), len(domain.attributes)))
-            codes[:, place] = levels(chunk).x
-            found.append(self.fit_.mean(codes))
-        return np.concatenate(found)
+        return {name: design_names(domain, [name]) for name in self.fit_.features}
+
+    def _rows(self, X: Any) -> Matrix:
+        """Design rows in the units of users; undeclared cells are mapped as in the fit."""
+        check_is_fitted(self)
+        return coded_design(X, self.fit_.domain, self.fit_.features)

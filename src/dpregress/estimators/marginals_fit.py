@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.errors import InvalidInput, check_choice
-from dpregress.inference import moment_estimates, original_coefficients
+from dpregress.inference import original_coefficients, table_estimates
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates, Marginals, Moments
-from dpregress.releases.marginals import encoded_design
+from dpregress.releases.marginals import encoded_design, regression_space
 from dpregress.solvers.marginals.mixture_likelihood import solve_classes, solve_logistic
 from dpregress.solvers.marginals.relevance import Counts, Shrunk, solve_by_relevance
 
@@ -42,8 +42,6 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
     check_choice("family", family, TABLE_FAMILIES)
     check_columns(target, features)
     attribute = domain.attributes[domain.index(target)]
-    for name in features:
-        domain.index(name)
     kind = TABLE_FAMILIES[family]
     if kind.numeric:
         if not (attribute.numeric and attribute.evenly_spaced):
@@ -57,6 +55,7 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
         raise InvalidInput(f"{target!r} is a number, {family} takes a class: leave it out of numeric=")
     elif kind.levels not in (None, attribute.size):
         raise InvalidInput(f"{target!r} has {attribute.size} levels, not {kind.levels}: choose family='multinomial'")
+    regression_space(domain, target, features, None if kind.numeric else attribute.levels[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +66,8 @@ class TableFit:
     ----------
     coef : ndarray of shape (d,), or (classes, d)
     intercept : ndarray of shape () or (classes,)
-    coefficients : Coefficients or None
-        With names and standard errors; None for several classes.
+    coefficients : Coefficients or ClassCoefficients
+        In the units of users, with names and standard errors; these are not known for several classes.
     moments : Moments
         Of the target, or of its last level's indicator.
     """
@@ -79,7 +78,7 @@ class TableFit:
     family: str
     coef: Matrix
     intercept: Vector
-    coefficients: Coefficients | None
+    coefficients: Coefficients | ClassCoefficients
     moments: Moments
 
     @property
@@ -89,29 +88,15 @@ class TableFit:
             return ()
         return self.domain.attributes[self.domain.index(self.target)].levels
 
-    @property
-    def by_class(self) -> ClassCoefficients:
-        """The coefficients of several classes, whose errors are not known."""
-        names = self.moments.space.features
-        unknown = np.full(len(names), np.nan)
-        each = (
-            Coefficients(
-                names, coef, float(intercept), self.target, self.moments.n, unknown, unknown, np.zeros(len(names))
-            )
-            for coef, intercept in zip(self.coef, self.intercept, strict=True)
-        )
-        return ClassCoefficients(self.classes, tuple(each))
-
-    def mean(self, codes: Matrix) -> Matrix:
+    def mean(self, x: Matrix) -> Matrix:
         """Expected values, of shape (m,), or probabilities of the classes, of shape (m, classes).
 
         Parameters
         ----------
-        codes : ndarray of shape (m, attributes)
-            Of the domain's attributes.
+        x : ndarray of shape (m, d)
+            Design rows in the units of users.
         """
-        rows = encoded_design(self.domain, codes, self.features)[:, 1:]
-        return TABLE_FAMILIES[self.family].mean(rows @ self.coef.T + self.intercept)
+        return TABLE_FAMILIES[self.family].mean(x @ self.coef.T + self.intercept)
 
 
 def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], family: str = "gaussian") -> TableFit:
@@ -135,11 +120,12 @@ def fit_marginals(marginals: Marginals, target: str, features: Sequence[str], fa
 
 
 def marginal_estimates(marginals: Marginals, target: str, features: Sequence[str], family: str) -> Estimates | None:
-    """For inference: least squares from tables that are not shrunk; None for other families (docs/inference.md)."""
-    if family != "gaussian" or marginals.unshrunk is None:
+    """For inference, from tables that are not shrunk; None where there are none, and for several classes."""
+    if family == MULTINOMIAL:
         return None
-    gram, noise = marginals.unshrunk
-    return moment_estimates(replace(marginals, gram=gram, noise=noise).moments(target, features))
+    attribute = marginals.domain.attributes[marginals.domain.index(target)]
+    level = None if TABLE_FAMILIES[family].numeric else attribute.levels[-1]
+    return table_estimates(marginals, target, list(features), family_of(family), level)
 
 
 def _points(marginals: Marginals, features: Sequence[str]) -> Matrix:
@@ -195,8 +181,12 @@ def _poisson(marginals: Marginals, target: str, features: tuple[str, ...], famil
 
 def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
-    coef = solve_classes(_points(marginals, features), _shares(marginals, target), moments.n)
-    return TableFit(marginals.domain, target, features, family, coef[:, 1:], coef[:, 0], None, moments)
+    whitened = solve_classes(_points(marginals, features), _shares(marginals, target), moments.n)
+    classes = marginals.domain.attributes[marginals.domain.index(target)].levels
+    space = moments.space.with_response(None)
+    each = tuple(original_coefficients(space, one, target=target, n=moments.n) for one in whitened)
+    found = ClassCoefficients(classes, each)
+    return TableFit(marginals.domain, target, features, family, found.coef, found.intercept, found, moments)
 
 
 def _two_chances(predictors: Vector) -> Matrix:

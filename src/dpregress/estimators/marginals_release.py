@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dpregress.accounting import (
@@ -13,19 +12,21 @@ from dpregress.accounting import (
     Ledger,
     PrivacyStatement,
     Relation,
+    Request,
     gaussian_promise,
     zcdp_promise,
 )
+from dpregress.accounting.names import note_of
 from dpregress.coordinates import Domain
 from dpregress.errors import check_choice
 from dpregress.estimators.parameters import checked_budget
 from dpregress.estimators.progress import check_progress, reported
+from dpregress.inputs.coded import coded_source
+from dpregress.inputs.described import described_table
 from dpregress.releases import Marginals
-from dpregress.rows import CodedParquet, CodedSource, PrivateRows, Source, ThreadedEngine
-from dpregress.rows.codes import Coder
+from dpregress.rows import PrivateRows, ThreadedEngine
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_release_fits
-from dpregress.rows.readers.files import is_table, read, read_files, to_table
 from dpregress.solvers.marginals.aim import AIM
 from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
@@ -99,6 +100,9 @@ def release_marginals(
             ledger=ledger,
             relation=Relation.ADD_REMOVE,
             note=f"marginals, {recipe}",
+            request=Request(
+                formula=note_of(f"pair tables of {', '.join(domain.names)}"), source=note_of(described_table(table))
+            ),
             random_state=random_state,
         )
         marginals = solver.estimate(session)
@@ -125,17 +129,3 @@ def _check_memory(recipe: str, domain: Domain) -> None:
     cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2 if recipe in _WHOLE_TABLES else width**2
     what = f"pair tables of {len(sizes)} columns with up to {max(sizes):,} levels by {recipe}"
     check_release_fits(cells, width, what, "release fewer --columns, --bins or levels")
-
-
-def coded_source(table: Any, domain: Domain) -> Source:
-    """Rows of a file or a table as codes; a Parquet file is read anew in every pass, and never held whole."""
-    if is_table(table):
-        held = to_table(table, domain.names)
-    elif str(table).lower().endswith((".parquet", ".pq")) and Path(table).is_file():
-        reader = read_files(table)
-        Coder(domain).check_types(reader.schema)
-        return CodedParquet(reader, domain)
-    else:
-        held = read(table, domain.names, empty=True)
-    Coder(domain).check_types(held.schema)
-    return CodedSource(held, domain)

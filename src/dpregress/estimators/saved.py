@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from dpregress.accounting import Event, Ledger, PrivacyStatement
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
 from dpregress.inference import Diagnosis, IntervalKind
+from dpregress.inputs.coded import coded_design
 from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, opened_table
@@ -27,10 +28,12 @@ from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Categorical, Schema
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.estimates import INTERCEPT
+from dpregress.releases.marginals import design_names
 from dpregress.releases.model_files import (
     ResponseModel,
     WrittenFormula,
     load_diagnosis,
+    load_domain,
     load_estimates,
     load_formula,
     load_model,
@@ -61,6 +64,8 @@ class SavedModel(InferenceMixin):
         The schema of the columns from which predictions are made.
     diagnosis_ : Diagnosis, optional
         The paid diagnosis that was saved with it.
+    domain : Domain, optional
+        Of a model of coded columns, in place of a schema.
     """
 
     coefficients_: Coefficients | ClassCoefficients
@@ -70,6 +75,7 @@ class SavedModel(InferenceMixin):
     formula: WrittenFormula | None = None
     schema: Schema | None = None
     diagnosis_: Diagnosis | None = None
+    domain: Domain | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -82,8 +88,11 @@ class SavedModel(InferenceMixin):
             family_of(response.family, response.link)  # refuses others
         if estimates is not None and not _belong(estimates, found):
             raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
+        domain = load_domain(path)
+        if domain is not None:
+            _check_domain(domain, found, path)
         diagnosis = load_diagnosis(path, Diagnosis.decode)
-        return cls(found, response, privacy, estimates, load_formula(path), schema, diagnosis)
+        return cls(found, response, privacy, estimates, load_formula(path), schema, diagnosis, domain)
 
     @property
     def coef_(self) -> Any:
@@ -108,7 +117,8 @@ class SavedModel(InferenceMixin):
         Parameters
         ----------
         X : array-like or table of shape (m, d), or path
-            Arrays have the design columns of ``coefficients_.features``, in this order.
+            Arrays have the design columns of ``coefficients_.features``, in this order; for a model of coded columns
+            they have the columns of the table.
         exposure : array-like of shape (m,), optional
             Default: 1 for every row.
         interval : {"mean", "prediction"}, optional
@@ -196,7 +206,12 @@ class SavedModel(InferenceMixin):
 
     def _predicted(self, data: FilesReader, schema: Schema | None) -> pa.Table:
         target, response = self.coefficients_.target, self.response_model
-        x = self._x(data, schema or self.schema) if self.formula is None else self._computed(data, self.formula, schema)
+        if self.domain is not None:
+            x = self._coded(data, self.domain, schema)
+        elif self.formula is not None:
+            x = self._computed(data, self.formula, schema)
+        else:
+            x = self._x(data, schema or self.schema)
         predictor = self.coefficients_.predict(x)
         if isinstance(self.coefficients_, ClassCoefficients):
             chances = self._means(predictor)
@@ -223,6 +238,8 @@ class SavedModel(InferenceMixin):
 
     def _rows(self, X: Any) -> Matrix:
         """Rows to predict for, in the order of the design columns."""
+        if self.domain is not None:
+            return coded_design(X, self.domain, self.domain.names)
         if names_files(X):
             X = opened_table(X)
         if self.formula is not None:
@@ -279,6 +296,12 @@ class SavedModel(InferenceMixin):
         encoder.check_types(table.schema)
         return encoder.x(table)
 
+    @staticmethod
+    def _coded(data: FilesReader, domain: Domain, schema: Schema | None) -> Matrix:
+        if schema is not None:
+            raise InvalidInput("this model holds the levels of its columns: leave the schema out")
+        return coded_design(read(data, domain.names), domain, domain.names)
+
     def _encoder(self, formula: WrittenFormula, schema: Schema | None) -> FormulaEncoder:
         """The formula's columns, by the schema or by the levels that the file holds."""
         levels = Schema(
@@ -318,6 +341,12 @@ def load(path: str | Path) -> SavedModel:
         If it is not a model file, or has another version.
     """
     return SavedModel.load(path)
+
+
+def _check_domain(domain: Domain, coefficients: Coefficients | ClassCoefficients, path: str | Path) -> None:
+    """Refuse a file whose columns are not those of its coefficients."""
+    if design_names(domain, domain.names) != coefficients.features:
+        raise InvalidInput(f"{shown(path)}: its columns are not those of its coefficients")
 
 
 def _belong(estimates: Estimates, coefficients: Coefficients | ClassCoefficients) -> bool:

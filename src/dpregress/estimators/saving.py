@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpregress.accounting import PrivacyStatement
+import numpy as np
+
+from dpregress.accounting import Ledger, PrivacyStatement
+from dpregress.coordinates import Domain, Vector
 from dpregress.display import shown
 from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
 from dpregress.inference import Diagnosis
+from dpregress.public import Categorical
 from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
-from dpregress.reports import Fitted, Pictures, fit_page
-from dpregress.reports.page import plain_page
+from dpregress.reports import Fitted, Pictures, Provenance, fit_facts, fit_page
+from dpregress.reports.page import pictures_page
 from dpregress.version import SOFTWARE
 
 MODEL_FILES = ("model.json", "privacy.json")
@@ -25,6 +30,8 @@ class SavingMixin(InferenceMixin):
     """Files of a fitted model, beside its inference."""
 
     moments_: Any
+    #: Where the rows came from and when the fit was made, for reports; None before a fit.
+    provenance_: Provenance | None = None
 
     def save(self, folder: str | Path) -> None:
         """Write ``model.json`` and ``privacy.json`` to a folder, in place of earlier ones.
@@ -42,7 +49,7 @@ class SavingMixin(InferenceMixin):
             If the files cannot be written.
         """
         texts = model_documents(self)
-        _write({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
+        write_whole({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a self-contained HTML page with the summary and the guarantee, as ``dpregress fit`` does.
@@ -61,7 +68,7 @@ class SavingMixin(InferenceMixin):
         """
         page = report_page(self, self._named() if title is None else title)
         file = Path(path)
-        _write({file / "report.html" if file.is_dir() else file: page})
+        write_whole({file / "report.html" if file.is_dir() else file: page})
 
     @property
     def written_formula(self) -> WrittenFormula | None:
@@ -71,6 +78,11 @@ class SavingMixin(InferenceMixin):
     @property
     def written_schema(self) -> str | None:
         """The schema of the fitted columns in the form of a model file, if it is needed to predict."""
+        return None
+
+    @property
+    def written_domain(self) -> Domain | None:
+        """The domain of a model of coded columns."""
         return None
 
     def _promised(self) -> PrivacyStatement:
@@ -96,15 +108,66 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
         schema=model.written_schema,
         estimates=model.estimates_,
         diagnosis=None if model.diagnosis_ is None else model.diagnosis_.encode(),
+        domain=model.written_domain,
     )
     return text, privacy_text(model._promised(), software=SOFTWARE)
 
 
 def report_page(model: SavingMixin, title: str) -> str:
     """The page about a fitted model as HTML text."""
-    pictures = None if model.diagnosis_ is None else pictures_of(model.diagnosis_)
-    fitted = Fitted("Coefficients", model.coefficients_, model._promised(), summary=model.summary(), pictures=pictures)
-    return fit_page(title, [fitted], software=SOFTWARE)
+    return fit_page(title, [fitted_part(model, "Coefficients")], software=SOFTWARE)
+
+
+def fitted_part(model: SavingMixin, title: str) -> Fitted:
+    """A fitted model as a part of a page."""
+    model._check_fitted()
+    summary, response, formula = model.summary(), model._known_response(), model.written_formula
+    facts = fit_facts(
+        summary,
+        response=response,
+        formula=None if formula is None else formula.text,
+        levels=_references(model, formula),
+        provenance=model.provenance_,
+        ledgers=_ledgers(model),
+    )
+    return Fitted(
+        title,
+        model.coefficients_,
+        model._promised(),
+        summary,
+        facts=facts,
+        response=response,
+        deviation=_deviation(model),
+        pictures=None if model.diagnosis_ is None else pictures_of(model.diagnosis_),
+    )
+
+
+def _references(model: Any, formula: WrittenFormula | None) -> dict[str, str]:
+    """The reference level of every categorical column of the fit."""
+    if formula is not None:
+        return {name: levels[0] for name, levels in formula.levels.items()}
+    columns = {} if model.schema is None else model.schema.columns
+    features = set(model.coefficients_.features)
+    return {
+        name: column.levels[0]
+        for name, column in columns.items()
+        if isinstance(column, Categorical) and features.intersection(column.design(name))
+    }
+
+
+def _ledgers(model: Any) -> tuple[Ledger, ...]:
+    """Those that the fit was charged to; with several parties, that of each."""
+    given = model.ledger
+    several = given.values() if isinstance(given, Mapping) else [given]
+    return tuple(ledger for ledger in several if ledger is not None)
+
+
+def _deviation(model: SavingMixin) -> Vector | None:
+    """Released standard deviations of the columns; None unless all of them are known."""
+    spread = None if model.estimates_ is None else model.estimates_.spread
+    if spread is None or not (np.diag(spread) > 0).all():
+        return None
+    return np.asarray(np.sqrt(np.diag(spread)))
 
 
 def pictures_of(found: Diagnosis) -> Pictures:
@@ -121,10 +184,15 @@ def pictures_of(found: Diagnosis) -> Pictures:
 def diagnosis_page(found: Diagnosis, title: str) -> str:
     """The page about a diagnosis that was paid for by itself as HTML text."""
     assert found.privacy is not None
-    return plain_page(title, [pictures_of(found).to_html()], found.privacy, software=SOFTWARE)
+    return pictures_page(title, pictures_of(found), found.privacy, software=SOFTWARE)
 
 
-def _write(texts: dict[Path, str]) -> None:
+def fit_texts(model: SavingMixin, title: str) -> tuple[str, ...]:
+    """The texts of ``model.json``, ``privacy.json`` and ``report.html``."""
+    return (*model_documents(model), report_page(model, title))
+
+
+def write_whole(texts: dict[Path, str]) -> None:
     """Write each file whole or not at all: a process that is killed leaves what was there before."""
     new: dict[Path, Path] = {}
     try:

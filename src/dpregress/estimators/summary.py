@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement
-from dpregress.accounting.ledger import describe
+from dpregress.accounting.wording import describe
 from dpregress.inference import intervals, p_values, standard_errors, t_ratios
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.model_files import ResponseModel

@@ -1,10 +1,11 @@
-"""What a fit is given: private rows, and what is public about them."""
+"""What a fit knows of its rows before it charges: where they are, and what is public about them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from dpregress.accounting import RECORD, Unit
+from dpregress.accounting import RECORD, Request, Unit
+from dpregress.accounting.names import note_of
 from dpregress.inputs.tables import Inputs
 from dpregress.public import PublicMoments, Schema
 from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
@@ -24,6 +25,8 @@ class Training(NamedTuple):
     unit: Unit = RECORD
     design: FormulaEncoder | None = None
     exposure: str | None = None
+    table: str = ""
+    origin: str = ""
     diagnose: float = 0.0
     weights: str | None = None
 
@@ -31,3 +34,13 @@ class Training(NamedTuple):
         """The rows with the engine that computes sums over them; nothing is read yet."""
         engine = ThreadedEngine() if engine is None else engine
         return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
+
+    @property
+    def request(self) -> Request:
+        """The model and the table, for the ledger."""
+        if self.design is not None:
+            return Request(formula=note_of(self.design.text), source=note_of(self.table))
+        names = self.features if self.inputs.names is None else tuple(map(str, self.inputs.names))
+        right = " + ".join(names if self.intercept else ("0", *names))
+        offset = "" if self.exposure is None else f", exposure {self.exposure}"
+        return Request(formula=note_of(f"{self.target} ~ {right}{offset}"), source=note_of(self.table))

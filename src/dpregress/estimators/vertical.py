@@ -17,15 +17,19 @@ from dpregress.accounting import (
     ApproxDP,
     Event,
     Ledger,
+    MemoryLedger,
     PrivacyStatement,
+    Request,
     compose_statements,
     gaussian_promise,
 )
+from dpregress.accounting.names import note_of
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.joint import joint_coefficients
 from dpregress.estimators.parameters import checked_bounds, checked_privacy
+from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.vertical_estimates import joint_estimates
@@ -55,6 +59,7 @@ from dpregress.rows.readers.files import is_table, to_table
 from dpregress.solvers.vertical.joint import regression
 from dpregress.solvers.vertical.release import PARTY_ROUNDS, join_parties, plan_rows, release_party
 from dpregress.trust import Session, Vertical
+from dpregress.trust.unrecorded import note_unrecorded_fit
 
 PARTY_FAMILIES = ("gaussian", "binomial")
 #: The ball of a party's first space is this many times that of its public rows.
@@ -216,6 +221,9 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         for side in sides:
             check_party_response(side.source, response, self.schema)
         noise = noise_sampler(self.random_state)
+        ledgers = self._ledgers(list(parties), promise, budget)
+        if self.ledger is None and not noise.seeded:
+            note_unrecorded_fit()
         sessions = [
             Session.reserve(
                 PrivateRows(side.source),
@@ -225,14 +233,16 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
                 budget=budget,
                 ledger=ledger,
                 note=f"vertical release of {len(side.space.features)} columns",
+                request=Request(formula=note_of(f"moments and sketch of {', '.join(side.space.features)}")),
                 sampler=noise,
             )
-            for side, ledger in zip(sides, self._ledgers(list(parties), promise), strict=True)
+            for side, ledger in zip(sides, ledgers, strict=True)
         ]
         joint = join_parties(
             [release_party(session, side.space, promise, mixing) for side, session in zip(sides, sessions, strict=True)]
         )
         self.rows_, self.joint_ = rows, joint
+        self.provenance_ = made_now(f"the tables of {', '.join(parties)}")
         self.privacy_ = tuple(session.statement(_ASSUMED_PUBLIC) for session in sessions)
         self.joint_privacy_ = compose_statements(self.privacy_)
         self.coefficients_ = self.regress(response, chosen)
@@ -381,16 +391,17 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     def _bounds_of(self, name: str) -> tuple[float, float]:
         return self._bounded([name]).bounds_of(name)
 
-    def _ledgers(self, parties: Sequence[str], promise: Event) -> Sequence[Ledger | None]:
+    def _ledgers(self, parties: Sequence[str], promise: Event, budget: Event) -> Sequence[Ledger]:
         """One a party; a ledger that cannot be charged is refused before any is."""
         if self.ledger is None:
-            return [None] * len(parties)
+            return [MemoryLedger(promise) for _ in parties]
         found = by_party("ledger", self.ledger, parties, Ledger)
         if len(found) != len(parties):
             raise InvalidInput(f"ledger= names {len(found)} of {len(parties)} parties: give one each")
         for ledger in found.values():
             # a ledger that several parties share is charged for each of them
-            ledger.check(promise * sum(other is ledger for other in found.values()), unit=RECORD)
+            times = sum(other.shares(ledger) for other in found.values())
+            ledger.check(promise, unit=RECORD, asked=budget, times=times)
         return [found[name] for name in parties]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dpregress.accounting import ApproxDP
+from dpregress.accounting import ApproxDP, MemoryLedger
 from dpregress.baselines import mean_only, scored_fit
 from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import randhie
 from dpregress.estimators import DPLinearRegression, DPLogisticRegression, DPPoissonRegressor
+from dpregress.estimators.saving import fitted_part
 from dpregress.models import BinomialFamily, Family, GaussianFamily, PoissonFamily
 from dpregress.public import PublicMoments
 from dpregress.reports import Comparison, Fitted
@@ -113,11 +114,12 @@ def run() -> tuple[Demonstrated, ...]:
 
 
 def _fits(rows: Split) -> Iterator[Demonstrated]:
+    ledger = MemoryLedger(ApproxDP(len(MODELS) * BUDGET.epsilon0, BUDGET.delta0), "RAND Health")
     for model in MODELS:
         (u, v), (x, y), (z, w) = (
             (part[0], model.response(part[1])) for part in (rows.public, rows.private, rows.held_out)
         )
-        fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features))
+        fitted = model.estimator(BUDGET, public=PublicMoments.from_rows(u, v, names=rows.features), ledger=ledger)
         fitted.fit(x, y)
         found = fitted.coefficients_
         non_private = scored_fit(x, y, model.family)
@@ -138,4 +140,6 @@ def _fits(rows: Split) -> Iterator[Demonstrated]:
             errors=[(name, loss, float(np.mean(predictions[name]))) for name, loss in losses.items()],
             truth=float(np.mean(w)),
         )
-        yield Demonstrated(model.file, fitted, Fitted(model.title, found, fitted.privacy_, comparison))
+        fitted.provenance_ = replace(fitted.provenance_, source="RAND Health Insurance Experiment, from statsmodels")
+        part = replace(fitted_part(fitted, model.title), comparison=comparison)
+        yield Demonstrated(model.file, fitted, part)

@@ -15,7 +15,8 @@ from dpregress.accounting import ApproxDP, Event
 from dpregress.coordinates import Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
-from dpregress.reports.plots import drawn
+from dpregress.reports.chart import Points, chart
+from dpregress.reports.render import drawing
 
 #: Rounds and relative accuracy of the search for n or epsilon.
 _ROUNDS, _CLOSE = 6, 0.02
@@ -145,13 +146,8 @@ class Plan:
         return "\n".join(lines)
 
     def picture(self) -> str:
-        """Standard errors of all coefficients by trust model, as SVG text."""
-        with drawn("Expected standard errors", "coefficient", "standard error") as picture:
-            at = np.arange(len(self.names))
-            for turn, trust in enumerate(self.sampling):
-                picture.axes.plot(at + 0.1 * turn, self.bse(trust), "o", markersize=4, label=trust)
-                picture.axes.plot(at + 0.1 * turn, self.sampling[trust], "_", color="#888888")
-            picture.axes.set_yscale("log")
-            picture.axes.set_xticks(at, [plain(name)[:18] for name in self.names], rotation=60, parse_math=False)
-            picture.axes.legend(frameon=False, title="lines: sampling alone")
-        return picture.text
+        """Standard errors of all coefficients by trust model, as HTML with an SVG chart."""
+        at = np.arange(1.0, len(self.names) + 1)
+        points = [Points(trust, np.column_stack([at, np.log10(self.bse(trust))])) for trust in self.sampling]
+        across, up = "coefficient, in the order of the table", "standard error, powers of 10"
+        return drawing(chart("Expected standard errors", across, up, points, slope=None))

@@ -93,7 +93,7 @@ def submodel(estimates: Estimates, n: int, dropped: Sequence[str]) -> Submodel:
     asked = of_coefficients(estimates.names, dropped)
     test = wald(estimates, asked.matrix)
     out = np.isin(estimates.names, dropped)
-    effective = n * _sampling_share(estimates)
+    effective = effective_rows(estimates, n)
     change = test.statistic * (1 if test.distribution == "chi2" else test.df_num)
     aic, bic = change - 2 * test.df_num, change - math.log(max(effective, 1.0)) * test.df_num
     return Submodel(tuple(dropped), test, aic, bic, effective, _without(estimates, out))
@@ -119,8 +119,8 @@ def _without(estimates: Estimates, out: NDArray[np.bool_]) -> Estimates:
     )
 
 
-def _sampling_share(estimates: Estimates) -> float:
-    """``tr(V^+ V_sampling) / rank``: the share of the information that privacy noise leaves."""
+def effective_rows(estimates: Estimates, n: int) -> float:
+    """``n tr(V^+ V_sampling) / rank``: the number of rows that would tell as much without privacy noise."""
     known = np.ix_(estimates.identified, estimates.identified)
     inverse, rank = pseudo_inverse(estimates.covariance[known])
-    return float(np.einsum("ij,ji->", inverse, estimates.sampling[known])) / rank if rank > 0 else math.nan
+    return n * float(np.einsum("ij,ji->", inverse, estimates.sampling[known])) / rank if rank > 0 else math.nan

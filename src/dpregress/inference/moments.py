@@ -53,8 +53,8 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
     system = symmetric_power(gram, 1.0, smallest=floor)
     coef = np.asarray(np.linalg.solve(system, moments.cross), dtype=np.float64)
     first = privacy_covariance(moments, coef, system)
-    second = sandwich(system, _product_of(moments.noise, first, len(coef) + 1) / n**2)
-    squares, df = _residual(moments, coef, first)
+    second = sandwich(system, product_of(moments.noise, first, len(coef) + 1) / n**2)
+    squares, df = residual_variance(moments, coef, first)
     inverse = sandwich(system, system)
     unknown = vectors[:, values <= floor]
     found = original_estimates(
@@ -68,7 +68,7 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
     return replace(found, identified=found.identified & (beyond <= _SECOND_ORDER * near))
 
 
-def _product_of(noise: NoiseLaw, covariance: Matrix, order: int) -> Matrix:
+def product_of(noise: NoiseLaw, covariance: Matrix, order: int) -> Matrix:
     """The covariance of ``N d``, d independent of N with this covariance and 0 for the response."""
     if not np.isfinite(covariance).all():
         return np.full_like(covariance, np.inf)
@@ -80,7 +80,7 @@ def _product_of(noise: NoiseLaw, covariance: Matrix, order: int) -> Matrix:
     return found
 
 
-def _residual(moments: Moments, coef: Vector, privacy: Matrix) -> tuple[float, float]:
+def residual_variance(moments: Moments, coef: Vector, privacy: Matrix) -> tuple[float, float]:
     """The mean squared residual and its degrees of freedom.
 
     Its minimum over coefficients lies below its value at the true ones by ``tr(A V)`` in the mean, which is added. The

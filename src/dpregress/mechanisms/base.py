@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import numpy as np
+
 from dpregress.accounting import Event, Relation
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector, words_for
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Norm, Query, R
 from dpregress.rows import PrivateRows, RawRows
 
-#: Covers rounding in the computation of an exact query's sensitivity and noise.
-_ARITHMETIC = 1 + 2.0**-40
+#: Covers rounding of public numbers: of a query's units, its sensitivity, and the scale of the noise.
+ARITHMETIC = 1 + 2.0**-40
+#: No table has more rows.
+_MOST_ROWS = 2.0**50
 
 
 class Mechanism(ABC):
@@ -56,20 +62,30 @@ class Mechanism(ABC):
         """Answer the query."""
 
 
-def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
-    """The sum without noise. It must not leave the calling mechanism."""
-    row_map = query.row_map
+def unrounded_total(query: Query[R], rows: PrivateRows) -> ExactVector:
+    """The sum without noise and without rounding. It must not leave the calling mechanism."""
+    row_map, words = query.row_map, words_for(rows.n)
 
-    def value(chunk: RawRows) -> Vector:
-        return query.value(row_map(chunk))
+    def value(chunk: RawRows) -> ExactVector:
+        return query.exact(row_map(chunk, words))
 
     source = rows.source if query.reads_features else rows.source.responses()
     return rows.engine.total(source, value, columns=query.columns)
 
 
+def unrounded_answer(query: Query[R], rows: PrivateRows) -> ExactVector | Vector:
+    """The answer without noise and without rounding. It must not leave the calling mechanism."""
+    return query.statistic(unrounded_total(query, rows))
+
+
+def exact_total(query: Query[R], rows: PrivateRows) -> Vector:
+    """The sum without noise in floats. It must not leave the calling mechanism."""
+    return np.asarray(unrounded_total(query, rows))
+
+
 def exact_answer(query: Query[R], rows: PrivateRows) -> Vector:
-    """The answer without noise. It must not leave the calling mechanism."""
-    return query.statistic(exact_total(query, rows))
+    """The answer without noise in floats. It must not leave the calling mechanism."""
+    return np.asarray(unrounded_answer(query, rows))
 
 
 def public_count(rows: PrivateRows, relation: Relation) -> int:
@@ -77,17 +93,11 @@ def public_count(rows: PrivateRows, relation: Relation) -> int:
     return rows.n if relation is Relation.REPLACE_ONE else 0
 
 
-def float_sensitivity(query: Query[R], rows: PrivateRows, relation: Relation) -> float:
-    """The sensitivity of the computed sum: the exact sensitivity plus the largest effect of rounding on two sums.
+def float_sensitivity(query: Query[R], relation: Relation) -> float:
+    """The sensitivity with what covers the rounding of public numbers; sums over rows have none.
 
-    Raises
-    ------
-    NotAnswered
-        For add-or-remove neighbours, unless sums are exact: the bound on rounding depends on n, which is private then.
+    It is infinite, so that no noise is safe, if a sum could overflow.
     """
-    if query.exact:
-        return query.sensitivity(relation) * _ARITHMETIC
-    if relation is not Relation.REPLACE_ONE:
-        raise NotAnswered("noise for add-or-remove neighbours would depend on n: use replace-one neighbours")
-    largest_total = rows.n * query.contribution()  # infinite if a total can overflow: then no noise is safe
-    return query.sensitivity(relation) + 2 * rows.engine.rounding(rows.n, query.columns) * largest_total
+    if not math.isfinite(_MOST_ROWS * query.contribution()):
+        return math.inf
+    return query.sensitivity(relation) * ARITHMETIC

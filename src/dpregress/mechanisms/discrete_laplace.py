@@ -44,20 +44,20 @@ class DiscreteLaplace(Mechanism):
     def event(self) -> PureDP:
         return self.spend
 
-    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002
         if not query.whole:
             raise NotAnswered(f"{type(query).__name__} is not a vector of whole numbers, which DiscreteLaplace needs")
-        if not SMALLEST_LAPLACE_SCALE <= self._scale(query, rows, relation) <= LARGEST_LAPLACE_SCALE:
+        if not SMALLEST_LAPLACE_SCALE <= self._scale(query, relation) <= LARGEST_LAPLACE_SCALE:
             raise UnsafeNoise(
                 f"epsilon = {self.spend.epsilon0:g} is outside the range of discrete Laplace noise: use another epsilon"
             )
 
-    def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
+    def _scale(self, query: Query[R], relation: Relation) -> float:
         """``Delta / epsilon``, rounded upwards."""
-        return math.nextafter(float_sensitivity(query, rows, relation) / self.spend.epsilon0, math.inf)
+        return math.nextafter(float_sensitivity(query, relation) / self.spend.epsilon0, math.inf)
 
     def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
-        scale = self._scale(query, rows, relation)
+        scale = self._scale(query, relation)
         exact = np.clip(np.nan_to_num(exact_answer(query, rows)), -_LARGEST_COUNT, _LARGEST_COUNT)
         noisy = sampler.add_discrete_laplace(np.rint(exact).astype(np.int64), scale)
         noise = DiscreteLaplaceNoise((scale,))

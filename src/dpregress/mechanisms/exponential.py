@@ -40,14 +40,14 @@ class Exponential(Mechanism):
     def event(self) -> ZCDP:
         return self.spend
 
-    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        check_sigma(self._scale(query, rows, relation))
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002
+        check_sigma(self._scale(query, relation))
 
-    def _scale(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
-        return 2 * float_sensitivity(query, rows, relation) / math.sqrt(8 * self.spend.rho)
+    def _scale(self, query: Query[R], relation: Relation) -> float:
+        return 2 * float_sensitivity(query, relation) / math.sqrt(8 * self.spend.rho)
 
     def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
-        scale = self._scale(query, rows, relation)
+        scale = self._scale(query, relation)
         chosen = sampler.choose(exact_answer(query, rows), scale)
         count = public_count(rows, relation)
         return query.read(np.array([float(chosen)]), n=count, noise=Isotropic(scale), events=(self.spend,))

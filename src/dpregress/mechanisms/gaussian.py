@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dpregress.accounting import GDP, Relation
 from dpregress.errors import UnsafeNoise
-from dpregress.mechanisms.base import Mechanism, exact_answer, float_sensitivity, public_count
+from dpregress.mechanisms.base import Mechanism, float_sensitivity, public_count, unrounded_answer
 from dpregress.mechanisms.randomness import GRID_SHARE, Sampler, check_sigma
 from dpregress.queries.base import Norm, Query, R
 from dpregress.releases import Isotropic
@@ -19,8 +19,8 @@ from dpregress.rows import PrivateRows
 class Gaussian(Mechanism):
     r"""``q(D) + N(0, (Delta / mu)^2 I)``, which is mu-GDP for an L2 sensitivity Delta.
 
-    Delta includes the rounding of the sum in floating point, and the sampler's grid adds ``2^-40 sigma``
-    (docs/privacy/floating-point.md), so sigma solves ``mu sigma = Delta + 2^-40 sigma``.
+    Sums have no rounding (docs/privacy/floating-point.md). They are moved to the sampler's grid, which adds
+    ``2^-40 sigma``, so sigma solves ``mu sigma = Delta + 2^-40 sigma``.
 
     Parameters
     ----------
@@ -42,18 +42,18 @@ class Gaussian(Mechanism):
     def event(self) -> GDP:
         return self.spend
 
-    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:
-        check_sigma(self.sigma(query, rows, relation))
+    def refuse(self, query: Query[R], rows: PrivateRows, relation: Relation) -> None:  # noqa: ARG002
+        check_sigma(self.sigma(query, relation))
 
-    def sigma(self, query: Query[R], rows: PrivateRows, relation: Relation) -> float:
-        """The scale of the noise, from public numbers only; of the rows it uses only their number."""
+    def sigma(self, query: Query[R], relation: Relation) -> float:
+        """The scale of the noise, from public numbers only."""
         remaining = self.spend.mu - GRID_SHARE
         if remaining <= 0:
             raise UnsafeNoise(f"mu = {self.spend.mu} is smaller than the sampler's grid requires: spend more")
         draws = 1 if query.kept_apart else self.contributors
-        return float_sensitivity(query, rows, relation) / remaining * math.sqrt(draws)
+        return float_sensitivity(query, relation) / remaining * math.sqrt(draws)
 
     def release(self, query: Query[R], rows: PrivateRows, sampler: Sampler, relation: Relation) -> R:
-        sigma = self.sigma(query, rows, relation)
-        noisy = sampler.add_gaussian(exact_answer(query, rows), sigma, apart=query.apart)
+        sigma = self.sigma(query, relation)
+        noisy = sampler.add_gaussian(unrounded_answer(query, rows), sigma, apart=query.apart)
         return query.read(noisy, n=public_count(rows, relation), noise=Isotropic(sigma), events=(self.spend,))

@@ -19,9 +19,9 @@ from dpregress.accounting import GDP
 from dpregress.accounting.calibrate import SMALLEST_INTEGER_SCALE
 from dpregress.coordinates import Vector
 from dpregress.errors import UnsafeNoise
+from dpregress.mechanisms.base import ARITHMETIC
 from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Query
-from dpregress.rows import Engine
 
 #: The scale of the noise is at most 2^24 grid steps; 60 times that, plus the value, fits into 32 bits.
 _SCALE_BITS = 24
@@ -75,8 +75,7 @@ def sensitivity(query: Query[Any], bits: int) -> float:
     """The largest distance of two users' values on the grid, in steps.
 
     Truncation changes an entry by less than a step and never outwards, so the distance is at most ``Delta + sqrt(p)``
-    and at most twice the largest norm. A bound on the preceding rounding is added.
+    and at most twice the largest norm. Rounding of the values and of this bound is covered.
     """
-    rounding = 1 + 2 * Engine.rounding(1, query.columns)
     apart = math.ldexp(query.replacement(), bits) + math.sqrt(query.size)
-    return rounding * min(apart, 2 * math.ldexp(query.contribution(), bits))
+    return ARITHMETIC * min(apart, 2 * math.ldexp(query.contribution(), bits))

@@ -1,8 +1,8 @@
 """Samplers of noise: the one place where a random generator is made.
 
 The secure sampler is OpenDP's: a discrete Gaussian on a grid far finer than the noise, with randomness from the
-operating system. docs/privacy/floating-point.md proves that it keeps the Gaussian guarantee in floating point. The
-seeded sampler is for tests and simulations.
+operating system. Value and noise are added in integers. docs/privacy/floating-point.md proves that the release keeps
+the Gaussian guarantee. The seeded sampler is for tests and simulations.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput, SeededNoiseWarning, UnsafeNoise, one_line
 
 #: The sampler's grid lies this many bits below sigma / sqrt(length).
 GRID_BITS = 40
 #: What of mu the grid takes; the logarithm from which the grid follows is off by less than the second term.
 GRID_SHARE = 2.0**-GRID_BITS * (1 + 1e-12)
-#: Values are clamped to this many sigmas: beyond it the noise would fall under the value's own rounding.
+#: Values in floats are clamped to this many sigmas: beyond it the noise would fall under the value's own rounding.
 _LARGEST_VALUE = 2.0**50
 _SMALLEST_SIGMA, _LARGEST_SIGMA = 2.0**-900, 2.0**900
 #: Whole numbers up to 2^53 and noise of these scales stay far within 64 bits.
@@ -37,15 +38,15 @@ class Sampler(ABC):
 
     seeded: ClassVar[bool]
 
-    def add_gaussian(self, value: Vector, sigma: float, *, apart: int = 0) -> Vector:
+    def add_gaussian(self, value: ExactVector | Vector, sigma: float, *, apart: int = 0) -> Vector:
         """``value + N(0, sigma^2 I)``.
 
-        NaN counts as 0, and values are clipped to 2^50 sigma. Neither map increases the distance between
-        neighbours' values, and neither raises an error.
+        Of values in floats, NaN counts as 0, and they are clipped to 2^50 sigma. Neither map increases the distance
+        between neighbours' values, and neither raises an error.
 
         Parameters
         ----------
-        value : ndarray of shape (k,)
+        value : ExactVector or ndarray, of shape (k,)
         sigma : float
             A public number.
         apart : int
@@ -58,10 +59,10 @@ class Sampler(ABC):
             For a scale that is zero, negative, not finite, or outside the sampler's range.
         """
         check_sigma(sigma)
-        limit = min(sigma * _LARGEST_VALUE, np.finfo(float).max)
-        safe = np.clip(np.nan_to_num(value, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
-        noisy = self._draw_apart(np.ascontiguousarray(safe, dtype=np.float64), float(sigma), apart)
-        if noisy.shape != value.shape:
+        if not isinstance(value, ExactVector):
+            value = _clipped(value, sigma)
+        noisy = self._draw_apart(value, float(sigma), apart)
+        if noisy.shape != (len(value),):
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
 
@@ -76,15 +77,13 @@ class Sampler(ABC):
             A public number.
         """
         check_sigma(scale)
-        limit = min(scale * _LARGEST_VALUE, np.finfo(float).max)
-        safe = np.clip(np.nan_to_num(scores, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
-        return self._choose(np.ascontiguousarray(safe, dtype=np.float64), float(scale))
+        return self._choose(_clipped(scores, scale), float(scale))
 
     @abstractmethod
-    def _draw(self, value: Vector, sigma: float) -> Vector:
+    def _draw(self, value: ExactVector | Vector, sigma: float) -> Vector:
         """Add the noise to a finite vector."""
 
-    def _draw_apart(self, value: Vector, sigma: float, apart: int) -> Vector:  # noqa: ARG002 - of a seed alone
+    def _draw_apart(self, value: ExactVector | Vector, sigma: float, apart: int) -> Vector:  # noqa: ARG002 - of a seed alone
         """Add the noise; a seeded sampler draws that of the last ``apart`` entries from a stream of their own."""
         return self._draw(value, sigma)
 
@@ -112,7 +111,7 @@ class Sampler(ABC):
         """
         if scale < 1:
             raise UnsafeNoise(f"no integer noise of scale {scale} can be drawn: take a finer grid")
-        noisy = np.array(_integer_measurement(len(value), scale)(value.tolist()), dtype=np.int64)
+        noisy = np.array(_integer_measurement(len(value), float(scale))(value.tolist()), dtype=np.int64)
         if noisy.shape != value.shape:
             raise UnsafeNoise("the sampler answered with another length")
         return noisy
@@ -151,9 +150,13 @@ class SecureSampler(Sampler):
 
     seeded: ClassVar[bool] = False
 
-    def _draw(self, value: Vector, sigma: float) -> Vector:
+    def _draw(self, value: ExactVector | Vector, sigma: float) -> Vector:
+        """The value on the grid and the noise on the grid, added as integers; the sum is rounded to a float."""
         grid = math.floor(math.log2(sigma) - GRID_BITS - math.log2(len(value)) / 2)
-        return np.array(_measurement(len(value), sigma, grid)(value.tolist()), dtype=np.float64)
+        if not isinstance(value, ExactVector):
+            value = ExactVector(np.ones(len(value), dtype=np.int64), value)
+        noise = _integer_measurement(len(value), math.ldexp(sigma, -grid))([0] * len(value))
+        return np.array([_number(k + z, grid) for k, z in zip(value.multiples(grid), noise, strict=True)])
 
     def _choose(self, scores: Vector, scale: float) -> int:
         return int(_noisy_max(scale)(scores.tolist()))
@@ -172,10 +175,12 @@ class SeededSampler(Sampler):
     def __init__(self, generator: np.random.Generator) -> None:
         self.generator = generator
 
-    def _draw(self, value: Vector, sigma: float) -> Vector:
+    def _draw(self, value: ExactVector | Vector, sigma: float) -> Vector:
+        value = np.asarray(value)
         return np.asarray(value + self.generator.normal(0.0, sigma, size=value.shape))
 
-    def _draw_apart(self, value: Vector, sigma: float, apart: int) -> Vector:
+    def _draw_apart(self, value: ExactVector | Vector, sigma: float, apart: int) -> Vector:
+        value = np.asarray(value)
         if not apart:
             return self._draw(value, sigma)
         try:
@@ -202,6 +207,21 @@ class SeededSampler(Sampler):
 
     def _choose(self, scores: Vector, scale: float) -> int:
         return int(np.argmax(scores + self.generator.gumbel(0.0, scale, size=scores.shape)))
+
+
+def _clipped(value: Vector, sigma: float) -> Vector:
+    """Finite floats: NaN counts as 0."""
+    limit = min(sigma * _LARGEST_VALUE, np.finfo(float).max)
+    safe = np.clip(np.nan_to_num(value, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
+    return np.ascontiguousarray(safe, dtype=np.float64)
+
+
+def _number(steps: int, exponent: int) -> float:
+    """The float nearest to ``steps * 2^exponent``, or the largest one."""
+    try:
+        return math.ldexp(float(steps), exponent)
+    except OverflowError:
+        return math.copysign(float(np.finfo(float).max), steps)
 
 
 def check_sigma(sigma: float) -> None:
@@ -287,7 +307,7 @@ def _noisy_max(scale: float) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _measurement(length: int, sigma: float, grid: int) -> Any:
+def _integer_measurement(length: int, scale: float) -> Any:
     # the submodules, not opendp.prelude, which takes seconds to import
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
@@ -295,19 +315,7 @@ def _measurement(length: int, sigma: float, grid: int) -> Any:
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    domain = vector_domain(atom_domain(T=float, nan=False), size=length)
-    return make_gaussian(domain, l2_distance(T=float), scale=sigma, k=grid)
-
-
-@lru_cache(maxsize=32)
-def _integer_measurement(length: int, scale: int) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64"), size=length), l2_distance(T=float), scale=float(scale))
+    return make_gaussian(vector_domain(atom_domain(T="i64"), size=length), l2_distance(T=float), scale=scale)
 
 
 @lru_cache(maxsize=32)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from dpregress.accounting import RECORD, Composed, Ledger, PrivacyStatement, Relation, decode
+from dpregress.accounting import (
+    RECORD,
+    ApproxDP,
+    Composed,
+    Ledger,
+    MemoryLedger,
+    PrivacyStatement,
+    Relation,
+    Request,
+    decode,
+)
+from dpregress.accounting.names import note_of
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.svec import svec, unsvec
 from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
@@ -105,29 +117,72 @@ def make_release(
     terms = agreed.plan.party(party)
     if rows.shape != (agreed.plan.n, len(terms.encoder.features)):
         raise InvalidInput(f"{party} has rows of shape {rows.shape}, which is not that of the plan")
-    if identity.public_key != agreed.public_keys[party]:
-        raise InvalidInput(f"these are not the keys with which {party} signed the plan")
     if ledger is None and not alignment.mock:
         raise InvalidInput("real rows are released against a ledger: give --ledger and --dataset")
-    check_mixture_fits(agreed.plan.k, [len(each.encoder.features) for each in agreed.plan.parties])
+    _check_release(agreed, party, identity)
     mixing = sketch_matrix(agreed.plan.mixing, agreed.plan.n, agreed.plan.k, alignment.seed)
-    try:  # once: to release again would be other noise on the same rows, for one charge
+    with _charged_once():
         session = Session.reserve(
             PrivateRows(ArraySource(rows)),
             terms.promise,
             trust=Vertical(),
             rounds=PARTY_ROUNDS,
-            ledger=None if alignment.mock else ledger,
+            # invented rows belong to nobody: what they spend is counted nowhere
+            ledger=MemoryLedger(terms.promise) if alignment.mock else ledger,
+            # a delta above 1/n was confirmed when the plan was made
+            budget=ApproxDP(terms.budget.epsilon0, terms.budget.delta0, confirm_delta=True),
             note=ledger_note(agreed),
+            request=_request(terms),
             once=True,
         )
+    release = release_party(session, first_space(terms), terms.promise, mixing)
+    return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
+
+
+def rehearse_release(agreed: Agreement, party: str, identity: PartyKeys, ledger: Ledger) -> NoReturn:
+    """Check what :func:`make_release` checks before it reads rows, and charge nothing.
+
+    Raises
+    ------
+    Rehearsed
+        When the release would be charged.
+    InvalidInput, BudgetExceeded, LedgerError
+        When it would be refused.
+    """
+    _check_release(agreed, party, identity)
+    terms, rehearsal = agreed.plan.party(party), ledger.rehearsal()
+    with _charged_once():
+        rehearsal.reserve(
+            terms.promise,
+            unit=RECORD,
+            note=ledger_note(agreed),
+            once=True,
+            asked=terms.budget,
+            request=_request(terms),
+        )
+    raise AssertionError("a rehearsal grants nothing")
+
+
+def _check_release(agreed: Agreement, party: str, identity: PartyKeys) -> None:
+    if identity.public_key != agreed.public_keys[party]:
+        raise InvalidInput(f"these are not the keys with which {party} signed the plan")
+    check_mixture_fits(agreed.plan.k, [len(each.encoder.features) for each in agreed.plan.parties])
+
+
+def _request(terms: PartyTerms) -> Request:
+    return Request(formula=note_of(f"moments and sketch of {', '.join(terms.encoder.features)}"))
+
+
+@contextmanager
+def _charged_once() -> Iterator[None]:
+    """Refuse a second charge in words: to release again would be other noise on the same rows, for one charge."""
+    try:
+        yield
     except ChargedBefore as error:
         raise LedgerError(
             "this release was charged before and its file is not in --keys: restore the file, "
             "or agree on a new plan and pay again"
         ) from error
-    release = release_party(session, first_space(terms), terms.promise, mixing)
-    return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
 
 
 def first_space(terms: PartyTerms) -> WhitenedSpace:

@@ -15,10 +15,9 @@ from dpregress.mechanisms.sketching import SEED_BYTES, sketch_matrix
 from dpregress.parties.plan import PartyTerms, StudyPlan
 from dpregress.queries import Query, RowSketch, SecondMoment
 from dpregress.releases import Isotropic, Moments, Sketch
-from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.vertical.release import PartyRelease, mixing_space, party_spends
 
-#: The largest relative difference of noise scales: the part that covers rounding depends on the size of chunks.
+#: The largest relative difference of noise scales: those of earlier versions cover the rounding of sums.
 _SCALE = 1e-6
 #: The largest relative difference of coordinates: machines round the inverse root of released moments differently.
 _COORDINATES = 1e-4
@@ -99,8 +98,7 @@ def _near(one: Vector, other: Vector) -> bool:
 def _check_noise(name: str, part: Moments | Sketch, query: Query[Any], spend: GDP, n: int) -> None:
     """Refuse a noise scale that differs from the plan's, and sums that n bounded rows and this noise cannot reach."""
     noise = part.noise
-    rows = PrivateRows(ArraySource(np.empty((n, 0))))  # the scale of the noise depends only on n
-    expected = Gaussian(spend).sigma(query, rows, Relation.REPLACE_ONE)
+    expected = Gaussian(spend).sigma(query, Relation.REPLACE_ONE)
     if not isinstance(noise, Isotropic) or not math.isclose(noise.sigma, expected, rel_tol=_SCALE):
         found = noise.sigma if isinstance(noise, Isotropic) else math.nan
         raise InvalidInput(f"the {name} state noise of scale {found:.6g}; by the plan it is {expected:.6g}: refused")

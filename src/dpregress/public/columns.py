@@ -117,7 +117,7 @@ class Categorical:
         The level assigned to a cell that is missing or holds an undeclared level: a declared level (None: the first),
         or ``"level"``: a separate last level, with the design column ``name=missing``.
     ordered : bool
-        Whether the levels are steps of a number: marginals then use their positions, scaled to [-1, 1].
+        Whether the levels are steps of a number: marginals then take the column as a number.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event, PureDP, Relation
 from dpregress.coordinates import Domain, Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector
 from dpregress.releases import DiscreteLaplaceNoise, NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import LevelRows
@@ -65,18 +66,21 @@ class Query(ABC, Generic[R]):
     apart : int
         The number of last entries whose noise a seeded sampler draws from a spawned child generator, so that the other
         noise is the same as without these entries.
-    exact : bool
-        Whether sums over rows have no rounding: the values are integers times powers of two, below 2^53.
+    free_of_n : bool
+        Whether the grids of its sums do not depend on the number of rows, so that this number may be private.
     whole : bool
         Whether the answer consists of integers below 2^53.
+    shared : bool
+        Whether a row of survey weight u adds at most u times what the same row adds at weight 1, after all rounding.
     """
 
     norm: ClassVar[Norm] = Norm.L2
     tight: ClassVar[bool]
     reads_features: ClassVar[bool] = True
     kept_apart: ClassVar[bool] = False
-    exact: ClassVar[bool] = False
+    free_of_n: ClassVar[bool] = False
     whole: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
     apart: ClassVar[int] = 0
 
     @property
@@ -95,18 +99,19 @@ class Query(ABC, Generic[R]):
         """Length of the vector."""
 
     @abstractmethod
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        """The sum over the rows of a chunk, of shape (size,), without rounding."""
+
     def value(self, rows: BoundedRows) -> Vector:
-        """The sum over the rows of a chunk, of shape (size,)."""
+        """The same sum in floats."""
+        return np.asarray(self.exact(rows))
 
     def each(self, rows: BoundedRows) -> Matrix:
         """The value of each row by itself, of shape (m, size), as a user's device computes it."""
-        single = (
-            BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], rows.first_row + i)
-            for i in range(len(rows.x))
-        )
+        single = (_row(rows, i) for i in range(len(rows.x)))
         return np.array([self.value(row) for row in single]).reshape(len(rows.x), self.size)
 
-    def statistic(self, total: Vector) -> Vector:
+    def statistic(self, total: ExactVector) -> ExactVector | Vector:
         """The vector to which noise is added: the sum, or a function of it to which the sensitivity refers."""
         return total
 
@@ -129,7 +134,7 @@ class Query(ABC, Generic[R]):
     def noise(self, spend: Event, n: int, relation: Relation = Relation.REPLACE_ONE) -> float:
         """The standard deviation of the noise in each entry of the mean, known before asking.
 
-        The noise law of the release is larger, by less than one part in a million, to cover rounding.
+        The noise law of the release is larger, by less than one part in a million, to cover the sampler's grid.
 
         Parameters
         ----------
@@ -147,6 +152,14 @@ class Query(ABC, Generic[R]):
     def noise_length(self, spend: Event, n: int) -> float:
         """The root mean square of the norm of the noise in the mean of n rows."""
         return math.sqrt(self.size) * self.noise(spend, n)
+
+
+def _row(rows: BoundedRows, i: int) -> BoundedRows:
+    """A chunk of one row."""
+    part = slice(i, i + 1)
+    offset = None if rows.offset is None else rows.offset[part]
+    survey = None if rows.survey is None else rows.survey[part]
+    return BoundedRows(rows.x[part], rows.y[part], rows.weight[part], rows.first_row + i, offset, rows.words, survey)
 
 
 class RowQuery(Query[R]):
@@ -179,7 +192,7 @@ class TableQuery(Query[R]):
         The attributes with their public levels.
     """
 
-    exact: ClassVar[bool] = True
+    free_of_n: ClassVar[bool] = True
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain

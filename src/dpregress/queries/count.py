@@ -8,6 +8,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.queries.base import Norm, RowQuery
 from dpregress.releases import Count, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
@@ -31,15 +32,15 @@ class UsableRowCount(RowQuery[Count]):
     norm: ClassVar[Norm] = Norm.L1
     tight: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
-    exact: ClassVar[bool] = True
+    free_of_n: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
         return 1
 
-    def value(self, rows: BoundedRows) -> Vector:
-        return np.array([float(np.count_nonzero(rows.weight > 0))])
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        return ExactVector(np.array([np.count_nonzero(rows.weight > 0)]))
 
     def contribution(self) -> float:
         return 1.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, column_sums
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family
 from dpregress.queries.base import RowQuery
@@ -76,11 +77,11 @@ class DevianceSums(RowQuery[LikelihoodSums]):
     def size(self) -> int:
         return len(self.bounds)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         y, known = response_of(rows)
         distribution = self.family.distribution
         offset = 0.0 if rows.offset is None else rows.offset
-        sums = []
+        shares = []
         for part, (low, high) in self.bounds.items():
             with np.errstate(all="ignore"):
                 if part == "saturated":
@@ -88,9 +89,9 @@ class DevianceSums(RowQuery[LikelihoodSums]):
                 else:
                     eta = linear_predictor(rows, self.coef) if part == "deviance" else self.null + offset + 0 * y
                     numbers = distribution.unit_deviance(y, self.family.mean(eta))
-                scaled = np.clip(np.nan_to_num((numbers - low) / (high - low), nan=1.0), 0.0, 1.0)
-            sums.append(float(np.sum(np.where(known, scaled, 0.0))))
-        return np.array(sums)
+                shares.append(np.where(known, np.nan_to_num((numbers - low) / (high - low), nan=1.0), 0.0))
+        grid = Grid(1.0, rows.words, TERM_BITS)
+        return ExactVector(column_sums(grid.clipped(np.column_stack(shares), 0.0, 1.0), grid), grid.step)
 
     def contribution(self) -> float:
         return math.sqrt(self.size)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, column_sums
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family
 from dpregress.queries.base import RowQuery
@@ -31,8 +32,8 @@ def response_of(rows: BoundedRows) -> tuple[Vector, NDArray[np.bool_]]:
 class _Binned(RowQuery[BinnedSums]):
     """A few bounded numbers of each row, summed in the bin of its linear predictor."""
 
-    #: Numbers of a row.
-    cells: ClassVar[int]
+    #: The largest magnitudes of the numbers of a row.
+    scales: ClassVar[tuple[float, ...]]
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, edges: Vector) -> None:
         super().__init__(space)
@@ -49,19 +50,20 @@ class _Binned(RowQuery[BinnedSums]):
 
     @property
     def size(self) -> int:
-        return self.bins * self.cells
+        return self.bins * len(self.scales)
 
     @abstractmethod
     def numbers(self, eta: Vector, place: NDArray[np.intp], y: Vector) -> Matrix:
-        """The numbers of the rows, of shape (m, cells)."""
+        """The numbers of the rows in units of ``scales``, of shape (m, cells); they are clipped to [-1, 1]."""
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         y, known = response_of(rows)
         eta = linear_predictor(rows, self.coef)
         place = np.searchsorted(self.edges, eta, side="right")
-        numbers = self.numbers(eta, place, y) * known[:, None]
-        sums = [np.bincount(place, weights=column, minlength=self.bins) for column in numbers.T]
-        return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
+        grid = Grid(1.0, rows.words, TERM_BITS)
+        numbers = grid.clipped(self.numbers(eta, place, y)) * known[:, None]
+        sums = [column_sums(numbers[place == k], grid) for k in range(self.bins)]
+        return ExactVector(np.concatenate(sums), np.tile(self.scales, self.bins) * grid.step)
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> BinnedSums:
         return BinnedSums(total, n, noise, events, self.space, self.edges)
@@ -88,7 +90,7 @@ class PredictorHistogram(_Binned):
     """
 
     tight: ClassVar[bool] = True
-    cells: ClassVar[int] = 1
+    scales: ClassVar[tuple[float, ...]] = (1.0,)
 
     def numbers(self, eta: Vector, place: NDArray[np.intp], y: Vector) -> Matrix:  # noqa: ARG002
         return np.ones((len(eta), 1))
@@ -118,9 +120,9 @@ class BinnedClasses(_Binned):
     """
 
     tight: ClassVar[bool] = False
-    cells: ClassVar[int] = 3
     #: The weight a of the position.
     position: ClassVar[float] = 0.25
+    scales: ClassVar[tuple[float, ...]] = (1.0, 1.0, position)
 
     @property
     def middle(self) -> tuple[Vector, Vector]:
@@ -130,9 +132,9 @@ class BinnedClasses(_Binned):
 
     def numbers(self, eta: Vector, place: NDArray[np.intp], y: Vector) -> Matrix:
         middle, half = self.middle
-        within = np.clip((self.family.mean(eta) - middle[place]) / half[place], -1.0, 1.0)
+        within = (self.family.mean(eta) - middle[place]) / half[place]
         second = (y >= 0.5).astype(np.float64)
-        return np.column_stack([1 - second, second, self.position * within])
+        return np.column_stack([1 - second, second, within])
 
     def contribution(self) -> float:
         return math.sqrt(1 + self.position**2)
@@ -162,7 +164,7 @@ class BinnedResiduals(_Binned):
 
     #: Rows of different bins with residuals beyond the scale reach the bounds; all rows may be in one bin.
     tight: ClassVar[bool] = False
-    cells: ClassVar[int] = 3
+    scales: ClassVar[tuple[float, ...]] = (1.0, 1.0, 1.0)
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, edges: Vector, scale: float) -> None:
         super().__init__(space, family, coef, edges)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family
 from dpregress.queries.base import RowQuery
@@ -33,7 +34,7 @@ class _Histogram(RowQuery[Histogram]):
     def size(self) -> int:
         return len(self.edges) - 1
 
-    def counts(self, values: Vector) -> Vector:
+    def counts(self, values: Vector) -> ExactVector:
         sizes = np.abs(values)
         if self._per_octave is None:
             bins = np.searchsorted(self.edges[1:-1], sizes, side="right")
@@ -41,7 +42,7 @@ class _Histogram(RowQuery[Histogram]):
             with np.errstate(divide="ignore"):
                 position = self._per_octave * (np.log2(sizes) - np.log2(self.edges[0]))
             bins = np.clip(np.floor(position), 0, self.size - 1).astype(np.intp)
-        return np.bincount(bins, minlength=self.size).astype(np.float64)
+        return ExactVector(np.bincount(bins, minlength=self.size))
 
     def contribution(self) -> float:
         return 1.0
@@ -74,7 +75,7 @@ class ResponseHistogram(_Histogram):
     tight: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         return self.counts(rows.y[rows.weight > 0])
 
 
@@ -98,7 +99,7 @@ class ExposureHistogram(_Histogram):
     tight: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
         return self.counts(np.exp(offset[rows.weight > 0]))
 
@@ -128,5 +129,5 @@ class ResidualHistogram(_Histogram):
         super().__init__(space, edges)
         self._score = ClippedScore(space, family, coef, clip=1.0)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         return self.counts(self._score.residual(rows)[rows.weight > 0])

@@ -12,13 +12,14 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import TERM_BITS, ULPS, ExactVector, Grid, column_sums, cross
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.contrasts import contrasts, probabilities
 from dpregress.queries.base import RowQuery
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
-from dpregress.rows.bounded import ULPS, BoundedRows
+from dpregress.rows.bounded import BoundedRows
 
 #: The largest distance from a whole number at which a response, divided by its weight, counts as one.
 _ROUNDING = 1e-6
@@ -91,8 +92,10 @@ class MultinomialScore(_ClassResidual):
     def size(self) -> int:
         return int(self.coef.size)
 
-    def value(self, rows: BoundedRows) -> Vector:
-        return np.asarray(rows.x.T @ self._clipped(rows)).ravel()
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        of_x, of_residual = Grid(self.space.radius, rows.words), Grid(self.clip, rows.words)
+        whole = cross(rows.x, self._clipped(rows), of_x, of_residual)
+        return ExactVector(whole.ravel(), of_x.step * of_residual.step)
 
     def each(self, rows: BoundedRows) -> Matrix:
         return np.asarray((rows.x[:, :, None] * self._clipped(rows)[:, None, :]).reshape(len(rows.x), self.size))
@@ -100,8 +103,9 @@ class MultinomialScore(_ClassResidual):
     def _clipped(self, rows: BoundedRows) -> Matrix:
         residual = rows.weight[:, None] * self.residual(rows)
         length = np.sqrt(np.maximum(squared_norms(residual), np.finfo(float).tiny))
-        residual *= np.minimum(1.0, self._within * self.clip / length)[:, None]
-        return np.asarray(residual)
+        grid = Grid(self.clip, rows.words)
+        residual *= np.minimum(1.0, grid.inside(self.classes - 1) / length)[:, None]
+        return grid.nearest(residual)
 
     def contribution(self) -> float:
         return self.space.radius * self.clip
@@ -133,9 +137,11 @@ class MeanClassResidual(_ClassResidual):
     def size(self) -> int:
         return self.classes - 1
 
-    def value(self, rows: BoundedRows) -> Vector:
-        residual = self.residual(rows)
-        return np.asarray(residual.sum(axis=0) if rows.survey is None else rows.share @ residual)
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = Grid(self.contribution(), rows.words, TERM_BITS)
+        factor = np.broadcast_to(rows.share * (grid.inside(self.classes - 1) / grid.bound), len(rows.x))
+        residual = factor[:, None] * self.residual(rows)
+        return ExactVector(column_sums(grid.nearest(residual), grid), grid.step)
 
     def contribution(self) -> float:
         return float(np.sqrt(2))

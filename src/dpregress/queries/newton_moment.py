@@ -8,6 +8,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace, svec
+from dpregress.coordinates.exact import ExactVector, Grid, cross
 from dpregress.models.families import Family
 from dpregress.queries.base import RowQuery
 from dpregress.queries.score import checked, linear_predictor
@@ -49,9 +50,13 @@ class PublishedHessian(RowQuery[Moments]):
     def size(self) -> int:
         return svec.length(self.space.order)
 
-    def value(self, rows: BoundedRows) -> Vector:
-        curvature = np.minimum(self.family.information(linear_predictor(rows, self.coef)), self.largest)
-        return svec.upper(rows.x.T @ (rows.x * curvature[:, None]))
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        radius = self.space.radius
+        of_x, of_product = Grid(radius, rows.words), Grid(radius * self.largest, rows.words)
+        largest = of_product.inside(self.space.order) / radius
+        curvature = np.minimum(self.family.information(linear_predictor(rows, self.coef)), largest)
+        product = of_product.nearest(rows.x * curvature[:, None])
+        return ExactVector(svec.upper(cross(rows.x, product, of_x, of_product)), of_x.step * of_product.step)
 
     def contribution(self) -> float:
         return self.space.radius**2 * self.largest

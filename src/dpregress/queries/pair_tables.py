@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Domain, Matrix, Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.queries.base import Norm, R, TableQuery
 from dpregress.releases import Clique, Isotropic, NoiseLaw, PairScores, Selection, Tables
 from dpregress.rows.bounded import BoundedRows
@@ -111,11 +112,12 @@ class CliqueQuery(TableQuery[R]):
         self.cliques = tuple(cliques)
         self._cover = cover(domain.sizes, self.cliques)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         """Integer blocks of the cliques, one after another."""
         codes = np.asarray(rows.x, dtype=code_type(self.domain), order="F")
         counted = count_tables(codes, self.domain.sizes, self._cover)
-        return np.concatenate([self._encoded(clique, counted[clique]).ravel() for clique in self.cliques])
+        blocks = [self._encoded(clique, counted[clique]).ravel() for clique in self.cliques]
+        return ExactVector(np.concatenate(blocks).astype(np.int64))
 
     def _encoded(self, clique: Clique, counts: NDArray[np.int64]) -> Matrix:
         """The integer block of a table of counts."""
@@ -126,11 +128,11 @@ class CliqueQuery(TableQuery[R]):
                 table = np.moveaxis(table, 0, axis)
         return table
 
-    def blocks(self, total: Vector) -> list[Matrix]:
+    def blocks(self, total: ExactVector | Vector) -> list[Matrix]:
         """The blocks of a flat vector, in the order of the cliques."""
         shapes = [self.shape(clique) for clique in self.cliques]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
-        return [part.reshape(shape) for part, shape in zip(np.split(total, ends[:-1]), shapes, strict=True)]
+        return [part.reshape(shape) for part, shape in zip(np.split(np.asarray(total), ends[:-1]), shapes, strict=True)]
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """Of one block."""
@@ -180,7 +182,7 @@ class Blocks(CliqueQuery[Tables]):
     def size(self) -> int:
         return _cells(self)
 
-    def statistic(self, total: Vector) -> Vector:
+    def statistic(self, total: ExactVector) -> Vector:
         return np.concatenate([w * b.ravel() for w, b in zip(self.weights, self.blocks(total), strict=True)])
 
     @staticmethod
@@ -244,7 +246,7 @@ class PairDistances(CliqueQuery[PairScores]):
     def size(self) -> int:
         return len(self.cliques)
 
-    def statistic(self, total: Vector) -> Vector:
+    def statistic(self, total: ExactVector) -> Vector:
         blocks = zip(self.blocks(total), self._references, strict=True)
         return np.asarray(self._scales * np.array([np.abs(block - reference).sum() for block, reference in blocks]))
 
@@ -298,7 +300,7 @@ class ModelErrors(CliqueQuery[Selection]):
     def size(self) -> int:
         return len(self.cliques)
 
-    def statistic(self, total: Vector) -> Vector:
+    def statistic(self, total: ExactVector) -> Vector:
         pairs = zip(self.blocks(total), self._models, strict=True)
         distances = np.array([np.abs(block - model).sum() for block, model in pairs])
         return np.asarray(self._weights * (distances - self._penalties))
@@ -345,7 +347,7 @@ class CentredTables(CliqueQuery[Tables]):
     def size(self) -> int:
         return 1 + _cells(self)
 
-    def statistic(self, total: Vector) -> Vector:
+    def statistic(self, total: ExactVector) -> Vector:
         blocks = self.blocks(total)
         count = blocks[0].sum()
         residuals = [

@@ -15,6 +15,8 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace, svec
+from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, column_sums, gram, symmetric
+from dpregress.coordinates.products import products, row_sums, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models import contrasts
 from dpregress.models.hazards import checked_cuts, event_in_piece, time_in_pieces
@@ -22,7 +24,7 @@ from dpregress.queries.base import R, RowQuery
 from dpregress.queries.diagnosis import response_of
 from dpregress.queries.score import checked, linear_predictor
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
-from dpregress.rows.bounded import ULPS, BoundedRows
+from dpregress.rows.bounded import BoundedRows
 
 #: Linear predictors are clipped to this range, as those of a log link.
 _FURTHEST = 30.0
@@ -83,10 +85,12 @@ class PieceTotals(_Pieces[Score]):
     def size(self) -> int:
         return 2 * len(self.cuts)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         time, event = self.persons(rows)
-        share = np.minimum(time / self.widths, 1.0) / math.sqrt(len(self.cuts))
-        return np.concatenate([rows.share @ event, rows.share @ share])
+        grid = Grid(1.0, rows.words, TERM_BITS)
+        numbers = np.column_stack([event, time / self.widths]) * np.broadcast_to(rows.share, len(time))[:, None]
+        units = np.repeat([1.0, 1 / math.sqrt(len(self.cuts))], len(self.cuts))
+        return ExactVector(column_sums(grid.clipped(numbers), grid), units * grid.step)
 
     def contribution(self) -> float:
         return math.sqrt(2)
@@ -111,8 +115,6 @@ class _AtCoefficients(_Pieces[R]):
         self.clip = clip
         #: The contrasts of pieces, of shape (K, K - 1).
         self.basis = contrasts(len(self.cuts)) if len(self.cuts) > 1 else np.zeros((1, 0))
-        #: Keeps rows within their bound despite rounding.
-        self._within = 1 - ULPS * (self.order + 4) * np.finfo(float).eps
 
     @property
     def order(self) -> int:
@@ -157,16 +159,22 @@ class PieceScore(_AtCoefficients[Score]):
     def size(self) -> int:
         return self.order
 
-    def value(self, rows: BoundedRows) -> Vector:
-        return np.asarray(self.each(rows).sum(axis=0))
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = self._grid(rows)
+        return ExactVector(column_sums(self.each(rows), grid), grid.step)
 
     def each(self, rows: BoundedRows) -> Matrix:
         time, event = self.persons(rows)
         residual = (event - self.expected(rows, time)) * rows.weight[:, None]
-        total, across = residual.sum(axis=1), residual @ self.basis
-        length = np.sqrt(total**2 + np.sum(across**2, axis=1) / self.space.radius**2)
-        share = np.minimum(1.0, self._within * self.clip / np.maximum(length, 1e-300))
-        return np.column_stack([rows.x * (total * share)[:, None], across * (rows.weight * share)[:, None]])
+        total, across = row_sums(residual), products(residual, self.basis.T)
+        length = np.sqrt(total**2 + squared_norms(across / self.space.radius))
+        grid = self._grid(rows)
+        share = np.minimum(1.0, grid.inside(self.order) / self.space.radius / np.maximum(length, 1e-300))
+        contribution = np.column_stack([rows.x * (total * share)[:, None], across * (rows.weight * share)[:, None]])
+        return grid.nearest(contribution)
+
+    def _grid(self, rows: BoundedRows) -> Grid:
+        return Grid(self.contribution(), rows.words, TERM_BITS)
 
     @staticmethod
     def largest_change(radius: float, clip: float) -> float:
@@ -188,7 +196,8 @@ class PieceInformation(_AtCoefficients[ScoreMoment]):
 
     ``mu = sum mu_k`` are the expected events of a person, and q_k is row k of the contrasts, of norm below 1. A
     person's matrix has the Frobenius norm ``sum_k mu_k ||z_k||^2 <= B (R^2 + 1)`` at most. Two of them are positive
-    semidefinite, so they differ by at most ``sqrt 2`` times that.
+    semidefinite, so they differ by at most ``sqrt 2`` times that. Both facts hold after rounding, because the vectors
+    ``sqrt(mu_k) z_k`` are moved to a grid, and the sum is one of their squares.
 
     Parameters
     ----------
@@ -207,25 +216,23 @@ class PieceInformation(_AtCoefficients[ScoreMoment]):
 
     @property
     def columns(self) -> int:
-        return super().columns + self.order
+        return super().columns + self.order * len(self.cuts)
 
     @property
     def size(self) -> int:
         return svec.length(self.order)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         time, _ = self.persons(rows)
         expected = self.expected(rows, time)
-        whole = expected.sum(axis=1)
-        expected *= np.minimum(1.0, self._within * self.clip / np.maximum(whole, 1e-300))[:, None]
-        whole = expected.sum(axis=1)
-        p = self.space.order
-        found = np.empty((self.order, self.order))
-        found[:p, :p] = rows.x.T @ (rows.x * whole[:, None])
-        found[:p, p:] = rows.x.T @ ((expected @ self.basis) * rows.weight[:, None])
-        found[p:, :p] = found[:p, p:].T
-        found[p:, p:] = self.basis.T @ (self.basis * (rows.weight**2 @ expected)[:, None])
-        return svec.svec((found + found.T) / 2)
+        grid = Grid(math.sqrt(self.contribution()), rows.words)
+        largest = grid.inside(self.order * len(self.cuts)) ** 2 / (self.space.radius**2 + 1)
+        expected *= np.minimum(1.0, largest / np.maximum(row_sums(expected), 1e-300))[:, None]
+        parts = np.empty((len(self.cuts), len(time), self.order))
+        for part, events, contrast in zip(parts, np.sqrt(expected).T, self.basis, strict=True):
+            part[:, : self.space.order] = rows.x * events[:, None]
+            part[:, self.space.order :] = (rows.weight * events)[:, None] * contrast
+        return symmetric(gram(grid.nearest(parts.reshape(-1, self.order)), grid), grid.step**2)
 
     @staticmethod
     def largest_change(radius: float, clip: float) -> float:

@@ -8,12 +8,13 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, column_sums, cross
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family, GaussianFamily
 from dpregress.queries.base import Bound, RowQuery
 from dpregress.releases import NoiseLaw, Score
-from dpregress.rows.bounded import ULPS, BoundedRows
+from dpregress.rows.bounded import BoundedRows
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
@@ -76,11 +77,13 @@ class ClippedScore(_Residual):
 
     tight: ClassVar[bool] = True
 
-    def value(self, rows: BoundedRows) -> Vector:
-        return np.asarray(np.clip(self.residual(rows), -self.clip, self.clip) @ rows.x)
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        of_x, of_residual = Grid(self.space.radius, rows.words), Grid(self.clip, rows.words)
+        clipped = of_residual.clipped(self.residual(rows))
+        return ExactVector(cross(rows.x, clipped[:, None], of_x, of_residual)[:, 0], of_x.step * of_residual.step)
 
     def each(self, rows: BoundedRows) -> Matrix:
-        return np.asarray(rows.x * np.clip(self.residual(rows), -self.clip, self.clip)[:, None])
+        return np.asarray(rows.x * Grid(self.clip, rows.words).clipped(self.residual(rows))[:, None])
 
     @staticmethod
     def largest_change(radius: float, clip: float) -> float:
@@ -143,13 +146,12 @@ class ClippedGradient(_Residual):
 
     tight: ClassVar[bool] = True
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = Grid(self.clip, rows.words, TERM_BITS)
         residual = self.residual(rows)
         length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
-        # keeps the row within C despite rounding in the norm and the quotient
-        clip = self.clip * (1 - ULPS * (self.space.order + 4) * np.finfo(float).eps)
-        bounded = np.sign(residual) * np.minimum(np.abs(residual), clip / length)
-        return np.asarray(bounded @ rows.x)
+        bounded = np.sign(residual) * np.minimum(np.abs(residual), grid.inside(self.space.order) / length)
+        return ExactVector(column_sums(grid.nearest(rows.x * bounded[:, None]), grid), grid.step)
 
     def contribution(self) -> float:
         return self.clip
@@ -178,6 +180,8 @@ class MeanResidual(_Residual):
 
     tight: ClassVar[bool] = True
 
+    shared: ClassVar[bool] = True
+
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, lower: float, upper: float) -> None:
         super().__init__(space, family, coef, upper)
         if not lower <= 0 <= upper:
@@ -188,12 +192,14 @@ class MeanResidual(_Residual):
     def size(self) -> int:
         return 1
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = Grid(self.contribution(), rows.words, TERM_BITS)
         known = rows.weight > 0
         y = np.where(known, rows.y, 0.0) / np.where(known, rows.weight, 1.0)
         residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
-        clipped = np.clip(residual, self.lower, self.clip)
-        return np.array([clipped.sum() if rows.survey is None else clipped @ rows.share])
+        share = rows.share
+        clipped = grid.clipped(share * residual, share * self.lower, share * self.clip)
+        return ExactVector(column_sums(clipped[:, None], grid), grid.step)
 
     @staticmethod
     def largest_change(lower: Bound, upper: Bound) -> Bound:

@@ -9,12 +9,12 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, svec
+from dpregress.coordinates.exact import ExactVector, Grid, gram, symmetric
 from dpregress.coordinates.products import squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
-from dpregress.queries.second_moment import gram
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
-from dpregress.rows.bounded import ULPS, BoundedRows
+from dpregress.rows.bounded import BoundedRows
 
 #: Bounds whose squares neither over- nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -56,12 +56,12 @@ class ScoreSquares(RowQuery[ScoreMoment]):
     def size(self) -> int:
         return svec.length(self.score.size)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = Grid(self.bound, rows.words)
         each = self.score.each(rows)
         length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
-        # keeps the row within K despite rounding in the norm and the quotient
-        bound = self.bound * (1 - ULPS * (self.score.size + 4) * np.finfo(float).eps)
-        return svec.svec(gram(each * np.minimum(1.0, bound / length)[:, None]))
+        each *= np.minimum(1.0, grid.inside(self.score.size) / length)[:, None]
+        return symmetric(gram(grid.nearest(each), grid), grid.step**2)
 
     @staticmethod
     def largest_change(bound: float) -> float:

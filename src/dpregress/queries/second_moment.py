@@ -9,30 +9,10 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, svec
+from dpregress.coordinates.exact import ExactVector, Grid, cross, gram, symmetric
 from dpregress.queries.base import RowQuery
 from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
-
-#: With fewer columns, multiplying a short block by its copy is faster than one symmetric product of all rows, which
-#: has half the operations: libraries reach only a quarter of their speed on such narrow matrices.
-_NARROW, _BLOCK = 24, 2048
-
-
-def gram(x: Matrix) -> Matrix:
-    """``x'x`` of shape (p, p), symmetric up to rounding.
-
-    Examples
-    --------
-    >>> gram(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[10.0, 14.0], [14.0, 20.0]]
-    """
-    if x.shape[1] >= _NARROW:
-        return x.T @ x
-    total = np.zeros((x.shape[1], x.shape[1]))
-    for first in range(0, len(x), _BLOCK):
-        part = x[first : first + _BLOCK]
-        total += part.T @ part.copy("K")
-    return total
 
 
 class SecondMoment(RowQuery[Moments]):
@@ -48,6 +28,7 @@ class SecondMoment(RowQuery[Moments]):
     """
 
     tight: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
@@ -58,14 +39,29 @@ class SecondMoment(RowQuery[Moments]):
     def size(self) -> int:
         return svec.length(self.order)
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        of_x = Grid(self.space.radius, rows.words)
+        whole = gram(rows.x, of_x)
         if self.space.response is None:
-            return svec.svec(gram(rows.x))
-        joint = np.empty((self.order, self.order))
-        joint[:-1, :-1] = gram(rows.x)
-        joint[:-1, -1] = joint[-1, :-1] = self.space.response.cross * (rows.y @ rows.x)
-        joint[-1, -1] = self.space.response.cross**2 * (rows.y @ rows.y)
-        return svec.svec(joint)
+            return symmetric(whole, of_x.step**2)
+        of_y, y = self._response(rows)
+        border = cross(rows.x, y[:, None], of_x, of_y)
+        joint = np.block([[whole, border], [border.T, gram(y[:, None], of_y)]])
+        steps = np.append(np.full(len(whole), of_x.step), self.space.response.cross * of_y.step)
+        return symmetric(joint, np.outer(steps, steps))
+
+    def each(self, rows: BoundedRows) -> Matrix:
+        joint = rows.x
+        if self.space.response is not None:
+            joint = np.column_stack([joint, self.space.response.cross * self._response(rows)[1]])
+        return svec.outer(joint)
+
+    def _response(self, rows: BoundedRows) -> tuple[Grid, Vector]:
+        """The responses of rows on their grid."""
+        assert self.space.response is not None
+        grid = Grid(self.space.response.bound, rows.words)
+        largest = rows.root * grid.bound
+        return grid, grid.clipped(rows.y, -largest, largest)
 
     @staticmethod
     def largest_change(radius: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector
 from dpregress.queries.base import RowQuery
 from dpregress.releases import Count, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
@@ -33,14 +34,15 @@ class ShortenedRows(RowQuery[Count]):
 
     #: In a space that weights features only, no row has a weight below 1.
     tight: ClassVar[bool] = False
-    exact: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
         return 1
 
-    def value(self, rows: BoundedRows) -> Vector:
-        return np.array([float(np.count_nonzero((rows.weight > 0) & (rows.weight < 1 - _ROUNDING)))])
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        shortened = (rows.weight > 0) & (rows.weight < (1 - _ROUNDING) * rows.root)
+        return ExactVector(np.array([np.count_nonzero(shortened)]))
 
     def contribution(self) -> float:
         return 1.0

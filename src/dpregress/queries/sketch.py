@@ -10,6 +10,7 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
 from dpregress.releases import NoiseLaw, Sketch
@@ -89,9 +90,9 @@ class RowSketch(RowQuery[Sketch]):
     def size(self) -> int:
         return self.mixing.k * self.width
 
-    def value(self, rows: BoundedRows) -> Vector:
+    def exact(self, rows: BoundedRows) -> ExactVector:
         whole = np.trunc(rows.x[:, self.space.order - self.width :] / self.unit)
-        return self.mixing.apply(whole, rows.first_row).reshape(-1)
+        return ExactVector(self.mixing.apply(whole, rows.first_row).reshape(-1).astype(np.int64))
 
     @staticmethod
     def largest_change(radius: float) -> float:

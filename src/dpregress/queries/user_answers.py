@@ -9,11 +9,15 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace, svec
+from dpregress.coordinates.exact import ExactVector, Grid, cross, gram
 from dpregress.coordinates.products import products
 from dpregress.queries.base import RowQuery
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
+
+#: Predictions are multiples of this.
+_CELL = 2.0**-52
 
 
 class PublishedMoments(RowQuery[Score]):
@@ -50,8 +54,13 @@ class PublishedMoments(RowQuery[Score]):
         """The weight w of the cross moment."""
         return self.space.radius / self.bound
 
-    def value(self, rows: BoundedRows) -> Vector:
-        return np.concatenate([svec.upper(rows.x.T @ rows.x), self.weight * (rows.y @ rows.x)])
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        of_x, of_y = Grid(self.space.radius, rows.words), Grid(self.bound, rows.words)
+        moment = svec.upper(gram(rows.x, of_x))
+        units = np.full(self.size, of_x.step**2)
+        units[len(moment) :] = self.weight * of_y.step * of_x.step
+        border = cross(rows.x, of_y.clipped(rows.y)[:, None], of_x, of_y)[:, 0]
+        return ExactVector(np.concatenate([moment, border]), units)
 
     def contribution(self) -> float:
         return math.sqrt(2) * self.space.radius**2
@@ -98,12 +107,12 @@ class Predictions(RowQuery[Score]):
     def size(self) -> int:
         return self.n
 
-    def value(self, rows: BoundedRows) -> Vector:
-        cells = np.zeros(self.n)
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        cells = np.zeros(self.n, dtype=np.int64)
         with np.errstate(over="ignore"):
             predicted = products(rows.x, self.coef[None, :])[:, 0]
-        cells[rows.first_row : rows.first_row + len(rows.x)] = np.clip(predicted, 0.0, 1.0)
-        return cells
+        cells[rows.first_row : rows.first_row + len(rows.x)] = np.rint(np.clip(predicted, 0.0, 1.0) / _CELL)
+        return ExactVector(cells, _CELL)
 
     def contribution(self) -> float:
         return 1.0

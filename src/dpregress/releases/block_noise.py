@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,17 @@ def count_shares(domain: Domain, sigmas: Mapping[Clique, float]) -> Vector:
     return np.asarray(precision / precision.sum())
 
 
+class TableNoise(NoiseLaw):
+    """The law of the noise in moments that were computed from tables of a domain."""
+
+    @property
+    @abstractmethod
+    def between(self) -> Matrix:
+        """The variance of every entry between two attributes, of shape (width, width); 0 elsewhere."""
+
+
 @dataclass(frozen=True, eq=False)
-class BlockNoise(NoiseLaw):
+class BlockNoise(TableNoise):
     r"""The noise in second moments of design columns that were computed from one-way tables and blocks.
 
     The noise e_j of attribute j's levels, independent with scale s_j, stands in the constant's row as ``E_j' e_j``, in
@@ -68,15 +78,14 @@ class BlockNoise(NoiseLaw):
         for j, attribute in enumerate(domain.attributes):
             own, encoding = domain.columns_of(j), attribute.encoding
             along = encoding @ full[own]
-            moved = np.zeros((domain.width, attribute.size))
-            moved[0] = along + shares[j] * full[0]
-            moved[own] = (encoding * (full[0] + along)[:, None]).T
-            found += self.sigmas[(j,)] ** 2 * moved @ moved.T
-        found += self._between * np.outer(full, full) + np.diag(self._between @ full**2)
+            moved = np.vstack([along + shares[j] * full[0], (encoding * (full[0] + along)[:, None]).T])
+            places = [0, *range(own.start, own.stop)]
+            found[np.ix_(places, places)] += self.sigmas[(j,)] ** 2 * moved @ moved.T
+        found += self.between * np.outer(full, full) + np.diag(self.between @ full**2)
         return found[np.ix_(self.kept, self.kept)]
 
     @cached_property
-    def _between(self) -> Matrix:
+    def between(self) -> Matrix:
         """The variance of every entry between two attributes; 0 elsewhere."""
         variance = np.zeros((self.domain.width, self.domain.width))
         for j, k in self.domain.pairs:

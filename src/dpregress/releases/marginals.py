@@ -14,6 +14,7 @@ from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
+from dpregress.releases.block_noise import BlockNoise, TableNoise
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
 
@@ -91,12 +92,65 @@ class Mixture:
 
 def encoded_design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
     """The design matrix of coded rows, of shape (rows, p): the constant, then features without reference levels."""
-    blocks = [np.ones((len(codes), 1))]
+    return np.hstack(
+        [np.ones((len(codes), 1)), *_columns(domain, codes, features, [a.encoding for a in domain.attributes])]
+    )
+
+
+def original_design(domain: Domain, codes: Codes | Matrix, features: Sequence[str]) -> Matrix:
+    """The same columns in the units of users, of shape (rows, p - 1): without the constant."""
+    return np.hstack(_columns(domain, codes, features, [attribute.design for attribute in domain.attributes]))
+
+
+def _columns(domain: Domain, codes: Codes | Matrix, features: Sequence[str], tables: Sequence[Matrix]) -> list[Matrix]:
+    """Rows of each feature's table of levels, without reference levels."""
+    places = [domain.index(name) for name in features]
+    return [tables[j][codes[:, j].astype(np.int64), int(not domain.attributes[j].numeric) :] for j in places]
+
+
+def design_names(domain: Domain, features: Sequence[str]) -> tuple[str, ...]:
+    """Names of the features' design columns, without reference levels."""
+    found = (domain.attributes[domain.index(name)] for name in features)
+    return tuple(name for a in found for name in a.columns[int(not a.numeric) :])
+
+
+def regression_space(domain: Domain, target: str, features: Sequence[str], level: str | None = None) -> WhitenedSpace:
+    """The design columns of a regression with an intercept: encodings in [-1, 1] of what users measure in their units.
+
+    Parameters
+    ----------
+    domain : Domain
+    target : str
+        A number with evenly spaced levels, in the units of its values; or a class, whose indicator of ``level`` is the
+        response.
+    features : sequence of str
+    level : str, optional
+
+    Raises
+    ------
+    InvalidInput
+        For a target that is a feature, or is not of the kind that ``level`` says.
+    """
+    attribute = domain.attributes[domain.index(target)]
+    if target in features or not features:
+        raise InvalidInput(f"regress {target!r} on at least one other column, and not on itself")
+    if level is not None and attribute.numeric:
+        raise InvalidInput(f"{target!r} is a number: level= is for a class")
+    if level is None and not (attribute.numeric and attribute.evenly_spaced):
+        raise InvalidInput(f"{target!r} has no evenly spaced levels: list it in numeric=, or name a level")
+    centre, half = attribute.scale
+    label = target if level is None else f"{target}={level}"
+    names = design_names(domain, features)
+    fill: list[float] = []
+    whitening = np.eye(1 + len(names))
     for name in features:
-        j = domain.index(name)
-        attribute = domain.attributes[j]
-        blocks.append(attribute.encoding[codes[:, j].astype(np.int64), int(not attribute.numeric) :])
-    return np.hstack(blocks)
+        own = domain.attributes[domain.index(name)]
+        fill.extend(own.design[own.unknown, int(not own.numeric) :])
+        if own.numeric:
+            middle, reach = own.scale
+            whitening[len(fill), [0, len(fill)]] = -middle / reach, 1 / reach
+    radius = float(np.sqrt(len(whitening)))
+    return WhitenedSpace(names, whitening, radius, np.array(fill), True, ResponseScale(label, centre, half, 1.0))
 
 
 def _prime(place: int) -> int:
@@ -125,9 +179,9 @@ class Marginals:
     events : tuple of Event
     level_error : ndarray of shape (levels,)
         Standard deviation of the noise in each level's released count.
-    unshrunk : pair of ndarray of shape (width, width) and NoiseLaw, or None
+    unshrunk : pair of ndarray of shape (width, width) and TableNoise, or None
         The same second moments without shrinkage towards the mixture, and the law of their noise, for inference; None
-        where a method has none, and for a release that was read from a file.
+        where a method has none, and for files of earlier versions.
     """
 
     domain: Domain
@@ -137,11 +191,16 @@ class Marginals:
     mixture: Mixture
     events: tuple[Event, ...]
     level_error: Vector
-    unshrunk: tuple[Matrix, NoiseLaw] | None = None
+    unshrunk: tuple[Matrix, TableNoise] | None = None
+
+    @property
+    def moments_only(self) -> bool:
+        """Whether pairs of numbers were released as moments, rather than as tables."""
+        return self.unshrunk is not None and isinstance(self.unshrunk[1], BlockNoise)
 
     def groups(self, features: Sequence[str]) -> list[int]:
         """The position of the feature to which each design column belongs, without the constant."""
-        return [place for place, name in enumerate(features) for _ in self._names(self.domain.index(name))]
+        return [place for place, name in enumerate(features) for _ in design_names(self.domain, [name])]
 
     def places(self, features: Sequence[str]) -> list[int]:
         """Positions of the constant and of these attributes' design columns, without reference levels."""
@@ -162,26 +221,10 @@ class Marginals:
         features : sequence of str
         level : str, optional
         """
-        attribute = self.domain.attributes[self.domain.index(target)]
-        if target in features or not features:
-            raise InvalidInput(f"regress {target!r} on at least one other column, and not on itself")
+        space = regression_space(self.domain, target, features, level)
         own = self.domain.columns_of(self.domain.index(target))
-        if level is not None:
-            place, response = own.start + attribute.levels.index(level), ResponseScale(f"{target}={level}", bound=1.0)
-        elif attribute.numeric and attribute.evenly_spaced:
-            half = (attribute.values[-1] - attribute.values[0]) / 2
-            place, response = own.start, ResponseScale(target, attribute.values[0] + half, half, 1.0)
-        else:
-            raise InvalidInput(f"{target!r} has no evenly spaced levels: list it in numeric=, or name a level")
-        if level is not None and attribute.numeric:
-            raise InvalidInput(f"{target!r} is a number: level= is for a class")
+        attribute = self.domain.attributes[self.domain.index(target)]
+        place = own.start + (0 if level is None else attribute.levels.index(level))
         joint = [*self.places(features), place]
-        names = [name for j in map(self.domain.index, features) for name in self._names(j)]
-        order = len(joint) - 1
-        space = WhitenedSpace(tuple(names), np.eye(order), float(np.sqrt(order)), np.zeros(order - 1), True, response)
         total = self.gram[np.ix_(joint, joint)]
         return Moments(total, max(1, round(self.count)), self.noise.cut(joint), self.events, space)
-
-    def _names(self, attribute: int) -> tuple[str, ...]:
-        found = self.domain.attributes[attribute]
-        return found.columns if found.numeric else found.columns[1:]

@@ -16,6 +16,7 @@ from dpregress.coordinates.svec import Matrix
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
+from dpregress.releases.block_noise import BlockNoise, TableNoise
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import Entrywise, NoiseLaw
 from dpregress.releases.residual_noise import ResidualNoise
@@ -34,6 +35,7 @@ def marginals_text(marginals: Marginals, privacy: PrivacyStatement, *, software:
         "count": marginals.count,
         "gram": _packed(marginals.gram),
         "noise": _encoded_noise(marginals.noise),
+        "unshrunk": _encoded_unshrunk(marginals),
         "chances": _packed(marginals.mixture.chances),
         "level_error": _packed(marginals.level_error),
         "privacy": privacy.encode(),
@@ -63,6 +65,7 @@ def load_marginals(path: str | Path) -> tuple[Marginals, PrivacyStatement]:
             _mixture(domain, _unpacked(record["chances"], (-1, domain.levels))),
             privacy.events.parts,
             _unpacked(record["level_error"], (domain.levels,)),
+            _decoded_unshrunk(record.get("unshrunk"), domain),
         )
     except (OSError, *MALFORMED) as error:
         raise InvalidInput(f"{shown(path)} is not a file of marginals: {reason(error)}") from error
@@ -94,23 +97,49 @@ def _unpacked(text: str, shape: tuple[int, ...]) -> Matrix:
     return values
 
 
+def _encoded_unshrunk(marginals: Marginals) -> dict[str, Any] | None:
+    if marginals.unshrunk is None:
+        return None
+    gram, noise = marginals.unshrunk
+    return {"gram": _packed(gram), "noise": _encoded_noise(noise)}
+
+
+def _decoded_unshrunk(record: Mapping[str, Any] | None, domain: Domain) -> tuple[Matrix, TableNoise] | None:
+    """None in files of earlier versions."""
+    if record is None:
+        return None
+    noise = _decoded_noise(record["noise"], domain)
+    if not isinstance(noise, TableNoise):
+        raise InvalidInput("its tables for inference have the noise law of others")
+    return _unpacked(record["gram"], (domain.width, domain.width)), noise
+
+
 def _encoded_noise(noise: NoiseLaw) -> dict[str, Any]:
-    if isinstance(noise, ResidualNoise):
-        sigmas = [[list(clique), sigma] for clique, sigma in noise.sigmas.items()]
-        return {"law": "residuals", "sigmas": sigmas, "kept": list(noise.kept)}
+    for law, (kind, _) in _TABLE_LAWS.items():
+        if isinstance(noise, kind):
+            sigmas = [[list(clique), sigma] for clique, sigma in noise.sigmas.items()]
+            return {"law": law, "sigmas": sigmas, "kept": list(noise.kept)}
     if isinstance(noise, Entrywise):
         return {"law": "entrywise", "variance": _packed(noise.variance)}
     raise InvalidInput(f"{type(noise).__name__} is not a noise law of marginals")
 
 
 def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
-    if record["law"] == "residuals":
-        sigmas = {tuple(int(j) for j in clique): _positive(sigma) for clique, sigma in record["sigmas"]}
-        kept = tuple(int(place) for place in record["kept"])
-        every = {(), *((j,) for j in range(len(domain.attributes))), *domain.pairs}
-        if set(sigmas) != every or kept != tuple(range(domain.width)):
-            raise InvalidInput("its noise does not match its columns")
-        return ResidualNoise(domain, sigmas, kept)
     if record["law"] == "entrywise":
         return Entrywise(_unpacked(record["variance"], (domain.width, domain.width)))
-    raise InvalidInput(f"there is no noise law {record['law']!r}")
+    if record["law"] not in _TABLE_LAWS:
+        raise InvalidInput(f"there is no noise law {record['law']!r}")
+    kind, whole = _TABLE_LAWS[record["law"]]
+    sigmas = {tuple(int(j) for j in clique): _positive(sigma) for clique, sigma in record["sigmas"]}
+    kept = tuple(int(place) for place in record["kept"])
+    every = {*((j,) for j in range(len(domain.attributes))), *domain.pairs, *whole}
+    if set(sigmas) != every or kept != tuple(range(domain.width)):
+        raise InvalidInput("its noise does not match its columns")
+    return kind(domain, sigmas, kept)
+
+
+#: The laws of tables by their names in files, with the cliques that they have beside attributes and pairs.
+_TABLE_LAWS: Mapping[str, tuple[type[ResidualNoise] | type[BlockNoise], tuple[tuple[int, ...], ...]]] = {
+    "residuals": (ResidualNoise, ((),)),
+    "blocks": (BlockNoise, ()),
+}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
+from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Vector
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
@@ -75,6 +76,7 @@ def model_text(
     schema: str | None = None,
     estimates: Estimates | None = None,
     diagnosis: Mapping[str, Any] | None = None,
+    domain: Domain | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
 
@@ -94,6 +96,8 @@ def model_text(
         For inference. Files of earlier versions have none.
     diagnosis : mapping, optional
         A paid diagnosis as plain values.
+    domain : Domain, optional
+        Of a model of coded columns: rows to predict for are coded by it.
     """
     record = {
         "format": _FORMAT,
@@ -106,10 +110,11 @@ def model_text(
         "response": _of_response(response),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
+        "domain": None if domain is None else domain.encode(),
         "estimates": None if estimates is None else estimates.encode(),
         **({} if diagnosis is None else {"diagnosis": dict(diagnosis)}),
         "privacy": privacy.encode(),
-        "moments": None if moments is None else _moments(moments),
+        "moments": None if moments is None or _sigma(moments.noise) is None else encode_moments(moments),
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
@@ -172,6 +177,16 @@ def load_diagnosis(path: str | Path, decode: Callable[[Mapping[str, Any]], T]) -
     return _load(path, read)
 
 
+def load_domain(path: str | Path) -> Domain | None:
+    """Read the domain of a model of coded columns; None for other models."""
+
+    def read(record: Mapping[str, Any]) -> Domain | None:
+        found = record.get("domain")
+        return None if found is None else Domain.decode(found)
+
+    return _load(path, read)
+
+
 def load_privacy(path: str | Path) -> PrivacyStatement:
     """Read the guarantee of the fit from a model file."""
     return _load(path, lambda record: PrivacyStatement.decode(record["privacy"]))
@@ -225,7 +240,7 @@ def load_moments(path: str | Path) -> Moments:
     InvalidInput
         If the file is not a model file, or its recipe released no joint moments.
     """
-    return _load(path, _decoded_moments)
+    return _load(path, _moments_of_model)
 
 
 def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
@@ -290,10 +305,14 @@ def _count(n: Any) -> int:
     return n
 
 
-def _decoded_moments(record: Mapping[str, Any]) -> Moments:
-    moments = record["moments"]
-    if moments is None:
+def _moments_of_model(record: Mapping[str, Any]) -> Moments:
+    if record["moments"] is None:
         raise InvalidInput("this recipe released no joint moments")
+    return decode_moments(record["moments"])
+
+
+def decode_moments(moments: Mapping[str, Any]) -> Moments:
+    """Read back what :func:`encode_moments` wrote."""
     space = WhitenedSpace.decode(moments["frame"])
     total = np.array(moments["total"], dtype=np.float64)
     order = space.order + (space.response is not None)
@@ -307,7 +326,8 @@ def _decoded_moments(record: Mapping[str, Any]) -> Moments:
     return Moments(total, int(moments["n"]), noise, events, space)
 
 
-def _moments(moments: Moments) -> dict[str, Any]:
+def encode_moments(moments: Moments) -> dict[str, Any]:
+    """Released moments as plain values."""
     return {
         "frame": moments.space.encode(),
         "n": moments.n,

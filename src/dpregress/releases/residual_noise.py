@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.releases.block_noise import TableNoise
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.tables import Clique
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualNoise(NoiseLaw):
+class ResidualNoise(TableNoise):
     r"""The noise in second moments of design columns that were computed from noisy residuals.
 
     With ``P_j = I - 11'/k_j`` and independent standard normal z, ``n`` has the noise ``s_0 z_0``, one-way tables
@@ -62,6 +64,24 @@ class ResidualNoise(NoiseLaw):
             own = domain.levels_of(j)
             encoder[own.start + 1 : own.stop + 1, domain.columns_of(j)] = attribute.encoding
         return self._seen(encoder[:, list(self.kept)], float(full[0]), levels)
+
+    @cached_property
+    def between(self) -> Matrix:
+        """The variance of every entry between two attributes; 0 elsewhere."""
+        domain, sigmas = self.domain, self.sigmas
+        variance = np.zeros((domain.width, domain.width))
+        # of each design column the square of the mean over levels, and the sum of squares about it
+        means = [np.mean(attribute.encoding, axis=0) ** 2 for attribute in domain.attributes]
+        spreads = [np.var(attribute.encoding, axis=0) * attribute.size for attribute in domain.attributes]
+        for j, k in domain.pairs:
+            block = sigmas[()] ** 2 * np.outer(means[j], means[k]) + sigmas[j, k] ** 2 * np.outer(
+                spreads[j], spreads[k]
+            )
+            block += sigmas[(j,)] ** 2 * np.outer(spreads[j], means[k])
+            block += sigmas[(k,)] ** 2 * np.outer(means[j], spreads[k])
+            variance[domain.columns_of(j), domain.columns_of(k)] = block
+            variance[domain.columns_of(k), domain.columns_of(j)] = block.T
+        return variance
 
     def _seen(self, kept: Matrix, constant: float, levels: list[Vector]) -> Matrix:
         """``K' C K``, C the covariance for one-hot rows after a constant; ``levels`` are the vector's parts."""

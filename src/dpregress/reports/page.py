@@ -1,33 +1,23 @@
-"""A self-contained HTML page about one fit: no script, no font, no picture from elsewhere."""
+"""A self-contained HTML page about fits: no script, no font, no picture from elsewhere."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement, compose_statements
 from dpregress.coordinates import Vector
-from dpregress.display import html_table, plain
+from dpregress.display import plain
+from dpregress.models.hazards import SURVIVAL
 from dpregress.releases import ClassCoefficients, Coefficients
-from dpregress.reports import words
+from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.diagnosis import Pictures
-from dpregress.reports.plots import coefficient_plot
+from dpregress.reports.forest import Forest, forest
+from dpregress.reports.render import rendered
 from dpregress.reports.summary import Summary, SummaryTable
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #e3e3e3; }
-th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 2px solid #888; }
-.lead { color: #555; margin-top: 0; } .note { color: #555; font-size: .9rem; }
-.warn { background: #fff3e6; border-left: 4px solid #c8641c; padding: .5rem 1rem; }
-svg { max-width: 100%; height: auto; }
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +47,34 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One fit of a page: its title, coefficients and guarantee, and what to set beside them, if anything.
+    """One fit of a page.
 
-    With a summary, its tables take the place of the coefficients. ``pictures`` are those of a diagnosis.
+    Parameters
+    ----------
+    title : str
+    coefficients : Coefficients or ClassCoefficients
+    privacy : PrivacyStatement
+    summary : Summary
+        Its tables, notes and LaTeX are those of the page.
+    facts : sequence of (str, str)
+        Names and texts shown above the tables; default: those of the summary.
+    response : ResponseModel, optional
+        With a link that makes coefficients logarithms of ratios, the page has a table of ratios.
+    deviation : ndarray of shape (d,), optional
+        Released standard deviations of the columns, on whose scale coefficients can be compared.
+    comparison : Comparison, optional
+    pictures : Pictures, optional
+        Those of a diagnosis.
     """
 
     title: str
     coefficients: Coefficients | ClassCoefficients
     privacy: PrivacyStatement
+    summary: Summary
+    facts: Sequence[tuple[str, str]] = ()
+    response: ResponseModel | None = None
+    deviation: Vector | None = None
     comparison: Comparison | None = None
-    summary: Summary | None = None
     pictures: Pictures | None = None
 
 
@@ -83,114 +91,137 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
         Sentences about the data, shown under the title.
     """
     privacy = compose_statements([fit.privacy for fit in fits])
-    compared = any(fit.comparison is not None for fit in fits)
-    parts = [
-        f'<p class="lead">{fits[0].coefficients.n:,} private records; {escape(privacy.describe())}</p>',
-        *(f"<p>{escape(note)}</p>" for note in notes),
-        *([_NOT_PRIVATE] if compared else []),
-        *(part for fit in fits for part in _fit_parts(fit)),
-        *(fit.pictures.to_html() for fit in fits if fit.pictures is not None),
-        *([_ERRORS] if any(fit.summary is None for fit in fits) else []),
-    ]
-    return plain_page(title, parts, privacy, software=software)
+    return rendered(
+        "fit.html",
+        title=plain(title),
+        privacy=privacy,
+        software=software,
+        lead=f"{fits[0].coefficients.n:,} private records; {privacy.describe()}",
+        notes=notes,
+        compared=any(fit.comparison is not None for fit in fits),
+        fits=[_context(fit) for fit in fits],
+    )
 
 
-def plain_page(title: str, parts: Sequence[str], privacy: PrivacyStatement, *, software: str) -> str:
-    """A page of these parts with the guarantee below, as text.
+def pictures_page(title: str, pictures: Pictures, privacy: PrivacyStatement, *, software: str) -> str:
+    """A page about a diagnosis that was paid for by itself.
 
     Parameters
     ----------
     title : str
-    parts : sequence of str
-        HTML.
+    pictures : Pictures
     privacy : PrivacyStatement
     software : str
     """
-    below = [
-        "<h2>What is promised</h2>",
-        *(f"<p>{escape(sentence)}</p>" for sentence in words.guarantee(privacy)),
-        group_table(privacy),
-        f'<p class="note">Written by {escape(software)}.</p>',
-    ]
-    head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *parts, *below])
-    return f"{head}{viewport}<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+    return rendered("pictures.html", title=plain(title), privacy=privacy, software=software, pictures=pictures)
 
 
-def _fit_parts(fit: Fitted) -> list[str]:
-    comparison = fit.comparison
-    parts = [f"<h2>{escape(fit.title)}</h2>"]
-    if fit.summary is not None:
-        pairs = zip(fit.coefficients.by_class(), fit.summary.tables, strict=True)
-        tables = [_summary_table(one, table) for (_, one), table in pairs]
-        return [*parts, *tables, f'<p class="note">{escape(plain(" ".join(fit.summary.notes)))}</p>']
-    for name, coefficients in fit.coefficients.by_class():
-        plot = coefficient_plot(
-            coefficients.features,
-            coefficients.coef,
-            coefficients.standard_error,
-            other=None if comparison is None else comparison.coef,
-            other_name="" if comparison is None else comparison.name,
-        )
-        title = f"<h3>{escape(f'{coefficients.target} = {name}')}</h3>"
-        parts += [*([title] if name else []), plot, _coefficient_table(coefficients, comparison)]
-    if comparison is not None:
-        parts += ["<h3>Held-out rows</h3>", _error_table(comparison)]
-    return parts
-
-
-_ERRORS = (
-    '<p class="note">Standard errors are first-order and cover privacy noise and sampling; the privacy s.e. is '
-    "the part that privacy noise adds. The bias of row weights and clipping is not included.</p>"
-)
-_NOT_PRIVATE = (
-    '<p class="warn">This page shows non-private numbers beside private ones, for demonstration. '
-    "Never publish it about data that must be protected.</p>"
-)
-
-
-def _summary_table(coefficients: Coefficients, table: SummaryTable) -> str:
-    """A plot of the slopes that are identified, and the table."""
-    known = zip(table.names, table.rows, table.identified, strict=True)
-    slopes = {name: row for name, row, identified in known if identified and name in coefficients.features}
-    estimate, error = (np.array([row[place] for row in slopes.values()], dtype=np.float64) for place in (0, 1))
-    plot = coefficient_plot(tuple(slopes), estimate, error, other=None, other_name="") if slopes else ""
-    title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
-    return title + plot + replace(table, title="").to_html()
-
-
-def _coefficient_table(coefficients: Coefficients, comparison: Comparison | None) -> str:
-    header = ["", "private", "std. error", "privacy s.e."]
-    rows = [["(intercept)", _number(coefficients.intercept), "", ""]]
-    for name, *values in zip(
-        coefficients.features,
-        coefficients.coef,
-        coefficients.standard_error,
-        coefficients.privacy_error,
-        strict=True,
-    ):
-        rows.append([name, *map(_number, values)])
-    if comparison is not None:
-        header.append(comparison.name)
-        for row, value in zip(rows, [comparison.intercept, *comparison.coef], strict=True):
-            row.append(_number(float(value)))
-    return html_table(header, rows)
-
-
-def _error_table(comparison: Comparison) -> str:
-    header = ["predictor", comparison.loss, "mean prediction"]
-    rows = [[name, _number(error), _number(mean)] for name, error, mean in comparison.errors]
-    return html_table(header, rows) + f'<p class="note">True held-out mean: {_number(comparison.truth)}.</p>'
-
-
-def group_table(privacy: PrivacyStatement) -> str:
-    """What the guarantee is for people with several records; nothing where there is none in Gaussian terms."""
-    if privacy.seeded or not math.isfinite(privacy.mu):
+def ratio_name(response: ResponseModel | None) -> str:
+    """What ``exp(coefficient)`` is; nothing where it is no ratio that a reader knows."""
+    if response is None or len(response.classes) > 2:
         return ""
-    rows = [[str(k), f"{mu:.4g}", f"{epsilon:.4g}"] for k, mu, epsilon in words.group_rows(privacy)]
-    several = "records of one person" if privacy.max_rows_per_unit is None else f"{privacy.unit}s together"
-    return html_table([several, "mu", "epsilon"], rows)
+    if response.link == "logit":
+        return "odds ratio"
+    if response.family == SURVIVAL:
+        return "hazard ratio"
+    if response.link == "log":
+        return "rate ratio" if response.family == "poisson" or response.exposure is not None else "ratio of means"
+    return ""
+
+
+def _context(fit: Fitted) -> dict[str, Any]:
+    """What the template shows of one fit."""
+    comparison = fit.comparison
+    errors = None
+    if comparison is not None:
+        rows = [(name, _number(error), _number(mean)) for name, error, mean in comparison.errors]
+        header = ("predictor", comparison.loss, "mean prediction")
+        errors = {"header": header, "rows": rows, "truth": _number(comparison.truth)}
+    return {
+        "title": plain(fit.title),
+        "facts": [(name, plain(text)) for name, text in fit.facts or fit.summary.facts],
+        "parts": [_part(fit, table) for table in fit.summary.tables],
+        "errors": errors,
+        "notes": [plain(" ".join(fit.summary.notes))],
+        "latex": fit.summary.to_latex(),
+        "pictures": fit.pictures,
+    }
+
+
+def _part(fit: Fitted, table: SummaryTable) -> dict[str, Any]:
+    """One table with its plot, and its ratios if there are any."""
+    header = ["", *table.columns]
+    rows = [[name, *("not known" if cell == "nan" else cell for cell in cells)] for name, *cells in table.texts()]
+    if fit.comparison is not None:
+        header.append(fit.comparison.name)
+        known = dict(zip(fit.coefficients.features, fit.comparison.coef.tolist(), strict=True))
+        rows = [
+            [*row, _number(known.get(name, fit.comparison.intercept))]
+            for name, row in zip(table.names, rows, strict=True)
+        ]
+    ratio = ratio_name(fit.response)
+    ratios = _ratios(table, fit.coefficients.features) if ratio and _has_intervals(table) else []
+    return {
+        "title": plain(table.title),
+        "plot": _plot(fit, table, ratio),
+        "header": header,
+        "rows": rows,
+        "ratio_title": f"{ratio[:1].upper()}{ratio[1:]}s",
+        "ratio_of": "the odds are" if ratio == "odds ratio" else "the mean response is",
+        "ratio_header": ["", ratio, *table.columns[-2:]],
+        "ratios": ratios,
+    }
+
+
+def _plot(fit: Fitted, table: SummaryTable, ratio: str) -> Forest | None:
+    """The slopes that are identified."""
+    slopes = _slopes(table, fit.coefficients.features)
+    if not slopes:
+        return None
+    places = [fit.coefficients.features.index(name) for name in slopes]
+    intervals = [_interval(table, row) for row in slopes.values()]
+    return forest(
+        tuple(slopes),
+        intervals,
+        bars=_bars(table),
+        deviation=None if fit.deviation is None else fit.deviation[places],
+        ratio=ratio,
+        other=None if fit.comparison is None else fit.comparison.coef[places],
+        other_name="" if fit.comparison is None else fit.comparison.name,
+    )
+
+
+def _slopes(table: SummaryTable, features: Sequence[str]) -> dict[str, tuple[float | None, ...]]:
+    known = zip(table.names, table.rows, table.identified, strict=True)
+    return {name: row for name, row, identified in known if identified and name in features}
+
+
+def _has_intervals(table: SummaryTable) -> bool:
+    return table.columns[-1].endswith("]")
+
+
+def _bars(table: SummaryTable) -> str:
+    """What the intervals of a table are; their level is in its header."""
+    if not _has_intervals(table):
+        return "estimate less and plus two standard errors"
+    return f"{100 - 200 * float(table.columns[-2][1:]):.3g}% intervals"
+
+
+def _interval(table: SummaryTable, row: Sequence[float | None]) -> tuple[float, float, float]:
+    """The estimate with the ends of its interval, or with two standard errors where there is none."""
+    numbers = [np.nan if value is None else value for value in row]
+    if _has_intervals(table):
+        return numbers[0], numbers[-2], numbers[-1]
+    return numbers[0], numbers[0] - 2 * numbers[1], numbers[0] + 2 * numbers[1]
+
+
+def _ratios(table: SummaryTable, features: Sequence[str]) -> list[list[str]]:
+    """``exp`` of the slopes and of the ends of their intervals."""
+    with np.errstate(over="ignore"):
+        return [
+            [plain(name), *(_number(float(np.exp(value))) for value in _interval(table, row))]
+            for name, row in _slopes(table, features).items()
+        ]
 
 
 def _number(value: float) -> str:

@@ -43,12 +43,12 @@ class LevelRows(RowMap):
     def radius(self) -> float:
         return float(np.sqrt(len(self.domain.attributes)))
 
-    def _bound(self, rows: RawRows) -> BoundedRows:
+    def _bound(self, rows: RawRows, words: int) -> BoundedRows:
         # column by column, as they are counted
         codes: NDArray[Any] = np.empty(rows.x.shape, dtype=code_type(self.domain), order="F")
         for place, attribute in enumerate(self.domain.attributes):
             _place(codes[:, place], rows.x[:, place], attribute.size, attribute.unknown)
-        return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row)
+        return BoundedRows(codes, np.zeros(len(codes)), np.ones(len(codes)), rows.first_row, words=words)
 
 
 @dataclass(frozen=True)

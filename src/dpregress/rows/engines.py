@@ -1,8 +1,7 @@
 r"""Engines, which compute sums over private rows.
 
-Sums are deterministic: the size of a chunk is determined by the number of columns, and the values of chunks are added
-in a fixed binary tree for any number of threads. A public bound on the rounding error (:meth:`Engine.rounding`) is
-added to the sensitivity by the mechanisms.
+The values of chunks are integers times public units (:class:`~dpregress.coordinates.exact.ExactVector`), and are
+added as integers. A total therefore does not depend on the chunks, on the order of the rows, or on the engine.
 """
 
 from __future__ import annotations
@@ -19,17 +18,18 @@ from typing import Self
 import numpy as np
 
 from dpregress.coordinates import Vector
+from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.coordinates.products import one_blas_thread
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.sources import Piece, Source
 
 _CHUNK_BYTES = 1 << 22  # larger ones leave the cache, smaller ones cost more calls than sums
-#: The number of rows in a chunk is a multiple of this: libraries multiply rows in groups, and round short groups
-#: differently.
+#: The number of rows in a chunk is a multiple of this: libraries multiply rows in groups.
 _GROUP = 64
 #: The largest block whose release tells glibc to keep freed memory of this size.
 _KEPT_BYTES = (1 << 25) - (1 << 16)
-_UNIT = np.finfo(float).eps / 2
+#: Bits of the lower word of a total.
+_LOW_BITS = 32
 
 Progress = Callable[[int, int], None]
 
@@ -38,8 +38,17 @@ class Engine(ABC):
     """Sums a function of chunks over a source."""
 
     @abstractmethod
-    def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
-        """The float64 sum of ``value`` over all chunks; ``value`` uses this many columns of a row."""
+    def total(self, source: Source, value: Callable[[RawRows], ExactVector], *, columns: int) -> ExactVector:
+        """The sum of ``value`` over all chunks, without rounding.
+
+        Parameters
+        ----------
+        source : Source
+        value : callable
+            Its integers are below 2^63 or Python's, and its units the same for all chunks.
+        columns : int
+            The number of columns of a row that it uses.
+        """
 
     @abstractmethod
     def reporting(self, progress: Progress) -> Self:
@@ -50,17 +59,6 @@ class Engine(ABC):
         """The number of rows in a chunk, which depends only on the number of columns."""
         groups = _CHUNK_BYTES // (8 * max(columns, 1)) // _GROUP
         return max(256, (groups - 1 + groups % 2) * _GROUP)  # odd: at strides of whole pages columns share cache lines
-
-    @classmethod
-    def rounding(cls, n: int, columns: int) -> float:
-        """Relative rounding error of a sum: ``|computed - exact| <= rounding * sum |terms|``.
-
-        The error is at most ``gamma_m`` within a chunk, for any order of additions, and grows with the depth of the
-        tree between chunks (Higham 2002, section 4.2). Four more operations form and scale each term.
-        """
-        rows = min(n, cls.chunk_rows(columns))
-        depth = max(n // max(rows, 1), 1).bit_length()
-        return (rows + depth + 4) * _UNIT
 
 
 @dataclass(frozen=True)
@@ -79,28 +77,28 @@ class ThreadedEngine(Engine):
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     progress: Progress | None = None
 
-    def total(self, source: Source, value: Callable[[RawRows], Vector], *, columns: int) -> Vector:
-        def work(piece: Piece) -> tuple[int, Vector]:
+    def total(self, source: Source, value: Callable[[RawRows], ExactVector], *, columns: int) -> ExactVector:
+        def work(piece: Piece) -> tuple[int, ExactVector]:
             with np.errstate(all="ignore"):  # with a caller's setting, private cells could raise or warn
                 chunk = piece()
                 return len(chunk.x), value(chunk)
 
         rows = self.chunk_rows(columns)
-        tree = _TreeSum()
+        total = _IntegerSum()
         done = 0
         for count, part in self._map(work, source.pieces(rows), alone=source.n <= rows):
-            tree.add(part)
+            total.add(part)
             done += count
             if self.progress is not None:
                 self.progress(done, source.n)
-        return tree.result()
+        return total.result()
 
     def reporting(self, progress: Progress) -> Self:
         return replace(self, progress=progress)
 
     def _map(
-        self, work: Callable[[Piece], tuple[int, Vector]], pieces: Iterator[Piece], *, alone: bool
-    ) -> Iterator[tuple[int, Vector]]:
+        self, work: Callable[[Piece], tuple[int, ExactVector]], pieces: Iterator[Piece], *, alone: bool
+    ) -> Iterator[tuple[int, ExactVector]]:
         """Values in the order of the chunks, with a few in flight while the next are read.
 
         The calling thread reads, and computes whenever the others have enough work, so that no processor is idle or
@@ -111,7 +109,7 @@ class ThreadedEngine(Engine):
                 yield from map(work, pieces)
             return
         _keep_pages()
-        pending: deque[Future[tuple[int, Vector]]] = deque()
+        pending: deque[Future[tuple[int, ExactVector]]] = deque()
         others = self.workers - 1
         with one_blas_thread, ThreadPoolExecutor(max(others, 1)) as pool:
             for piece in pieces:
@@ -123,33 +121,28 @@ class ThreadedEngine(Engine):
                 yield pending.popleft().result()
 
 
-def _done(result: tuple[int, Vector]) -> Future[tuple[int, Vector]]:
-    future: Future[tuple[int, Vector]] = Future()
+def _done(result: tuple[int, ExactVector]) -> Future[tuple[int, ExactVector]]:
+    future: Future[tuple[int, ExactVector]] = Future()
     future.set_result(result)
     return future
 
 
-class _TreeSum:
-    """Adds vectors in a binary tree of fixed shape; the rounding error grows with the depth of the tree."""
+class _IntegerSum:
+    """Adds integers in two words, which overflow for no fewer than 2^31 chunks."""
 
     def __init__(self) -> None:
-        self._levels: list[Vector | None] = []
+        self._high: Integers | int = 0
+        self._low: Integers | int = 0
+        self._unit: float | Vector = 1.0
 
-    def add(self, vector: Vector) -> None:
-        for level, held in enumerate(self._levels):
-            if held is None:
-                self._levels[level] = vector
-                return
-            vector = held + vector
-            self._levels[level] = None
-        self._levels.append(vector)
+    def add(self, vector: ExactVector) -> None:
+        self._high = self._high + (vector.whole >> _LOW_BITS)
+        self._low = self._low + (vector.whole & ((1 << _LOW_BITS) - 1))
+        self._unit = vector.unit
 
-    def result(self) -> Vector:
-        held = [vector for vector in self._levels if vector is not None]
-        total = held[0]
-        for vector in held[1:]:
-            total = total + vector
-        return total
+    def result(self) -> ExactVector:
+        high, low = np.asarray(self._high, dtype=object), np.asarray(self._low, dtype=object)
+        return ExactVector(high * (1 << _LOW_BITS) + low, self._unit)
 
 
 @cache

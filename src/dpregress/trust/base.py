@@ -71,8 +71,8 @@ class TrustModel(ABC):
             If the reservation does not cover the cost; no statistic is computed.
         """
         self.accept(len(reservation.drawn.parts) + 1)
-        if reservation.relation is not Relation.REPLACE_ONE and not (self.hides_count and query.exact):
-            # the noise that covers rounding depends on n, which is private under add-or-remove
+        if reservation.relation is not Relation.REPLACE_ONE and not (self.hides_count and query.free_of_n):
+            # the grid of its sums depends on n, which is private under add-or-remove
             raise NotAnswered(f"this query is answered only for {Relation.REPLACE_ONE.value} neighbours")
         if query.kept_apart and rows.source.capped:
             # its sensitivity refers to a row that changes in place

@@ -8,12 +8,24 @@ from typing import Self
 
 import numpy as np
 
-from dpregress.accounting import RECORD, Event, Ledger, MemoryLedger, PrivacyStatement, Relation, Reservation, Unit
+from dpregress.accounting import (
+    RECORD,
+    Event,
+    Ledger,
+    MemoryLedger,
+    PrivacyStatement,
+    Relation,
+    Request,
+    Reservation,
+    Unit,
+    check_delta_confirmed,
+)
 from dpregress.mechanisms import Sampler, noise_sampler
 from dpregress.queries.base import Query, R
 from dpregress.rows import PrivateRows
 from dpregress.trust.base import TrustModel
 from dpregress.trust.central import Central
+from dpregress.trust.unrecorded import note_unrecorded_fit
 
 
 @dataclass(frozen=True)
@@ -52,13 +64,15 @@ class Session:
         relation: Relation = Relation.REPLACE_ONE,
         note: str = "",
         once: bool = False,
+        request: Request | None = None,
         sampler: Sampler | None = None,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> Self:
         """Charge the whole promise before anything is read or drawn.
 
-        The order is fixed. The trust model refuses a method with too many questions, the sampler is made, the ledger
-        refuses another unit or other neighbours, and then the ledger is charged.
+        The order is fixed. The trust model refuses a method with too many questions, a delta above 1/n is refused
+        unless it is confirmed, the sampler is made, the ledger refuses another unit or other neighbours, and then the
+        ledger is charged.
 
         Parameters
         ----------
@@ -73,7 +87,7 @@ class Session:
             The budget that the caller gave; default: the promise.
         ledger : Ledger, optional
             Default: a temporary ledger whose budget is the promise.
-        unit, relation, note, once
+        unit, relation, note, once, request
             As in :meth:`Ledger.reserve`.
         sampler : Sampler, optional
             Default: made from ``random_state``.
@@ -83,15 +97,31 @@ class Session:
         ------
         NotAnswered
             If the method asks more questions than the trust model answers; nothing is charged.
-        BudgetExceeded, LedgerError, ChargedBefore
+        InvalidInput
+            For a delta above 1/n that is not confirmed; nothing is charged.
+        BudgetExceeded, PolicyViolation, LedgerError, ChargedBefore
             As in :meth:`Ledger.reserve`; nothing is charged.
         """
         trust = Central() if trust is None else trust
         trust.accept(rounds)
+        asked = promise if budget is None else budget
+        check_delta_confirmed(asked, rows.n, relation)
         sampler = noise_sampler(random_state, stacklevel=4) if sampler is None else sampler
-        ledger = MemoryLedger(promise, relation=relation, unit=unit.name) if ledger is None else ledger
-        reservation = ledger.reserve(promise, relation=relation, unit=unit, note=note, once=once, seeded=sampler.seeded)
-        return cls(trust, rows, sampler, reservation, promise if budget is None else budget, unit)
+        if ledger is None:
+            ledger = MemoryLedger(promise, relation=relation, unit=unit.name)
+            if not sampler.seeded:
+                note_unrecorded_fit()
+        reservation = ledger.reserve(
+            promise,
+            relation=relation,
+            unit=unit,
+            note=note,
+            once=once,
+            seeded=sampler.seeded,
+            asked=asked,
+            request=request,
+        )
+        return cls(trust, rows, sampler, reservation, asked, unit)
 
     def __call__(self, query: Query[R], spend: Event) -> R:
         """A release of ``query`` at the cost of ``spend``, drawn from the reservation first."""

@@ -22,8 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregress import Categorical, Schema
+from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput, SourceError
-from dpregress.estimators.marginals_release import coded_source
+from dpregress.inputs.coded import coded_source
 from dpregress.public.coding import domain_of
 from dpregress.rows import Encoder, SQLQuery, StreamSource, TableSource, ThreadedEngine
 from dpregress.rows.design.encoder import to_numbers
@@ -78,12 +79,12 @@ def test_every_kind_gives_the_same_chunks(kind: str, rows: int, tmp_path: Path) 
 
 def test_threads_do_not_change_a_bit_of_a_streamed_sum(tmp_path: Path) -> None:
     source = stream(KEPT["Parquet"](TABLE, tmp_path))
-    totals = [
-        ThreadedEngine(workers=workers).total(source, lambda rows: np.nan_to_num(rows.x).sum(axis=0), columns=4_000)
-        for workers in (1, 2, 4)
-    ]
-    assert np.array_equal(totals[0], totals[1])
-    assert np.array_equal(totals[0], totals[2])
+
+    def value(rows: Any) -> ExactVector:
+        return ExactVector(np.rint(2.0**20 * np.nan_to_num(rows.x)).astype(np.int64).sum(axis=0))
+
+    totals = [ThreadedEngine(workers=workers).total(source, value, columns=4_000) for workers in (1, 2, 4)]
+    assert totals[0].whole.tolist() == totals[1].whole.tolist() == totals[2].whole.tolist()
 
 
 # ------------------------------------------------------------------ files that do not fit together
@@ -337,7 +338,7 @@ def test_only_a_few_chunks_are_read_ahead() -> None:
 
     engine = ThreadedEngine(workers=2, progress=progress)
     rows = engine.chunk_rows(400)
-    engine.total(StreamSource(reader, ENCODER), lambda chunk: np.array([len(chunk.x)]), columns=400)
+    engine.total(StreamSource(reader, ENCODER), lambda chunk: ExactVector(np.array([len(chunk.x)])), columns=400)
     assert summed == reader.n
     assert furthest <= (2 * 2 + 2) * rows + N
 

@@ -20,6 +20,7 @@ from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, ClippedScore, MultinomialScore
 from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.glm.cut_off import CutOff
+from dpregress.solvers.glm.secant import Correction
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Step, widening
@@ -124,8 +125,8 @@ class ScoreModel(ABC):
 class ModelledScore(Evidence):
     """A released score and the model's account of it: expected scores, and beside them what is linear.
 
-    That is floors, penalties and directions that no surrogate row takes. ``system`` is the slope where it was asked,
-    without rounding.
+    That is floors, penalties, directions that no surrogate row takes, and what other scores correct. ``system`` is the
+    slope where it was asked, without rounding; ``missed`` is the share of a change that other scores contradict.
     """
 
     model: ScoreModel
@@ -136,6 +137,7 @@ class ModelledScore(Evidence):
     start: Vector
     cut: CutOff | None
     system: Matrix
+    missed: float = 0.0
 
     @classmethod
     def of(
@@ -155,6 +157,16 @@ class ModelledScore(Evidence):
         """The same score with another linear part, such as a penalty's, and what is then left of its value."""
         return replace(self, value=value, linear=self.linear + (system - self.system), system=system)
 
+    def corrected(self, before: Correction, now: Correction) -> ModelledScore:
+        """The same score after another correction of the model."""
+        return replace(self, linear=self.linear + (now.slope - before.slope), missed=now.missed)
+
+    def contradicted(self, later: ModelledScore, best: Vector, before: Correction) -> Correction:
+        """The correction after a later score of the same model; ``best`` are the coefficients that explain both."""
+        move, expected = later.asked - self.asked, self.change(best) - later.change(best)
+        known = _CURVATURE * min(self.model.length(move), 1.0)
+        return before.updated(move, expected, self.value - later.value, self.variance + later.variance, known)
+
     def change(self, coef: Vector) -> Vector:
         whole = self.model.once(self.model.expected, coef, self.asked) - self.start + self.linear @ (coef - self.asked)
         return np.asarray(whole if self.cut is None else whole - self.cut.score(coef))
@@ -166,7 +178,8 @@ class ModelledScore(Evidence):
     def error(self, coef: Vector) -> float:
         move = coef - self.asked
         length = self.model.length(move)
-        bent = _CURVATURE * min(length, 1.0) * float(np.sum(self.change(coef) ** 2)) / len(coef)
+        missed = max(self.missed, _CURVATURE * min(length, 1.0))
+        bent = missed * float(np.sum(self.change(coef) ** 2)) / len(coef)
         return bent + self.model.gram_variance * float(move @ move)
 
 
@@ -256,20 +269,27 @@ def take_steps(
         What was released before.
     """
     coef, scores, plain, clips, reach = beginning.prior.coef, [], [], [], 1.0
+    correction = Correction(np.zeros_like(penalty))
     for spend in spends:
         question = model.question(coef, spend)
         clips.append(question.clip)
         score = ask(question, spend)
-        information, variance = model.information(coef), question.noise(spend, n) ** 2
+        information, variance = model.information(coef) + correction.slope, question.noise(spend, n) ** 2
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         system = solvable(information + penalty)
         scores.append(plain[-1].with_system(np.asarray(score.mean - penalty @ coef), system))
         sampling = beginning.dispersion / n * sandwich(system, system)
-        found = explain((*told, *scores), beginning.after(scores[0], sampling), coef, _within(model, reach))
+        prior, within = beginning.after(scores[0], sampling), _within(model, reach)
+        found = explain((*told, *scores), prior, coef, within)
+        if len(plain) > 1:
+            last, correction = correction, plain[-2].contradicted(plain[-1], found.coef, correction)
+            plain = [one.corrected(last, correction) for one in plain]
+            scores = [one.corrected(last, correction) for one in scores]
+            found = explain((*told, *scores), prior, coef, within)
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         moved = found.coef - coef
-        longer = float(np.linalg.norm(_within(model, reach)(_LENGTHENED * moved)))
+        longer = float(np.linalg.norm(within(_LENGTHENED * moved)))
         if longer < (1 + _LENGTHENED) / 2 * float(np.linalg.norm(moved)):
             reach = _LONGER  # it was shortened, and the next score tells whether it led the right way
         coef = found.coef

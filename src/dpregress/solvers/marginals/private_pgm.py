@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ _ROWS = 20_000
 
 
 class PrivatePGM(TableEstimator):
-    """A graphical model fitted by mirror descent (``pip install 'dpregress[aim]'``).
+    """A graphical model fitted by mirror descent in double precision (``pip install 'dpregress[aim]'``, mbi 2).
 
     Parameters
     ----------
@@ -36,11 +37,15 @@ class PrivatePGM(TableEstimator):
 
     def __init__(self, domain: Domain) -> None:
         try:
-            import mbi
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of single precision, which is not used here
+                import jax
+                import mbi
         except ImportError as error:
             raise InvalidInput("Private-PGM comes with the package mbi: pip install 'dpregress[aim]'") from error
         self.domain = domain.nominal
         self._mbi: Any = mbi
+        self._double: Any = lambda: jax.enable_x64(True)
         self._names = [f"a{j}" for j in range(len(domain.attributes))]
         self._space: Any = mbi.Domain(self._names, list(domain.sizes))
         self._model: Any = None
@@ -50,14 +55,15 @@ class PrivatePGM(TableEstimator):
             self._mbi.LinearMeasurement(np.ravel(table), self._clique(clique), stddev=sigmas[clique])
             for clique, table in tables.items()
         ]
-        potentials = None if self._model is None else self._model.potentials.expand([m.clique for m in measured])
-        self._model = self._mbi.estimation.mirror_descent(
-            self._space, measured, potentials=potentials, iters=_LAST_STEPS if last else _ROUND_STEPS
-        )
+        steps = _LAST_STEPS if last else _ROUND_STEPS
+        with self._double():
+            descent = self._mbi.estimation.MirrorDescent()
+            self._model = descent.estimate(self._space, measured, iters=steps, warm_start=self._model)
 
     def table(self, clique: Clique) -> Matrix:
         shape = tuple(self.domain.sizes[j] for j in clique)
-        return np.asarray(self._model.project(self._clique(clique)).datavector(), dtype=np.float64).reshape(shape)
+        with self._double():
+            return np.asarray(self._model.project(self._clique(clique)).datavector(), dtype=np.float64).reshape(shape)
 
     def size(self, cliques: list[Clique]) -> float:
         named = [self._clique(clique) for clique in cliques]
@@ -65,7 +71,9 @@ class PrivatePGM(TableEstimator):
 
     def mixture(self) -> Mixture:
         """One component for every synthetic row: their empirical distribution."""
-        rows = np.asarray(self._model.synthetic_data(_ROWS).df[self._names])
+        with self._double():
+            drawn = self._model.synthetic_data(_ROWS).to_dict()
+        rows = np.column_stack([drawn[name] for name in self._names])
         chances = np.zeros((len(rows), self.domain.levels))
         for j in range(rows.shape[1]):
             chances[np.arange(len(rows)), self.domain.levels_of(j).start + rows[:, j]] = 1.0

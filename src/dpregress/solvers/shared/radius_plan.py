@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ _FAR_BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: The excess error that is expected of rows further out than assumed ones, if the radius is the median norm. It falls
 #: in inverse proportion to the radius.
 _UNKNOWN_TAIL = 0.002
+#: The same for moments in which no column is the response: it falls with the square of the radius, as their noise
+#: rises.
+_MOMENTS_TAIL = 0.0005
 #: The share of the second moment that is feared beyond the median norm of assumed rows; it falls likewise.
 _FAR_SHARE = 0.03
 #: The explained variance that is assumed if nothing is known about the response, in units of the residual variance.
@@ -32,6 +36,8 @@ _SIGNAL, CLIP = 2.0, 2.0
 _UNSOLVED = 2.0
 #: A larger radius or clip may cost this share of the sampling variance.
 TOLERATED = 0.05
+#: The same for moments in which no column is the response.
+_TOLERATED_MOMENTS = 0.02
 #: The squared noise of a Gram matrix, summed over a row of it, below which a larger radius is affordable.
 CLEAR_GRAM = 5e-4
 #: Shares of second moments that differ by less are as good.
@@ -111,3 +117,42 @@ def candidates(sizes: Vector, levels: Vector, beyond: Vector = _BEYOND) -> list[
     beyond = seen[-1] * beyond
     hidden = [HIDDEN] * len(seen) + [HIDDEN * (1 - (i + 1) / len(beyond)) for i in range(len(beyond))]
     return [(float(size), rows) for size, rows in zip([*seen, *beyond], hidden, strict=True)]
+
+
+def plan_moments(expected_norms: RowNorms, order: int, *, n: int, spend: GDP, public_rows: int) -> float:
+    """The radius of moments in which no column is the response.
+
+    The row weights depend on the response of any later regression, and therefore move its coefficients towards those of
+    the coordinates. Let p be the order, and T the truncated share of rows. Of normal rows whose second moment differs
+    from the identity by D, the weighted moment shows ``(1 - b) D`` with ``b = 2 T R^2 / ((p + 2) E min(||x~||, R)^2)``.
+    The entries of D have variance 1/m if m public rows whitened the columns.
+
+    Parameters
+    ----------
+    expected_norms : RowNorms
+    order : int
+    n : int
+        Private rows.
+    spend : GDP
+        The cost of the moments.
+    public_rows : int
+        m; 0 if private moments whitened the columns.
+    """
+    norms = expected_norms.sample
+    middle = float(np.median(norms))
+    unit, whole = middle / expected_norms.median, float(np.mean(norms**2))
+    apart = order / public_rows if public_rows else 0.0
+    plans = []
+    for radius, hidden in candidates(norms, NORM_LEVELS, _FAR_BEYOND if expected_norms.assumed else _BEYOND):
+        shortened = float(np.mean(np.minimum(norms, radius) ** 2))
+        kept = shortened / whole
+        noise = order * (noise_in_mean(SecondMoment.largest_change(radius / unit), spend, n) / kept) ** 2 / 2
+        cut = 1 - kept + hidden / len(norms) * float(norms.max()) ** 2 / whole
+        pulled = 2 / (order + 2) * float(np.mean(norms > radius)) * radius**2 / shortened
+        expected = noise + PROXY * (cut / kept) ** 2 + pulled**2 * apart
+        truncated = cut
+        if expected_norms.assumed:
+            expected += _MOMENTS_TAIL * (middle / radius) ** 2
+            truncated += _FAR_SHARE * middle / radius
+        plans.append(TruncationPlan(radius / unit, math.inf, 0.0, expected, truncated))
+    return least_truncating(plans, _TOLERATED_MOMENTS * order / n).radius

@@ -1,0 +1,111 @@
+"""What commands that charge a ledger share: who charges it and what for, and dry runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from dpregress.cli.output import say
+from dpregress.display import shown
+from dpregress.errors import LedgerError
+
+if TYPE_CHECKING:
+    from dpregress.accounting import Ledger, Rehearsed
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_PATH = click.Path(path_type=Path)
+_OPTIONS = (
+    click.option("--dataset", help="Data set whose budget in the ledger is charged."),
+    click.option("--analyst", help="Your name, for the ledger; its policy may require it."),
+    click.option("--purpose", help="What the results are for; recorded in the ledger."),
+    click.option("--dry-run", is_flag=True, help="Check everything public and say what would be charged; then stop."),
+)
+
+
+def charging_options(ledger_help: str) -> Callable[[_Command], _Command]:
+    """``--ledger``, ``--dataset``, ``--analyst``, ``--purpose``, ``--dry-run``, and what a dry run prints."""
+
+    def decorate(command: _Command) -> _Command:
+        @wraps(command)
+        def charging(*arguments: Any, **options: Any) -> None:
+            from dpregress.accounting import Rehearsed
+
+            try:
+                command(*arguments, **options)
+            except Rehearsed as stopped:
+                _say_rehearsed(stopped)
+
+        for option in reversed((click.option("--ledger", "ledger_file", type=_PATH, help=ledger_help), *_OPTIONS)):
+            charging = option(charging)
+        return cast(_Command, charging)
+
+    return decorate
+
+
+def open_ledger(
+    path: Path | None,
+    dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    *,
+    source: str,
+    out: Path,
+    rehearsed: Callable[[], Ledger] | None,
+) -> Ledger | None:
+    """The ledger of the options on behalf of who charges it; None without ``--ledger``.
+
+    Parameters
+    ----------
+    path, dataset, analyst, purpose
+        The options.
+    source : str
+        The private rows, in words.
+    out : Path
+    rehearsed : callable, optional
+        For a dry run: makes the ledger that stands for none.
+
+    Raises
+    ------
+    LedgerError
+    """
+    from dpregress.accounting import SQLiteLedger
+    from dpregress.accounting.names import note_of
+
+    if (path is None) != (dataset is None):
+        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
+    found: Ledger | None = None if path is None or dataset is None else SQLiteLedger(path, dataset)
+    if found is None and (analyst is not None or purpose is not None):
+        raise LedgerError("--analyst and --purpose go with --ledger: nothing else records them")
+    if found is None and rehearsed is not None:
+        found = rehearsed()
+    if found is None:
+        return None
+    found = found.on_behalf(
+        analyst=analyst or "", purpose=purpose or "", source=note_of(source), output=note_of(shown(out))
+    )
+    return found if rehearsed is None else found.rehearsal()
+
+
+def _say_rehearsed(stopped: Rehearsed) -> None:
+    from dpregress.accounting import Composed
+    from dpregress.accounting.remaining import describe_left
+    from dpregress.accounting.wording import describe, describe_spent
+
+    charge, ledger = stopped.charge, stopped.ledger
+    cost = f"{describe(stopped.asked)} ({describe(charge.event)})"
+    say("Dry run: everything public was checked, no private value was used, and nothing was charged or written.")
+    say(f"{charge.note}: {charge.request.formula}")
+    if ledger.location is None:
+        say(f"It would spend {cost}, recorded in no ledger.")
+    else:
+        account, spent = ledger.account, [each.event for each in (*ledger.charges, charge)]
+        say(f"It would charge {cost} to {account.dataset!r} in {ledger.location}.")
+        say(
+            f"Of {describe(account.budget)}, {describe_spent(Composed.of(spent), account.budget)} would then be spent, "
+            f"{describe_left(account.budget, spent)} left."
+        )
+    say(f"It would write {charge.request.output}.")

@@ -1,0 +1,1 @@
+"""The collector's HTTP service. It needs the ``collector`` extra."""

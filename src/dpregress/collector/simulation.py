@@ -1,0 +1,117 @@
+"""Invented users who answer through the real wire: a rehearsal of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.collector.client import device_report
+from dpregress.collector.sending import Connection
+from dpregress.collector.study import Study
+from dpregress.collector.terms import Question, Terms
+from dpregress.collector.wire import TOKEN_BYTES
+from dpregress.coordinates import Vector
+from dpregress.errors import OutputError
+from dpregress.mechanisms.randomness import sampling_generator
+from dpregress.public import Categorical
+
+_BATCH = 100
+#: Slopes of invented people: per half range of a number, and of a level; of a linear model in half ranges of y.
+_SLOPE, _LINEAR, _SPREAD = 1.0, 0.2, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class InventedPeople:
+    """People who answer at random, with a response that follows the model of the study.
+
+    Parameters
+    ----------
+    terms : Terms
+    seed : int or None
+    """
+
+    terms: Terms
+    seed: int | None = None
+
+    @property
+    def slopes(self) -> Vector:
+        """The true slopes of the design columns, in original units."""
+        signs = np.where(np.arange(len(self.terms.questions) - 1) % 2 == 0, 1.0, -1.0)
+        lower, upper = self.terms.response.ends
+        scale = _SLOPE if self.terms.family != "gaussian" else _LINEAR * (upper - lower) / 2
+        found = []
+        for question, sign in zip(self.terms.questions[:-1], signs, strict=True):
+            half = 1.0 if isinstance(question.column, Categorical) else (question.ends[1] - question.ends[0]) / 2
+            found += [sign * scale / half] * len(question.columns)
+        return np.array(found)
+
+    def answers(self, users: int) -> Iterator[dict[str, object]]:
+        """Answers of each user, by question."""
+        rng = sampling_generator(self.seed)
+        asked, last = self.terms.questions[:-1], self.terms.response
+        for _ in range(users):
+            row: dict[str, object] = {question.name: _drawn(question, rng) for question in asked}
+            x = self.terms.row([*row.values(), None])[:-1]
+            yield {**row, last.name: self._response(float((x - self._middle()) @ self.slopes), rng)}
+
+    def _middle(self) -> Vector:
+        """The mean of the design columns."""
+        found: list[float] = []
+        for question in self.terms.questions[:-1]:
+            levels = question.column.levels if isinstance(question.column, Categorical) else ()
+            found += [1 / len(levels)] * len(question.columns) if levels else [sum(question.ends) / 2]
+        return np.array(found)
+
+    def _response(self, predictor: float, rng: np.random.Generator) -> object:
+        lower, upper = self.terms.response.ends
+        if self.terms.family == "gaussian":
+            half = (upper - lower) / 2
+            return float((lower + upper) / 2 + predictor + _SPREAD * half * rng.standard_normal())
+        if self.terms.family == "poisson":
+            return float(min(rng.poisson((upper - lower) / 8 * np.exp(predictor / 2)), upper))
+        happens = bool(rng.random() < 1 / (1 + np.exp(-predictor)))
+        column = self.terms.response.column
+        return column.levels[int(happens)] if isinstance(column, Categorical) else float(happens)
+
+
+def _drawn(question: Question, rng: np.random.Generator) -> object:
+    if isinstance(question.column, Categorical):
+        return question.column.levels[int(rng.integers(len(question.column.levels)))]
+    return float(rng.uniform(*question.ends))
+
+
+def send_people(study: Study, people: InventedPeople, users: int, url: str, tokens: list[bytes] | None = None) -> int:
+    """Report for invented users over HTTP, with the noise of real devices; the number of reports stored.
+
+    Parameters
+    ----------
+    study : Study
+    people : InventedPeople
+    users : int
+    url : str
+        The collector.
+    tokens : list of bytes, optional
+        One for each user.
+
+    Raises
+    ------
+    OutputError
+        If the collector does not answer, or refuses.
+    """
+    stored = 0
+    with Connection(url) as connection:
+        waiting: list[bytes] = []
+        for place, answers in enumerate(people.answers(users)):
+            token = bytes(TOKEN_BYTES) if tokens is None else tokens[place]
+            waiting.append(device_report(answers, study, token=token).encode())
+            if len(waiting) == _BATCH or place == users - 1:
+                status, told = connection.send(b"".join(waiting), "/api/reports/batch")
+                results = told.get("results", [])
+                stored += sum(each["status"] in (200, 201) for each in results)
+                if status != 200 or stored < place + 1:
+                    reasons = {each["reason"] for each in results} - {None} or {str(told.get("reason"))}
+                    raise OutputError(f"the collector refused reports: {', '.join(sorted(reasons))}")
+                waiting = []
+    return stored

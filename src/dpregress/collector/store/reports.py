@@ -1,0 +1,384 @@
+"""The reports of one study: each counted once, sums kept beside them, everything in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpregress.collector.store import audit
+from dpregress.collector.store.database import Database
+from dpregress.collector.store.sqlite import SQLiteDatabase
+from dpregress.collector.study import Study
+from dpregress.errors import StoreError
+from dpregress.mechanisms.randomness import random_bytes
+
+#: Groups of reports by a keyed hash of their ids, for the jackknife.
+BUCKETS = 64
+_LAYOUT = "1"
+_PAGE = 2000
+_INTEGER, _SUM = np.dtype("<i4"), np.dtype("<i8")
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS tokens (hash {blob} PRIMARY KEY, report {blob})",
+    "CREATE TABLE IF NOT EXISTS reports (n BIGINT PRIMARY KEY, id {blob} NOT NULL UNIQUE, token {blob} UNIQUE, "
+    "answer {blob} NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS sums (bucket INTEGER PRIMARY KEY, reports BIGINT NOT NULL, total {blob} NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS arrivals (hour BIGINT PRIMARY KEY, reports BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS refused (reason TEXT PRIMARY KEY, reports BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS audit (n BIGINT PRIMARY KEY, event TEXT NOT NULL, chain {blob} NOT NULL)",
+)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An admitted report as it is stored.
+
+    Parameters
+    ----------
+    id : bytes
+    token : bytes or None
+        SHA-256 of the token; None with open enrolment.
+    answer : bytes
+        Little-endian 32-bit integers.
+    """
+
+    id: bytes
+    token: bytes | None
+    answer: bytes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a report: an HTTP status, and the reason of a refusal."""
+
+    status: int
+    reason: str | None = None
+
+    @property
+    def alarming(self) -> bool:
+        """Whether the operator should look at it."""
+        return self.reason == "changed-report"
+
+
+STORED, REPEATED = Outcome(201), Outcome(200)
+_CHANGED, _USED, _UNKNOWN = Outcome(409, "changed-report"), Outcome(409, "used-token"), Outcome(403, "unknown-token")
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Reports and their sums by bucket.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, of shape (64,)
+    sums : ndarray of int64, of shape (64, p)
+    """
+
+    counts: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """All reports."""
+        return int(self.counts.sum())
+
+    @property
+    def total(self) -> NDArray[np.int64]:
+        """The sum of all reports, of shape (p,)."""
+        return np.asarray(self.sums.sum(axis=0))
+
+    def same_as(self, other: Totals) -> bool:
+        """Whether two are equal bit for bit."""
+        return np.array_equal(self.counts, other.counts) and np.array_equal(self.sums, other.sums)
+
+
+class Store:
+    """The reports, tokens, sums and log of one study. One thread uses it at a time.
+
+    Parameters
+    ----------
+    database : Database
+    where : str
+        Its location, for messages.
+    study : Study or None
+        Made for it if the database is empty; None opens what is there.
+    """
+
+    def __init__(self, database: Database, where: str, study: Study | None) -> None:
+        self.database, self.where = database, where
+        with database.transaction():
+            for statement in _TABLES:
+                database.run(statement.format(blob=database.blob))
+            known: dict[str, str] = dict(database.rows("SELECT name, value FROM meta"))
+            if not known:
+                if study is None:
+                    raise StoreError(f"{where} holds no study yet: start the collector first")
+                known = self._make(study)
+        if known.get("layout") != _LAYOUT:
+            raise StoreError(f"{where} was written by another version: use that one")
+        self.study = Study.read(known["study"])
+        self._salt = bytes.fromhex(known["salt"])
+        self._last: Totals | None = None
+        if study is not None and study.digest != self.study.digest:
+            raise StoreError(f"{where} holds another study: choose another --store")
+
+    def _make(self, study: Study) -> dict[str, str]:
+        meta = {"layout": _LAYOUT, "study": study.text(), "salt": random_bytes(16).hex()}
+        self.database.insert("meta", ("name", "value"), list(meta.items()))
+        zeros = np.zeros(study.query.size, dtype=_SUM).tobytes()
+        self.database.insert("sums", ("bucket", "reports", "total"), [(each, 0, zeros) for each in range(BUCKETS)])
+        audit.append(self.database, "made", study=study.digest.hex())
+        return meta
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    # ------------------------------------------------------------ writing
+
+    def add(
+        self, arrivals: Sequence[Arrival], hour: int = 0, refused: Mapping[str, int] | None = None
+    ) -> list[Outcome]:
+        """Store reports in one transaction; when it returns, they are on the disk.
+
+        Parameters
+        ----------
+        arrivals : sequence of Arrival
+            Admitted by public rules.
+        hour : int
+            Hours since 1970 in UTC.
+        refused : mapping of str to int, optional
+            Reports refused before, by reason.
+        """
+        try:
+            return self._add(arrivals, hour, refused)
+        except BaseException:
+            self._last = None  # what was written may be undone
+            raise
+
+    def _add(self, arrivals: Sequence[Arrival], hour: int, refused: Mapping[str, int] | None) -> list[Outcome]:
+        with self.database.transaction():
+            outcomes = self._outcomes(arrivals)
+            stored = [each for each, outcome in zip(arrivals, outcomes, strict=True) if outcome is STORED]
+            if stored:
+                self._keep(stored, hour)
+            counted = dict(refused or {})
+            for arrival, outcome in zip(arrivals, outcomes, strict=True):
+                if outcome.reason is not None:
+                    counted[outcome.reason] = counted.get(outcome.reason, 0) + 1
+                if outcome.alarming:
+                    audit.append(self.database, "alarm", reason=outcome.reason, report=arrival.id.hex())
+            self._count("refused", "reason", counted)
+        return outcomes
+
+    def _outcomes(self, arrivals: Sequence[Arrival]) -> list[Outcome]:
+        """What becomes of each, in order; of equal ids or tokens in one batch the first one counts."""
+        if not arrivals:
+            return []
+        found = self.database.matching("id, token, answer", "reports", "id", [each.id for each in arrivals])
+        known = {bytes(id_): (_bytes(token), bytes(answer)) for id_, token, answer in found}
+        asked = [each.token for each in arrivals if each.token is not None]
+        used: dict[bytes, bool] = {}
+        if asked and self._unused(asked) == len(set(asked)):
+            used = dict.fromkeys(asked, False)
+        elif asked:
+            rows = self.database.matching("hash, report", "tokens", "hash", asked)
+            used = {bytes(hash_): report is not None for hash_, report in rows}
+        outcomes = []
+        for each in arrivals:
+            outcome = STORED
+            if each.id in known:
+                outcome = REPEATED if known[each.id] == (each.token, each.answer) else _CHANGED
+            elif each.token is not None and each.token not in used:
+                outcome = _UNKNOWN
+            elif each.token is not None and used[each.token]:
+                outcome = _USED
+            else:
+                known[each.id] = (each.token, each.answer)
+                if each.token is not None:
+                    used[each.token] = True
+            outcomes.append(outcome)
+        return outcomes
+
+    def _unused(self, tokens: Sequence[bytes]) -> int:
+        """How many of these tokens are known and unused: in one row, for the usual case that all are."""
+        ((unused,),) = self.database.matching("COUNT(*) - COUNT(report)", "tokens", "hash", tokens)
+        return int(unused)
+
+    def _keep(self, stored: Sequence[Arrival], hour: int) -> None:
+        """Insert new reports, use their tokens, and add them to the sums."""
+        first = self.count + 1
+        rows = [(first + place, each.id, each.token, each.answer) for place, each in enumerate(stored)]
+        self.database.insert("reports", ("n", "id", "token", "answer"), rows)
+        used = [(each.token, each.id) for each in stored if each.token is not None]
+        self.database.put(
+            "tokens", ("hash", "report"), used, "ON CONFLICT (hash) DO UPDATE SET report = excluded.report"
+        )
+        batch, before = self._summed(stored), self._known_totals(first - 1)
+        now = Totals(before.counts + batch.counts, before.sums + batch.sums)
+        changes = [
+            (int(bucket), int(now.counts[bucket]), now.sums[bucket].astype(_SUM).tobytes())
+            for bucket in np.flatnonzero(batch.counts)
+        ]
+        changed = "ON CONFLICT (bucket) DO UPDATE SET reports = excluded.reports, total = excluded.total"
+        self.database.put("sums", ("bucket", "reports", "total"), changes, changed)
+        self._last = now
+        self._count("arrivals", "hour", {hour: len(stored)})
+        audit.append(self.database, "stored", first=first, last=first + len(stored) - 1, digest=_digest(stored))
+
+    def _known_totals(self, n: int) -> Totals:
+        """The sums of the n reports so far: those that were written last, unless somebody else has written since."""
+        return self._last if self._last is not None and self._last.n == n else self.totals()
+
+    def _count(self, table: str, key: str, counted: Mapping[Any, int]) -> None:
+        """Add to counts."""
+        added = f"ON CONFLICT ({key}) DO UPDATE SET reports = {table}.reports + excluded.reports"
+        self.database.put(table, (key, "reports"), [*counted.items()], added)
+
+    def issue(self, hashes: Sequence[bytes]) -> None:
+        """Admit the holders of tokens with these SHA-256 hashes, once each."""
+        with self.database.transaction():
+            self.database.insert("tokens", ("hash", "report"), [(each, None) for each in hashes])
+            audit.append(self.database, "invited", tokens=len(hashes))
+
+    def record(self, kind: str, **details: Any) -> None:
+        """Add an entry to the audit log."""
+        with self.database.transaction():
+            audit.append(self.database, kind, **details)
+
+    # ------------------------------------------------------------ reading
+
+    @property
+    def count(self) -> int:
+        """Reports stored."""
+        return int(self.database.rows("SELECT COALESCE(MAX(n), 0) FROM reports")[0][0])
+
+    def totals(self) -> Totals:
+        """The running sums: a read of 64 rows, whatever the number of reports."""
+        rows = self.database.rows("SELECT reports, total FROM sums ORDER BY bucket")
+        sums = np.array([np.frombuffer(total, _SUM) for _, total in rows], dtype=np.int64)
+        return Totals(np.array([reports for reports, _ in rows], dtype=np.int64), sums)
+
+    def arrivals(self) -> dict[int, int]:
+        """Reports by hour since 1970."""
+        return {int(hour): int(reports) for hour, reports in self.database.rows("SELECT * FROM arrivals ORDER BY hour")}
+
+    def refused(self) -> dict[str, int]:
+        """Refused reports by reason."""
+        rows = self.database.rows("SELECT reason, reports FROM refused ORDER BY reason")
+        return {reason: int(reports) for reason, reports in rows}
+
+    def tokens(self) -> tuple[int, int]:
+        """Tokens issued, and used."""
+        ((issued, used),) = self.database.rows("SELECT COUNT(*), COUNT(report) FROM tokens")
+        return int(issued), int(used)
+
+    def verify(self) -> int:
+        """Recompute every sum and the whole log from the stored reports; the number of reports.
+
+        Raises
+        ------
+        StoreError
+            If anything differs in a single bit.
+        """
+        with self.database.snapshot():
+            return self._verify()
+
+    def _verify(self) -> int:
+        pending = (entry.event for entry in audit.entries(self.database) if entry.event.get("kind") == "stored")
+        size, n = self.study.query.size, 0
+        counts, sums = np.zeros(BUCKETS, dtype=np.int64), np.zeros((BUCKETS, size), dtype=np.int64)
+        held: list[Arrival] = []
+        event = next(pending, None)
+        for page in self.database.pages("n, id, token, answer", "reports", _PAGE):
+            found = [Arrival(bytes(id_), _bytes(token), bytes(answer)) for _, id_, token, answer in page]
+            if [row[0] for row in page] != list(range(n + 1, n + len(page) + 1)):
+                raise StoreError(f"reports after number {n} are missing: restore a backup")
+            n += len(page)
+            part = self._summed(found)
+            counts, sums, held = counts + part.counts, sums + part.sums, held + found
+            while event is not None and event["last"] <= n:
+                width = event["last"] - event["first"] + 1
+                if event["digest"] != _digest(held[:width]):
+                    raise StoreError(
+                        f"reports {event['first']} to {event['last']} are not those that were stored: restore a backup"
+                    )
+                held, event = held[width:], next(pending, None)
+        if held or event is not None or next(pending, None) is not None:
+            raise StoreError("the reports and the audit log do not agree: restore a backup")
+        if not self.totals().same_as(Totals(counts, sums)):
+            raise StoreError("the running sums are not those of the reports: restore a backup")
+        ((used,),) = self.database.rows("SELECT COUNT(report) FROM tokens")
+        if self.study.terms is not None and self.study.terms.enrolment == "token" and used != n:
+            raise StoreError("the used tokens are not those of the reports: restore a backup")
+        return n
+
+    def _summed(self, arrivals: Sequence[Arrival]) -> Totals:
+        """Counts and sums of these reports by bucket."""
+        size = self.study.query.size
+        answers = np.frombuffer(b"".join(each.answer for each in arrivals), _INTEGER).reshape(len(arrivals), size)
+        buckets = [hashlib.sha256(self._salt + each.id).digest()[0] % BUCKETS for each in arrivals]
+        sums = np.zeros((BUCKETS, size), dtype=np.int64)
+        np.add.at(sums, buckets, answers.astype(np.int64))
+        return Totals(np.bincount(buckets, minlength=BUCKETS).astype(np.int64), sums)
+
+    def backup(self, path: Path) -> int:
+        """Copy everything, as of one moment, into a new SQLite file, and verify the copy; the number of reports.
+
+        Raises
+        ------
+        StoreError
+            If the file exists, or the copy is not what was stored.
+        """
+        if path.exists():
+            raise StoreError(f"{path} already exists: choose another --out")
+        other = SQLiteDatabase(path)
+        with self.database.snapshot(), other.transaction():
+            for statement in _TABLES:
+                other.run(statement.format(blob=other.blob))
+            for table, columns in _COPIED.items():
+                _copy(self.database, other, table, columns)
+        with Store(other, str(path), None) as made:
+            return made.verify()
+
+
+_COPIED = {
+    "meta": ("name", "value"),
+    "tokens": ("hash", "report"),
+    "reports": ("n", "id", "token", "answer"),
+    "sums": ("bucket", "reports", "total"),
+    "arrivals": ("hour", "reports"),
+    "refused": ("reason", "reports"),
+    "audit": ("n", "event", "chain"),
+}
+
+
+def _copy(source: Database, target: Database, table: str, columns: Sequence[str]) -> None:
+    if columns[0] == "n":
+        for page in source.pages(", ".join(columns), table, _PAGE):
+            target.insert(table, columns, page)
+    else:
+        target.insert(table, columns, source.rows(f"SELECT {', '.join(columns)} FROM {table}"))
+
+
+def _digest(arrivals: Sequence[Arrival]) -> str:
+    found = hashlib.sha256()
+    for each in arrivals:
+        found.update(hashlib.sha256(each.id + (each.token or bytes(32)) + each.answer).digest())
+    return found.hexdigest()
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)

@@ -1,0 +1,40 @@
+"""What a ledger and a report call the table of a fit."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dpregress.display import shown
+from dpregress.errors import type_of
+from dpregress.rows import SQLQuery
+from dpregress.rows.readers.base import Reader
+
+
+def described_table(table: Any) -> str:
+    """What a ledger calls a table: its files or its query without credentials, else its type. Its size is not told."""
+    if isinstance(table, SQLQuery):
+        return repr(table)
+    if isinstance(table, str | PathLike):
+        return shown(table)
+    if isinstance(table, Reader):
+        return table.name
+    if isinstance(table, list | tuple) and table and all(isinstance(part, str | PathLike) for part in table):
+        return ", ".join(map(shown, table))
+    return f"{type(table).__module__.partition('.')[0]} {type(table).__name__}"
+
+
+def published_name(table: Any) -> str:
+    """What a report calls a table: the name of a file without its folder, or the kind of object."""
+    if isinstance(table, str | PathLike):
+        return shown(table).rstrip("/").rpartition("/")[2]
+    if isinstance(table, SQLQuery):
+        return f"a query to {shown(table.url).rpartition('/')[2]}"
+    if isinstance(table, Reader):
+        return published_name(table.name)
+    if isinstance(table, list | tuple) and table and all(isinstance(path, str | PathLike) for path in table):
+        more = len(table) - 1
+        return published_name(table[0]) + (f" and {more} other file(s)" if more else "")
+    return "an array in memory" if isinstance(table, np.ndarray) else f"{type_of(table)} in memory"

@@ -1,0 +1,154 @@
+"""Released moments of the columns of a table at one or several sites, as versioned JSON. Nothing is executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpregress.accounting import PrivacyStatement
+from dpregress.coordinates import Matrix, Weighting, WhitenedSpace
+from dpregress.display import shown
+from dpregress.errors import InvalidInput, reason
+from dpregress.json_files import MALFORMED, parsed
+from dpregress.releases.model_files import decode_moments, encode_moments
+from dpregress.releases.noise import Isotropic
+from dpregress.releases.release import Moments
+
+_FORMAT = "dpregress.moments/1"
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class SiteMoments:
+    """What one site released.
+
+    Parameters
+    ----------
+    name : str
+        Of the site; empty where there is only one.
+    moments : Moments
+        Of all columns, without a response.
+    privacy : PrivacyStatement
+    lost : ndarray of shape (p, p)
+        The part of ``mean x~ x~'`` that row weights take.
+    """
+
+    name: str
+    moments: Moments
+    privacy: PrivacyStatement
+    lost: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsFile:
+    """The contents of a file: coordinates, what its columns are, and the releases of its sites, if any.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    columns : tuple of str
+        The columns of the table, of which the schema makes the design columns of the space.
+    schema : str or None
+        In TOML.
+    sites : tuple of SiteMoments
+    """
+
+    space: WhitenedSpace
+    columns: tuple[str, ...]
+    schema: str | None
+    sites: tuple[SiteMoments, ...]
+
+    def text(self, software: str) -> str:
+        """The file as JSON text."""
+        record = {
+            "format": _FORMAT,
+            "software": software,
+            "space": self.space.encode(),
+            "columns": list(self.columns),
+            "schema": self.schema,
+            "sites": [_encoded(site) for site in self.sites],
+        }
+        return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def load(cls, path: str | Path) -> MomentsFile:
+        """Read what :meth:`text` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is not a file of moments, or has another version.
+        """
+        try:
+            record = parsed(Path(path).read_text(encoding="utf-8"))
+            if record["format"] != _FORMAT:
+                raise InvalidInput(f"it is of format {record['format']!r}, not {_FORMAT!r}")
+            space = WhitenedSpace.decode(record["space"])
+            check_symmetric_space(space)
+            schema = record["schema"]
+            if schema is not None and not isinstance(schema, str):
+                raise InvalidInput("its schema is not text")
+            sites = tuple(_decoded(site, space) for site in record["sites"])
+            check_names([site.name for site in sites])
+            return cls(space, tuple(str(name) for name in record["columns"]), schema, sites)
+        except (OSError, *MALFORMED) as error:
+            raise InvalidInput(f"{shown(path)} is not a file of released moments: {reason(error)}") from error
+
+
+def check_symmetric_space(space: WhitenedSpace) -> None:
+    """Refuse coordinates that treat one column unlike the others.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    alike = space.response is None and space.exposure is None and space.weighting is Weighting.ROW
+    if not (alike and space.intercept and np.isfinite(space.radius)):
+        raise InvalidInput("these are not the coordinates of a release of all columns")
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse sites of one name.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidInput(f"two sites are called {twice[0]!r}: their people must differ, so give each site a name")
+
+
+def _encoded(site: SiteMoments) -> dict[str, Any]:
+    moments = encode_moments(site.moments)
+    del moments["frame"]  # that of the file
+    return {
+        "name": site.name,
+        "moments": moments,
+        "lost": site.lost.tolist(),
+        "privacy": site.privacy.encode(),
+    }
+
+
+def _decoded(record: Mapping[str, Any], space: WhitenedSpace) -> SiteMoments:
+    moments = decode_moments({**record["moments"], "frame": space.encode()})
+    lost = np.array(record["lost"], dtype=np.float64)
+    possible = (
+        isinstance(moments.noise, Isotropic)
+        and 0 <= moments.noise.sigma <= _LARGEST
+        and 1 <= moments.n < 2**53
+        and lost.shape == moments.total.shape
+        and all(_symmetric(matrix) for matrix in (moments.total, lost))
+    )
+    if not possible:
+        raise InvalidInput("its moments hold numbers that cannot be")
+    return SiteMoments(str(record["name"]), moments, PrivacyStatement.decode(record["privacy"]), lost)
+
+
+def _symmetric(matrix: Matrix) -> bool:
+    return bool((np.abs(matrix) <= _LARGEST).all()) and np.array_equal(matrix, matrix.T)

@@ -1,0 +1,1 @@
+"""The trust models and the session."""

@@ -1,0 +1,1 @@
+"""The documentation site: hooks of MkDocs, and the program that runs the tutorials."""
