@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-nightly lint bench audit tutorials docs wheel clean
+.PHONY: install demo test test-all test-browser test-nightly lint bench audit tutorials docs wheel clean
 
 install: $(STAMP)
 
@@ -28,6 +28,15 @@ lint: install
 # The same every time: one fixed seed (DPREGRESS_TEST_SEED=N for another), and nothing that draws fresh noise.
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not nightly'
+
+# The collector's pages in the Chromium of the system; needs node, npm and chromium. test-all runs these tests as well
+# where playwright-core is installed.
+test-browser: install tests/browser/node_modules
+	DPREGRESS_REQUIRE_ALL=1 $(BIN)/python -m pytest tests/collector/test_browser_noise.py tests/collector/test_browser_pages.py
+
+tests/browser/node_modules: tests/browser/package.json
+	npm install --prefix tests/browser --no-audit --no-fund
+	touch $@
 
 # With the long statistical tests, at the same seed.
 test-all: lint
@@ -52,6 +61,7 @@ bench: install
 	$(BIN)/python -m benchmarks.exposure
 	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.float_sums
+	$(BIN)/python -m benchmarks.other_libraries
 	$(BIN)/python -m benchmarks.trust_models
 
 # Attacks on whole fits: hours on an idle core. It goes on where it stopped; ANEW=--anew forgets earlier runs.

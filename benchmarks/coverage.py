@@ -21,7 +21,7 @@ import sys
 import warnings
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -276,6 +276,15 @@ def summary(path: Path) -> None:
     CONSOLE.print(table)
 
 
+def append_blocks(block: Callable[..., str], work: Sequence[tuple[Any, ...]], jobs: int, file: Path) -> None:
+    """Append the lines of every block of repeats as soon as they are there, so that a run can go on where it was."""
+    with ProcessPoolExecutor(jobs) as pool, file.open("a") as out:
+        pending = [pool.submit(block, *job) for job in work]
+        for future in track(pending, "blocks", disable=not sys.stderr.isatty()):
+            out.write(future.result())
+            out.flush()
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", default=",".join(DESIGNS))
@@ -305,11 +314,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for cell in cells(arguments)
         for first in range(done[cell], arguments.repeats, BLOCK)
     ]
-    with ProcessPoolExecutor(arguments.jobs) as pool, arguments.out.open("a") as out:
-        pending = [pool.submit(block, *job) for job in work]
-        for future in track(pending, "blocks", disable=not sys.stderr.isatty()):
-            out.write(future.result())
-            out.flush()
+    append_blocks(block, work, arguments.jobs, arguments.out)
     summary(arguments.out)
 
 

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 import zlib
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,12 +28,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from scipy.special import expit
 from scipy.stats import t
 
-from benchmarks.coverage import likelihood, robust_errors
+from benchmarks.coverage import append_blocks, likelihood, robust_errors
 from dpregress import (
     GDP,
     ApproxDP,
@@ -282,11 +279,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if cell.model in arguments.cells.split(",")
         for first in range(len(done.get(cell, ())), arguments.repeats, BLOCK)
     ]
-    with ProcessPoolExecutor(arguments.jobs) as pool, arguments.out.open("a") as out:
-        pending = [pool.submit(block, *job) for job in work]
-        for future in track(pending, "blocks", disable=not sys.stderr.isatty()):
-            out.write(future.result())
-            out.flush()
+    append_blocks(block, work, arguments.jobs, arguments.out)
     summary(arguments.out)
 
 

@@ -143,7 +143,7 @@ class Parts:
 
 
 @lru_cache(maxsize=1)
-def _loaded(name: str, most: int | None) -> pd.DataFrame:
+def loaded(name: str, most: int | None) -> pd.DataFrame:
     """Its rows without constant columns; splits of a table come one after another in a worker."""
     frame = ENTRIES[name].load()
     frame = frame if most is None else frame.sample(most, random_state=0)
@@ -154,7 +154,7 @@ def run(job: Job) -> list[Row]:
     """All rows of a split: one for each way and epsilon, and one for each peer and epsilon."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(_rows(job, Parts.of(ENTRIES[job.table], _loaded(job.table, job.most), job.split)))
+        return list(_rows(job, Parts.of(ENTRIES[job.table], loaded(job.table, job.most), job.split)))
 
 
 def _rows(job: Job, parts: Parts) -> Iterator[Row]:

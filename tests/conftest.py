@@ -7,6 +7,8 @@ tests of the operating system's noise, which takes no seed, are nightly.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -46,3 +48,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def seed() -> int:
     """The seed of this run: tests make their generators from it and must pass whatever it is."""
     return _SEED
+
+
+@pytest.fixture(scope="session")
+def dask_client() -> Iterator[Any]:
+    """A client of two worker processes on this machine, for the tests that harm none of them."""
+    from dpregress.rows.dask_cluster import LOCAL, connected
+
+    with connected(LOCAL, 2) as client:
+        yield client

@@ -112,7 +112,9 @@ from dpregress.rows import (
     CappedSource,
     CodedParquet,
     CodedSource,
+    DaskEngine,
     Encoder,
+    Engine,
     ExposedSource,
     LevelRows,
     PrivateRows,
@@ -1014,4 +1016,21 @@ SOURCES = (
     SourceEntry(CappedSource, lambda table, _: CappedSource(_arrays(table), [pa.array(range(table.num_rows))], 1)),
     SourceEntry(CodedSource, lambda table, _: CodedSource(_codes_of(table), _CODES)),
     SourceEntry(CodedParquet, lambda table, to: CodedParquet(reader_of(_parquet(_codes_of(table), to)), _CODES)),
+)
+
+
+@dataclass(frozen=True)
+class EngineEntry:
+    """An engine, and how to make one, of a client of Dask if it needs one."""
+
+    kind: type[Engine]
+    make: Callable[[Any], Engine]
+
+    def __str__(self) -> str:
+        return self.kind.__name__
+
+
+ENGINES = (
+    EngineEntry(ThreadedEngine, lambda _: ThreadedEngine(workers=3)),
+    EngineEntry(DaskEngine, DaskEngine),
 )

@@ -70,6 +70,12 @@ def plain(text: str) -> str:
     )
 
 
+def short_label(text: str, longest: int) -> str:
+    """Text for the margin of a picture: one printable line of at most so many characters."""
+    printable = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return printable if len(printable) <= longest else printable[: longest - 2] + ".."
+
+
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     """A table as HTML, in which no text is markup."""
 

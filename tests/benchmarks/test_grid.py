@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.grid import Job, Parts, _judged, _loaded, main, run
+from benchmarks.grid import Job, Parts, _judged, loaded, main, run
 from benchmarks.grid_summary import figures, rising, summary
 from benchmarks.tables import ASIDE, ENTRIES, TUNED, chosen
 
@@ -19,7 +19,7 @@ MOST = 1_500
 
 
 def parts_of(name: str, split: int = 0) -> Parts:
-    return Parts.of(ENTRIES[name], _loaded(name, MOST), split)
+    return Parts.of(ENTRIES[name], loaded(name, MOST), split)
 
 
 def test_the_sets_share_no_table_and_no_name() -> None:
@@ -50,7 +50,7 @@ def test_a_split_is_a_partition() -> None:
     sizes = [table.num_rows for table in (parts.held_out, parts.public, parts.private)]
     assert sizes == [300, 200, 1_000]
     rows = np.concatenate([parts.rows(table)[0][:, 0] for table in (parts.held_out, parts.public, parts.private)])
-    np.testing.assert_array_equal(np.sort(rows), np.sort(_loaded("far", MOST)["x0"]))
+    np.testing.assert_array_equal(np.sort(rows), np.sort(loaded("far", MOST)["x0"]))
     assert not parts.private.equals(parts_of("far", 1).private)
 
 

@@ -182,7 +182,7 @@ def restore(folder: Path, before: dict[str, bytes]) -> None:
             (folder / name).write_bytes(content)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_five_hundred_mutations(kind: str, seed: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Deterministic but for the noise, on which no outcome depends."""

@@ -8,8 +8,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +19,8 @@ import pyarrow.csv as pacsv
 
 from dpregress.collector import Report, Study
 from dpregress.collector.drafting import study_from_toml
+from dpregress.collector.rehearsal import serving
 from dpregress.collector.server.app import Collector, Settings
-from dpregress.collector.server.serving import Address, http_server
 from dpregress.collector.store import Arrival, open_store
 from dpregress.coordinates import Matrix, Vector
 from dpregress.mechanisms import SeededSampler
@@ -172,17 +170,8 @@ def running(study: Study, location: str | Path, **settings: Any) -> Iterator[int
     open_store(location, study).close()
     settings = {"rate": 1e9, "burst": 1e9, **settings}
     collector = Collector(study, lambda: open_store(location), Settings(ADMIN_KEY, **settings))
-    server = http_server(collector, Address(port=0))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            assert thread.is_alive(), "the collector did not start"
-            time.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join(30)
+    with serving(collector) as address:
+        yield int(address.rpartition(":")[2])
 
 
 def send(

@@ -43,7 +43,7 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     try:
         port = None
         for line in process.stdout:
-            found = re.search(r"http://127.0.0.1:(\d+)/study", line)
+            found = re.search(r"http://127.0.0.1:(\d+)/study#study=[0-9a-f]{64};", line)
             if found:
                 port = int(found[1])
                 break

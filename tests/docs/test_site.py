@@ -103,8 +103,18 @@ def test_a_page_becomes_a_notebook(tmp_path: Path) -> None:
     assert [bool(cell.metadata.get("tags")) for cell in cells] == [True, False, False, False, True]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("source", tutorials.SOURCES, ids=lambda source: source.stem)
+#: Tutorials that CI runs; `make docs` and the nightly run have all of them.
+SHORT = ("statistician", "marginals")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(one, marks=pytest.mark.slow if one.stem in SHORT else pytest.mark.nightly)
+        for one in tutorials.SOURCES
+    ],
+    ids=lambda source: source.stem,
+)
 def test_tutorials_run(source: Path, tmp_path: Path) -> None:
     """Every cell and every check. The checks hold but with a probability far below 1e-6: each says why."""
     page = tutorials.page_of(tutorials.run(source, tmp_path))

@@ -45,7 +45,7 @@ def watched() -> Iterator[list[str]]:
         watched_methods = [
             *((cls, "_append", CHARGE) for cls in descendants(Ledger)),
             (Reservation, "draw", DRAW),
-            *((cls, "pieces", READ) for cls in descendants(Source)),
+            *((cls, name, READ) for cls in descendants(Source) for name in ("pieces", "parts")),
             *((cls, "add_gaussian", NOISE) for cls in (Sampler, *descendants(Sampler))),
             *((Sampler, name, NOISE) for name in ("choose", "add_discrete_laplace", "add_integer_gaussian")),
         ]

@@ -30,7 +30,10 @@ from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Quer
 from dpregress.rows import (
     ArraySource,
     CappedSource,
+    CodedParquet,
+    CodedSource,
     Encoder,
+    Engine,
     ExposedSource,
     PrivateRows,
     RawRows,
@@ -39,10 +42,11 @@ from dpregress.rows import (
     TableSource,
     ThreadedEngine,
 )
+from dpregress.rows.readers import files
 from dpregress.rows.sources import reader_of
 from tests import registry
 from tests.laws.test_places import far_rows, wide_space
-from tests.registry import QUERIES, SPACES, WIDTH, QueryEntry
+from tests.registry import QUERIES, SPACES, WIDTH, CodedEntry, EngineEntry, QueryEntry
 
 Rng = np.random.Generator
 NAMES = [f"x{i}" for i in range(WIDTH)]
@@ -76,7 +80,7 @@ def sources(rows: RawRows, folder: Path) -> Iterator[tuple[str, Source]]:
     yield "file", StreamSource(reader_of(folder / "rows.parquet"), encoder)
 
 
-def total_of(query: Query[Any], source: Source, engine: ThreadedEngine, words: int) -> ExactVector:
+def total_of(query: Query[Any], source: Source, engine: Engine, words: int) -> ExactVector:
     """The total that a mechanism uses."""
     with patch.object(base, "words_for", return_value=words):
         return unrounded_total(query, PrivateRows(source, engine))
@@ -106,6 +110,48 @@ def test_totals_are_the_same_everywhere(entry: QueryEntry, space: str, words: in
         for order in (np.roll(np.arange(len(rows.x)), 1), rng.permutation(len(rows.x))):
             moved = registry.private(registry.taken(rows, order)).source
             assert_same(total_of(query, moved, Chunked(workers=1), words), expected, "another order")
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 32 rows, and parts of files that are no longer than they must be."""
+    monkeypatch.setattr(Engine, "chunk_rows", staticmethod(lambda _: 32))
+    monkeypatch.setattr(files, "_PART", 1)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("engine", registry.ENGINES, ids=str)
+@pytest.mark.parametrize("entry", QUERIES, ids=str)
+def test_totals_are_the_same_on_every_engine(
+    engine: EngineEntry, entry: QueryEntry, tmp_path: Path, dask_client: Any, seed: int
+) -> None:
+    """Over all sources of numbers. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(SPACES["exposure"](rng), rng)
+    rows = registry.joined(far_rows(rng, 70, WIDTH), registry.wild_rows(rng, 20), registry.extremal_rows(query))
+    kept = dict(sources(rows, tmp_path))
+    expected = total_of(query, kept["array"], Chunked(workers=1), 1)
+    for name, source in kept.items():
+        assert_same(total_of(query, source, engine.make(dask_client), 1), expected, name)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("engine", registry.ENGINES, ids=str)
+@pytest.mark.parametrize("entry", registry.CODED_QUERIES, ids=str)
+def test_coded_totals_are_the_same_on_every_engine(
+    engine: EngineEntry, entry: CodedEntry, tmp_path: Path, dask_client: Any, seed: int
+) -> None:
+    """Tables in memory and in files, with and without rows. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    domain = registry.DOMAINS["mixed"]
+    query = entry.make(domain, rng)
+    levels = {each.name: rng.integers(each.size + 1, size=150) for each in domain.attributes}
+    for n in (150, 0):
+        table = pa.table({name: pa.array(cells[:n]) for name, cells in levels.items()})
+        pq.write_table(table, tmp_path / "rows.parquet", row_group_size=19)
+        expected = total_of(query, CodedSource(table, domain), Chunked(workers=1), 1)
+        for source in (CodedSource(table, domain), CodedParquet(reader_of(tmp_path / "rows.parquet"), domain)):
+            assert_same(total_of(query, source, engine.make(dask_client), 1), expected, f"{source}, {n} rows")
 
 
 def large_queries(space: WhitenedSpace, rng: Rng) -> Iterator[Query[Any]]:

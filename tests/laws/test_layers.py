@@ -63,7 +63,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 #: Slow to import, or an optional extra: these may be imported where they are used.
 LATE = {
     "opendp", "pyarrow", "matplotlib", "statsmodels", "rich", "pandas", "polars", "duckdb", "fsspec",
-    "adbc_driver_postgresql", "formulaic", "cryptography", "mbi", "jax", "segno", "psycopg", "jinja2",
+    "dask", "distributed", "adbc_driver_postgresql", "formulaic", "cryptography", "mbi", "jax", "segno", "psycopg",
+    "jinja2",
 }  # fmt: skip
 #: The only places that make a random generator: for noise, and for simulated data.
 GENERATORS = ("dpregress.mechanisms.randomness", "dpregress.experiments.")

@@ -21,7 +21,7 @@ from dpregress.models.families import Distribution
 from dpregress.models.links import Link
 from dpregress.queries import Query, RowQuery, SketchMatrix, TableQuery
 from dpregress.releases import NoiseLaw
-from dpregress.rows import RowMap, Source
+from dpregress.rows import Engine, RowMap, Source
 from dpregress.rows.readers.base import Reader
 from dpregress.solvers import Solver
 from dpregress.solvers.marginals.tables import TableSolver
@@ -62,6 +62,7 @@ def registered() -> dict[type, Iterable[Any]]:
         Distribution: [type(each) for each in registry.DISTRIBUTIONS],
         Link: [type(each) for each in registry.LINKS],
         Reader: [entry.kind for entry in registry.READERS],
+        Engine: [entry.kind for entry in registry.ENGINES],
         Source: [entry.kind for entry in registry.SOURCES],
         TableSolver: [entry.kind for entry in registry.TABLE_SOLVERS],
         TrustModel: [type(entry.make()) for entry in registry.TRUST],

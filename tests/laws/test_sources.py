@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpregress.rows.readers.base import chunks
+from dpregress.errors import InvalidInput
+from dpregress.rows.readers import files
+from dpregress.rows.readers.base import chunks, divided
 from dpregress.rows.sources import reader_of
 from tests.registry import READERS, SOURCES, ReaderEntry, SourceEntry
 from tests.rows.tables import KEPT
@@ -52,3 +55,43 @@ def test_source(entry: SourceEntry, tmp_path: Path, seed: int) -> None:
         np.testing.assert_array_equal(np.concatenate([chunk.x for chunk in found]), expected)
         if found[0].y is not None:
             np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in found]), table["y"].to_numpy())
+
+
+@pytest.mark.parametrize("entry", SOURCES, ids=str)
+def test_parts(entry: SourceEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Parts hold each row once, at its place, and hold no other rows where they are sent. Deterministic."""
+    monkeypatch.setattr(files, "_PART", 1)
+    table = table_of(seed)
+    source = entry.make(table, tmp_path)
+    whole = np.concatenate([chunk.x for chunk in source.chunks(ROWS)])
+    sent = [pickle.dumps(part) for part in source.parts(7)]
+    assert len(sent) > 1
+    (tmp_path / "long").mkdir()
+    longer = entry.make(pa.concat_tables([table] * 50), tmp_path / "long")
+    assert len(pickle.dumps(next(longer.parts(7)))) < 1.2 * len(sent[0]) + 500
+    parts = [pickle.loads(part) for part in sent]
+    assert [part.first_row for part in parts] == [0, *np.cumsum([part.rows.n for part in parts])[:-1]]
+    found = [chunk for part in parts for chunk in part.rows.chunks(5)]
+    np.testing.assert_array_equal(np.concatenate([chunk.x for chunk in found]), whole)
+    for attribute in ("y", "exposure", "counts"):
+        cells, all_cells = ([getattr(chunk, attribute) for chunk in rows] for rows in (found, source.chunks(7)))
+        if all_cells[0] is not None:
+            np.testing.assert_array_equal(np.concatenate(cells), np.concatenate(all_cells))
+
+
+@pytest.mark.parametrize("entry", [entry for entry in READERS if entry.kept], ids=str)
+def test_parts_of_readers(entry: ReaderEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Files have parts, and what is planned anew for each pass is refused. Deterministic."""
+    monkeypatch.setattr(files, "_PART", 1)
+    table = table_of(seed)
+    reader = reader_of(KEPT[str(entry.kept)](table, tmp_path))
+    if not isinstance(reader, files.FilesReader):
+        with pytest.raises(InvalidInput, match="cannot be divided among workers: write it to Parquet"):
+            next(iter(reader.parts(7)))
+        return
+    parts = [pickle.loads(pickle.dumps(part)) for _, part in divided(reader, 7)]
+    assert len(parts) > 1
+    for part in parts:
+        part.check_reached()
+    found = [piece["a"].to_pylist() for part in parts for piece in chunks(part, ["y", "a"], 5)]
+    assert [float(cell) for cells in found for cell in cells] == table["a"].to_pylist()

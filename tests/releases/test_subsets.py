@@ -15,7 +15,7 @@ from dpregress import GDP, Numeric, ReleasedMoments, Schema, SharedSpace, releas
 from dpregress.coordinates import WhitenedSpace, svec
 from dpregress.errors import InvalidInput
 from dpregress.releases import Isotropic, Moments
-from dpregress.releases.subsets import back, regression_moments
+from dpregress.releases.subsets import regression_moments
 
 NAMES = ("a", "b", "c", "y")
 ROWS, SIGMA = 500, 7.0
@@ -73,7 +73,7 @@ def test_its_noise_has_the_law_of_the_release(seed: int) -> None:
 
 def test_the_inverse_keeps_its_digits(seed: int) -> None:
     there = space(np.random.default_rng(seed))
-    np.testing.assert_allclose(there.whitening @ back(there), np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(there.whitening @ there.back, np.eye(5), atol=1e-9)
 
 
 # ------------------------------------------------------------------ the file

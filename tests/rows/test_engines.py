@@ -10,7 +10,7 @@ import pytest
 from dpregress.coordinates import Matrix
 from dpregress.coordinates.exact import ExactVector
 from dpregress.rows import ArraySource, Engine, RawRows, Source, ThreadedEngine
-from dpregress.rows.sources import Piece
+from dpregress.rows.sources import Part, Piece
 
 COLUMNS = 60
 
@@ -62,6 +62,9 @@ class Recorded(Source):
             chunk = piece()
             self.given.append((chunk.first_row, len(chunk.x)))
             yield piece
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        return self.source.parts(rows)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,10 @@ class Silent(Sampler):
 
     seeded = True
 
-    def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002 - that is the point
+    def add_gaussian(self, value: Any, sigma: float, *, apart: int = 0) -> Vector:  # noqa: ARG002 - that is the point
+        return np.asarray(value)
+
+    def _draw(self, value: Vector, sigma: float) -> Vector:  # noqa: ARG002
         return value
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from dpregress.accounting.events import SLACK, ZCDP, ApproxDP, Composed, Event, PureDP, pure_epsilon
+from dpregress.accounting.events import SLACK, ZCDP, ApproxDP, Composed, Event, PureDP, parts_of, pure_epsilon
 
 #: What charges add up to.
 Sum = Literal["mu", "rho", "epsilons", "epsilons and deltas"]
@@ -37,8 +37,16 @@ def covers_adaptive(budget: Event, spent: Sequence[Event]) -> bool:
     if added == "mu":
         return total.mu <= budget.gaussian_mu * (1 + SLACK)
     if added == "epsilons and deltas":
-        return budget.covers(total)
+        return _within_sums(budget, total)
     return ZCDP(total.rho).delta(epsilon) <= budget.delta0 * (1 + SLACK)
+
+
+def _within_sums(budget: ApproxDP, total: Event) -> bool:
+    """Whether the sums of epsilons and of deltas are within the budget; no other curve may be chosen after outcomes."""
+    parts = [part for part in parts_of(total) if isinstance(part, ApproxDP | PureDP)]
+    epsilons = math.fsum(part.epsilon0 for part in parts)
+    deltas = math.fsum(part.delta0 for part in parts if isinstance(part, ApproxDP))
+    return epsilons <= budget.epsilon0 * (1 + SLACK) and deltas <= budget.delta0 * (1 + SLACK)
 
 
 def sum_of(event: Event) -> Sum:
@@ -53,6 +61,5 @@ def sum_of(event: Event) -> Sum:
 def is_counted(event: Event, added: Sum) -> bool:
     """Whether the event has what adds up."""
     simple = ApproxDP | PureDP if added == "epsilons and deltas" else PureDP
-    parts = event.parts if isinstance(event, Composed) else (event,)
     finite = {"mu": event.mu, "rho": event.rho}
-    return math.isfinite(finite[added]) if added in finite else all(isinstance(part, simple) for part in parts)
+    return math.isfinite(finite[added]) if added in finite else all(isinstance(one, simple) for one in parts_of(event))

@@ -316,7 +316,7 @@ class Composed(Event):
         """Compose events; nested compositions are flattened, so that every event counts once."""
         flat: list[Event] = []
         for event in events:
-            flat.extend(event.parts if isinstance(event, Composed) else (event,))
+            flat.extend(parts_of(event))
         return cls(tuple(flat))
 
     @property
@@ -364,7 +364,7 @@ class Composed(Event):
 
     def covers(self, spent: Event) -> bool:
         left = list(self.parts)
-        for part in spent.parts if isinstance(spent, Composed) else (spent,):
+        for part in parts_of(spent):
             if part not in left:
                 return False
             left.remove(part)
@@ -374,10 +374,14 @@ class Composed(Event):
         return {"parts": [part.encode() for part in self.parts]}
 
 
+def parts_of(event: Event) -> tuple[Event, ...]:
+    """The events of a composition; of another event, itself."""
+    return event.parts if isinstance(event, Composed) else (event,)
+
+
 def pure_epsilon(event: Event) -> float:
     """The sum of the epsilons; infinite if any part is not pure."""
-    parts = event.parts if isinstance(event, Composed) else (event,)
-    return _total(part.epsilon0 if isinstance(part, PureDP) else math.inf for part in parts)
+    return _total(part.epsilon0 if isinstance(part, PureDP) else math.inf for part in parts_of(event))
 
 
 def group(event: Event, rows: int) -> Event:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dpregress.accounting.adaptive import covers_adaptive, sum_of
 from dpregress.accounting.calibrate import gaussian_promise
-from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Event, PureDP
+from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Event, PureDP, parts_of
 from dpregress.accounting.wording import rounded_down
 
 #: A smaller part of the whole budget is the rounding that budgets tolerate.
@@ -86,4 +86,4 @@ def _kind(budget: Event, spent: Sequence[Event]) -> tuple[Callable[[float], Even
 
 
 def _simple(event: Event) -> list[ApproxDP]:
-    return [part for part in getattr(event, "parts", (event,)) if isinstance(part, ApproxDP)]
+    return [part for part in parts_of(event) if isinstance(part, ApproxDP)]

@@ -14,7 +14,7 @@ from dpregress.display import shown
 from dpregress.errors import LedgerError
 
 if TYPE_CHECKING:
-    from dpregress.accounting import Ledger, Rehearsed
+    from dpregress.accounting import Ledger, PrivacyStatement, Rehearsed
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -54,7 +54,7 @@ def open_ledger(
     *,
     source: str,
     out: Path,
-    rehearsed: Callable[[], Ledger] | None,
+    rehearsed: Ledger | None,
 ) -> Ledger | None:
     """The ledger of the options on behalf of who charges it; None without ``--ledger``.
 
@@ -65,8 +65,8 @@ def open_ledger(
     source : str
         The private rows, in words.
     out : Path
-    rehearsed : callable, optional
-        For a dry run: makes the ledger that stands for none.
+    rehearsed : Ledger, optional
+        For a dry run: what stands for the ledger where there is none.
 
     Raises
     ------
@@ -80,14 +80,26 @@ def open_ledger(
     found: Ledger | None = None if path is None or dataset is None else SQLiteLedger(path, dataset)
     if found is None and (analyst is not None or purpose is not None):
         raise LedgerError("--analyst and --purpose go with --ledger: nothing else records them")
-    if found is None and rehearsed is not None:
-        found = rehearsed()
+    found = rehearsed if found is None else found
     if found is None:
         return None
     found = found.on_behalf(
         analyst=analyst or "", purpose=purpose or "", source=note_of(source), output=note_of(shown(out))
     )
     return found if rehearsed is None else found.rehearsal()
+
+
+def say_spent(privacy: PrivacyStatement, *, what: str) -> None:
+    """What was spent on these ``what``, such as fits, where it is recorded, and that a seed ends all protection."""
+    from dpregress.reports import words
+
+    say(f"Spent: {words.total(privacy)}.")
+    if privacy.recorded is None:
+        say(f"The spending is not recorded: without --ledger, nothing adds up the {what} on these people.")
+    else:
+        say(f"Recorded in {privacy.recorded}.")
+    if privacy.seeded:
+        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
 
 
 def _say_rehearsed(stopped: Rehearsed) -> None:

@@ -103,14 +103,14 @@ def collect_serve(
     settings = Settings(read_secret(admin_key), signature, public_rows, rate, burst)
     collector = Collector(made, lambda: open_store(store), settings)
     server = http_server(collector, Address(host, port, certificate, certificate_key, proxies))
-    say(f"Study {made.digest.hex()}.")
     if check:
-        say("Everything is in place.")
+        say(f"Study {made.digest.hex()}: everything is in place.")
         return
     scheme = "http" if certificate is None else "https"
     listener = _listening(host, port)
     name = f"[{host}]" if ":" in host else host
-    say(f"Listening on {scheme}://{name}:{listener.getsockname()[1]}/study; stop with Ctrl-C.")
+    address = f"{scheme}://{name}:{listener.getsockname()[1]}"
+    say(f"Listening on {address}/study#study={made.digest.hex()}; stop with Ctrl-C. The dashboard: {address}/dashboard")
     run_until_stopped(server, listener)
     say("Stopped; everything that was acknowledged is stored.")
 

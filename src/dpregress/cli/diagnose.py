@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import click
@@ -70,7 +69,7 @@ def diagnose(
     rows = data[0] if len(data) == 1 else list(data)
     ledger = open_ledger(
         ledger_file, dataset, analyst, purpose, source=described_table(rows), out=out,
-        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+        rehearsed=MemoryLedger(budget, unit=unit or "record") if dry_run else None,
     )  # fmt: skip
     with taken(out, _FILES, overwrite=overwrite) as place:
         with in_own_words(None):

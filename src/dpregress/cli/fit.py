@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.charging import charging_options, open_ledger, say_spent
 from dpregress.cli.families import FamilyChoice, covariance_types, fitted_families, linear_recipes
 from dpregress.cli.output import FIT_FILES, print_diagnosis, print_lines, say
 from dpregress.cli.places import taken
@@ -64,6 +63,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
 @click.option("--diagnose", type=float, default=0.0, metavar="SHARE", help="Share of the budget for a diagnosis: 0.02.")
+@click.option("--engine", metavar="ENGINE", help="dask (local workers), or dask://HOST:PORT [default: threads].")
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace existing results.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
@@ -99,6 +99,7 @@ def fit(
     unit: str | None,
     max_rows_per_unit: int | None,
     diagnose: float,
+    engine: str | None,
     out: Path,
     overwrite: bool,
     seed: int | None,
@@ -164,19 +165,16 @@ def fit(
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
     ledger = open_ledger(
         ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
-        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+        rehearsed=MemoryLedger(budget, unit=unit or "record") if dry_run else None,
     )  # fmt: skip
     model.set_params(
         privacy=budget, public=public, schema=schema, formula=formula, cov_type=cov_type, ledger=ledger,
         random_state=seed,
     )  # fmt: skip
-    with taken(out, FIT_FILES, overwrite=overwrite) as place:
-        with in_own_words(source):
-            times = {"time" if time is not None else "exposure": exposure}
-            model.fit_table(
-                rows, target, columns, **times,
-                weights=weights, unit=unit, max_rows_per_unit=max_rows_per_unit, diagnose=diagnose,
-            )  # fmt: skip
+    extras = {"time" if time is not None else "exposure": exposure, "weights": weights, "diagnose": diagnose}
+    capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
+    with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):
+        model.fit_table(rows, target, columns, engine, **extras, **capped)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
@@ -258,19 +256,12 @@ def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
-    from dpregress.reports import words
 
     found = model.coefficients_
     print_lines(str(model.summary()))
     if model.diagnosis_ is not None:
         print_diagnosis(model.diagnosis_)
-    say(f"Spent: {words.total(model.privacy_)}.")
-    if model.privacy_.recorded is None:
-        say("The spending is not recorded: without --ledger, nothing adds up the fits on these people.")
-    else:
-        say(f"Recorded in {model.privacy_.recorded}.")
-    if model.privacy_.seeded:
-        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
+    say_spent(model.privacy_, what="fits")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
         say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")
     if left_out:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.charging import charging_options, open_ledger, say_spent
 from dpregress.cli.families import FamilyChoice, table_families
 from dpregress.cli.output import FIT_FILES, csv_of, print_lines, say
 from dpregress.cli.places import taken
@@ -95,13 +94,12 @@ def marginals_release(
     from dpregress.inputs.described import described_table
     from dpregress.public.coding import domain_of
     from dpregress.releases.marginals_files import marginals_text
-    from dpregress.reports import words
 
     schema = load_schema(schema_file)
     assert schema is not None
     domain = domain_of(schema, split_names(columns), bins=bins)
     budget = ApproxDP(epsilon, delta, confirm_delta=confirm_delta)
-    unrecorded = partial(MemoryLedger, budget, relation=Relation.ADD_REMOVE) if dry_run else None
+    unrecorded = MemoryLedger(budget, relation=Relation.ADD_REMOVE) if dry_run else None
     ledger = open_ledger(
         ledger_file, dataset, analyst, purpose, source=described_table(data), out=out, rehearsed=unrecorded
     )
@@ -118,11 +116,7 @@ def marginals_release(
         )
         place.write(marginals_text(released.marginals, released.privacy, software=f"dpregress {__version__}"))
     say(f"About {released.marginals.count:,.0f} records, {len(domain.pairs)} pairs of columns.")
-    say(f"Spent: {words.total(released.privacy)}.")
-    if released.privacy.recorded is None:
-        say("The spending is not recorded: without --ledger, nothing adds up the releases on these people.")
-    if released.privacy.seeded:
-        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
+    say_spent(released.privacy, what="releases")
     say(f"Wrote {out}.")
 
 

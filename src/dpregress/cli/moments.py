@@ -59,7 +59,7 @@ def regress(
     """
     from dpregress import DPLinearRegression, DPRidge, ReleasedMoments
     from dpregress.cli.tables import split_names
-    from dpregress.estimators.saving import model_documents, report_page
+    from dpregress.estimators.saving import fit_texts
 
     released = ReleasedMoments.load(file)
     columns, more = split_names(features), {"formula": formula, "fit_intercept": not no_intercept}
@@ -74,7 +74,7 @@ def regress(
         _print_sets(model.select(method), criterion, level)
     if out is not None:
         with taken(out, FIT_FILES, overwrite=overwrite) as place:
-            place.write(*model_documents(model), report_page(model, f"{model.coefficients_.target} in {file.name}"))
+            place.write(*fit_texts(model, f"{model.coefficients_.target} in {file.name}"))
         say(f"Wrote {', '.join(FIT_FILES)} in {out}.")
     say(f"Computed from the release ({released.privacy_.describe()}): nothing more was spent.")
 

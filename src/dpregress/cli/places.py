@@ -17,10 +17,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, OutputError, reason
 
 _NEW, _OLD, _READY, _LOCK = "new", "old", "ready", "lock"
+#: How a SQLite file begins.
+_SQLITE = b"SQLite format 3\0"
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -181,8 +185,37 @@ def _check(place: Place, out: Path, *, overwrite: bool) -> None:
             raise InvalidInput(f"{shown(called)} is not a regular file: choose another --out")
         if (path.exists() or path.is_symlink()) and not overwrite:
             raise InvalidInput(f"{shown(called)} already exists: choose another --out, or add --overwrite")
+        if path.is_file() and _kept(path, own=place.single):
+            raise InvalidInput(f"{shown(called)} is a database, or read by this command: choose another --out")
     if place.target.is_dir() and not os.access(place.target, os.W_OK | os.X_OK):
         raise InvalidInput(f"cannot write to {shown(out)}: Permission denied; choose another --out")
+
+
+def _kept(path: Path, *, own: bool) -> bool:
+    """Whether a file is never replaced: a SQLite file, or one that the running command was given to read.
+
+    Parameters
+    ----------
+    path : Path
+        An existing file.
+    own : bool
+        Whether the command was given its name as the place for results, too.
+    """
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE)) == _SQLITE:
+            return True
+    context = click.get_current_context(silent=True)
+    values = [] if context is None else list(context.params.values())
+    given = [each for value in values for each in (value if isinstance(value, tuple | list) else [value])]
+    return sum(_same(value, path) for value in given) > int(own)
+
+
+def _same(value: object, path: Path) -> bool:
+    """Whether a parameter of a command names this file."""
+    try:
+        return isinstance(value, str | Path) and Path(value).exists() and Path(value).samefile(path)
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.charging import charging_options, open_ledger, say_spent
 from dpregress.cli.fit import in_own_words, source_of
 from dpregress.cli.output import say
 from dpregress.cli.places import taken
@@ -81,7 +80,7 @@ def release(
     source = source_of(data, database, query)
     ledger = open_ledger(
         ledger_file, dataset, analyst, purpose, source=described_table(source), out=out,
-        rehearsed=partial(MemoryLedger, budget, unit=unit or "record") if dry_run else None,
+        rehearsed=MemoryLedger(budget, unit=unit or "record") if dry_run else None,
     )  # fmt: skip
     with taken(out, overwrite=overwrite) as place:
         with in_own_words(source):
@@ -100,22 +99,9 @@ def release(
                 random_state=seed,
             )
         place.write(released.text())
-    _told(released.privacy_, f"{released.n:,} rows, {len(released.names)} design columns.")
+    say(f"{released.n:,} rows, {len(released.names)} design columns.")
+    say_spent(released.privacy_, what="releases")
     say(f"Wrote {out}.")
-
-
-def _told(privacy, about: str) -> None:  # type: ignore[no-untyped-def]  # imported lazily
-    """Say what was released and spent."""
-    from dpregress.reports import words
-
-    say(about)
-    say(f"Spent: {words.total(privacy)}.")
-    if privacy.recorded is None:
-        say("The spending is not recorded: without --ledger, nothing adds up the releases on these people.")
-    else:
-        say(f"Recorded in {privacy.recorded}.")
-    if privacy.seeded:
-        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
 
 
 @click.command()

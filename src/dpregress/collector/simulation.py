@@ -51,10 +51,11 @@ class InventedPeople:
         """Answers of each user, by question."""
         rng = sampling_generator(self.seed)
         asked, last = self.terms.questions[:-1], self.terms.response
+        middle, slopes = self._middle(), self.slopes
         for _ in range(users):
             row: dict[str, object] = {question.name: _drawn(question, rng) for question in asked}
             x = self.terms.row([*row.values(), None])[:-1]
-            yield {**row, last.name: self._response(float((x - self._middle()) @ self.slopes), rng)}
+            yield {**row, last.name: self._response(float((x - middle) @ slopes), rng)}
 
     def _middle(self) -> Vector:
         """The mean of the design columns."""

@@ -30,6 +30,8 @@ FACTOR_BITS, TERM_BITS = 21, 42
 _BLOCK = 2048
 #: Words of a number in tables of up to this many rows. They take less time there than drawing the noise.
 FINE, _SMALL = 3, 1 << 12
+#: Steps are not smaller: products of two, and their reciprocals, are floats.
+_LEAST_STEP = 2.0**-500
 #: Norms are shrunk to this many times d units in the last place below their bound, so that rounding never exceeds it.
 ULPS = 8
 #: With fewer columns, multiplying a short block by its copy is faster than a symmetric product, which has half the
@@ -65,13 +67,13 @@ class Grid:
 
     @property
     def step(self) -> float:
-        """The power of two; ``bound`` is at most ``2^(bits * words)`` steps."""
-        return math.ldexp(1.0, math.frexp(self.bound)[1] - self.bits * self.words)
+        """The power of two; ``bound`` is at most ``2^(bits * words)`` steps. Bounds far below a step leave 0 alone."""
+        return max(math.ldexp(1.0, math.frexp(self.bound)[1] - self.bits * self.words), _LEAST_STEP)
 
     def inside(self, length: int) -> float:
         """A bound on the computed norm of a vector, which :meth:`nearest` then moves to a norm within ``bound``."""
         shrunk = self.bound * (1 - ULPS * (length + 4) * float(np.finfo(float).eps))
-        return shrunk - 0.5 * math.sqrt(length) * self.step
+        return max(shrunk - 0.5 * math.sqrt(length) * self.step, 0.0)
 
     def nearest(self, values: Matrix) -> Matrix:
         """The nearest multiples of the step, in place: each number moves by at most half a step."""

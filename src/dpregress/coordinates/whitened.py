@@ -149,6 +149,12 @@ class WhitenedSpace(Coordinates):
         return self.whitening[:, 1:] if self.intercept else self.whitening
 
     @property
+    def back(self) -> Matrix:
+        """``W^{-1}``, of shape (p, p), by columns of one scale: scales far apart cost no digits."""
+        unit = np.linalg.norm(self.whitening, axis=0)
+        return np.asarray(np.linalg.inv(self.whitening / unit) / unit[:, None])
+
+    @property
     def shift(self) -> Vector | None:
         """The column of W that multiplies the constant, or None."""
         return self.whitening[:, 0] if self.intercept else None

@@ -23,6 +23,7 @@ from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
 from dpregress.inputs.described import described_table, published_name
+from dpregress.inputs.engines import engine_of
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -201,7 +202,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
-        engine: Engine | None = None,
+        engine: Any = None,
         progress: bool | Progress = True,
         *,
         exposure: str | None = None,
@@ -222,8 +223,9 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             The column of the response; a formula names it itself.
         features : sequence of str, optional
             Columns to regress on; default: all other columns, or those of the formula.
-        engine : Engine, optional
-            Computes the sums; default: one thread for each processor.
+        engine : Engine, str, Dask client or cluster, optional
+            Computes the sums; default: one thread for each processor. ``"dask"`` starts worker processes for this fit;
+            an address such as ``"dask://host:8786"``, a client or a cluster uses those that are there (docs/scale.md).
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
@@ -247,8 +249,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """
         budget = self._checked_parameters()
         check_progress(progress)
-        if engine is not None and not isinstance(engine, Engine):
-            raise InvalidInput(f"engine= takes an Engine, not {type_of(engine)}")
+        engine = engine_of(engine)
         public = opened_apart(table, self.public)
         if self.formula is not None:
             if target is not None or features is not None:

@@ -64,9 +64,9 @@ class CentralModel(PrivateLinearModel):
         solver = self._solver(facts, budgets.fit)
         if solver.squares:
             check_squares_fit(solver.squares)
-        with reported(progress, solver.rounds + budgets.questions) as report:
+        with reported(progress, solver.rounds + budgets.questions) as report, data.rows(engine, report) as rows:
             session = Session.reserve(
-                data.rows(engine, report),
+                rows,
                 promise,
                 rounds=solver.rounds + budgets.questions,
                 budget=budget,

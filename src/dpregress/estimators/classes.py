@@ -14,7 +14,7 @@ from dpregress.estimators.base import PrivateLinearModel
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
 from dpregress.inputs.tables import coded, opened_table
-from dpregress.rows import Engine, FormulaEncoder
+from dpregress.rows import FormulaEncoder
 from dpregress.rows.design.encoder import text_of
 from dpregress.rows.engines import Progress
 from dpregress.rows.readers.files import is_table
@@ -56,7 +56,7 @@ class ClassModel(PrivateLinearModel):
         table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
-        engine: Engine | None = None,
+        engine: Any = None,
         progress: bool | Progress = True,
         *,
         exposure: str | None = None,

@@ -298,11 +298,11 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)
         assert isinstance(budget, ApproxDP)
         message_plan = plan_messages(facts, budget, self._bounds(facts), self.recipe)
-        with reported(progress, 1) as report:
+        with reported(progress, 1) as report, data.rows(engine, report) as rows:
             # one ledger stands for n, one on each device, of which each is charged for one message before its row is
             # looked at; a real device does so when device_report is given its ledger
             session = Session.reserve(
-                data.rows(engine, report),
+                rows,
                 message_plan.spend,
                 trust=Local(),
                 budget=message_plan.spend if isinstance(message_plan.spend, PureDP) else budget,

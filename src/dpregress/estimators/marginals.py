@@ -18,7 +18,7 @@ from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals, marginal_estimates
 from dpregress.estimators.marginals_release import Released, release_marginals
 from dpregress.estimators.parameters import checked_privacy
-from dpregress.estimators.saving import MODEL_FILES, SavingMixin, model_documents, write_whole
+from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design
@@ -33,7 +33,7 @@ from dpregress.rows.engines import Progress
 from dpregress.rows.readers.files import is_table, names_of, to_table
 from dpregress.version import SOFTWARE
 
-TABLE_MODEL_FILES = (*MODEL_FILES, "marginals.json")
+_RELEASE_FILE = "marginals.json"
 
 
 class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
@@ -236,26 +236,10 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         self.feature_names_in_ = np.array(features, dtype=object)
         return self
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``model.json``, ``privacy.json``, and the release as ``marginals.json``, in place of earlier ones.
-
-        :func:`dpregress.load` and ``dpregress predict`` read the model, :meth:`from_release` and the commands of
-        ``dpregress marginals`` the release.
-
-        Parameters
-        ----------
-        folder : path
-            It is made if it is not there.
-
-        Raises
-        ------
-        OutputError
-            If the files cannot be written.
-        """
+    def _files(self) -> dict[str, str]:
+        """With the release, from which :meth:`from_release` and ``dpregress marginals`` make other regressions."""
         check_is_fitted(self)
-        release = marginals_text(self.marginals_, self.privacy_, software=SOFTWARE)
-        texts = (*model_documents(self), release)
-        write_whole({Path(folder) / name: text for name, text in zip(TABLE_MODEL_FILES, texts, strict=True)})
+        return {**super()._files(), _RELEASE_FILE: marginals_text(self.marginals_, self.privacy_, software=SOFTWARE)}
 
     def predict(
         self, X: Any, *, interval: IntervalKind | None = None, level: float = 0.95

@@ -56,7 +56,7 @@ def regress_moments(
         response, chosen = released.response(target), released.design(features, other_than=target)
     own = regression_moments(released.moments, response, chosen, intercept=intercept)
     penalty = checked_penalty(alpha, own.moments.space)
-    estimates = released.estimates(response, chosen, intercept=intercept)
+    estimates = released.estimates_of(own)
     model.estimates_ = estimates
     model.coefficients_ = _coefficients(own, estimates, response, penalty, released.rows_of_a_unit)
     model.coef_, model.intercept_ = model.coefficients_.coef, model.coefficients_.intercept

@@ -12,10 +12,12 @@ from dpregress.accounting import Event, Ledger, Request, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, one_line, type_of
-from dpregress.estimators.parameters import checked_budget
+from dpregress.estimators.parameters import check_kind, checked_budget
 from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.released_moments import ReleasedMoments, SharedSpace
+from dpregress.estimators.training import ready_rows
 from dpregress.inputs.described import described_table
+from dpregress.inputs.engines import engine_of
 from dpregress.inputs.formula import names_files
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
@@ -32,7 +34,7 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, start
 from dpregress.releases.sites import SiteMoments, check_symmetric_space
-from dpregress.rows import ArraySource, Engine, PrivateRows, Source, ThreadedEngine
+from dpregress.rows import ArraySource, Source
 from dpregress.rows.design.complete import CompleteEncoder
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit
@@ -67,7 +69,7 @@ def release_moments(
     ledger: Ledger | None = None,
     unit: Any = None,
     max_rows_per_unit: int | None = None,
-    engine: Engine | None = None,
+    engine: Any = None,
     progress: bool | Progress = True,
     random_state: int | np.random.Generator | None = None,
 ) -> ReleasedMoments:
@@ -102,7 +104,8 @@ def release_moments(
     ledger : Ledger, optional
     unit, max_rows_per_unit
         As in ``fit`` (for an array) and ``fit_table``.
-    engine : Engine, optional
+    engine : Engine, str, Dask client or cluster, optional
+        As in ``fit_table``.
     progress : bool or callable, default=True
     random_state : None, int or numpy Generator
 
@@ -128,7 +131,8 @@ def release_moments(
     """
     budget = checked_budget(privacy)
     check_progress(progress)
-    _check_kinds(schema, public, ledger, engine, site)
+    _check_kinds(schema, public, ledger, site)
+    engine = engine_of(engine)
     taken = listed(complete)
     if like is not None:
         found = _like(table, like, columns, (public, schema, row_bound), taken, unit)
@@ -138,10 +142,9 @@ def release_moments(
     promise = gaussian_promise(budget)
     check_moments_fit(found.facts.start.space.order, 0)
     solver = WholeTable(found.facts, whose.per_record(promise), found.fixed)
-    with reported(progress, solver.rounds) as report:
-        workers = ThreadedEngine() if engine is None else engine
+    with reported(progress, solver.rounds) as report, ready_rows(source, engine, report) as rows:
         session = Session.reserve(
-            PrivateRows(source, workers if report is None else workers.reporting(report)),
+            rows,
             promise,
             rounds=solver.rounds,
             budget=budget,
@@ -192,7 +195,7 @@ def shared_space(
     UnboundedData
     """
     budget = gaussian_promise(checked_budget(privacy))
-    _check_kinds(schema, public, None, None, "")
+    _check_kinds(schema, public, None, "")
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InvalidInput(f"n takes the number of rows of a site, not {one_line(n)}")
     if columns is None and public is None and schema is None:
@@ -288,12 +291,10 @@ def _facts(columns: tuple[str, ...], n: int, given: Any, schema: Schema | None, 
     return PublicFacts(n, "", first, public, schema)
 
 
-def _check_kinds(schema: Any, public: Any, ledger: Any, engine: Any, site: Any) -> None:
+def _check_kinds(schema: Any, public: Any, ledger: Any, site: Any) -> None:
     """Refuse parameters of another type than documented."""
-    kinds = (("schema", schema, Schema), ("ledger", ledger, Ledger), ("engine", engine, Engine))
-    for name, value, kind in kinds:
-        if value is not None and not isinstance(value, kind):
-            raise InvalidInput(f"{name}= takes a {kind.__name__}, not {type_of(value)}")
+    check_kind("schema", schema)
+    check_kind("ledger", ledger)
     if public is not None and not is_public(public):
         raise InvalidInput(f"public= takes a PublicMoments, or a table or file of public rows, not {type_of(public)}")
     if not isinstance(site, str) or not site.isprintable():

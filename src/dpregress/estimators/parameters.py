@@ -36,7 +36,7 @@ def checked_budget(privacy: Any) -> Event:
     """
     if privacy is None:
         raise InvalidInput("privacy= is not set: say how much may be spent, such as ApproxDP(1.0, 1e-6)")
-    _check("privacy", privacy)
+    check_kind("privacy", privacy)
     budget: Event = privacy
     return budget
 
@@ -58,7 +58,7 @@ def checked_privacy(model: Any, *, by_party: Sequence[str] = ()) -> Event:
     budget = checked_budget(model.privacy)
     for name in _KINDS:
         if name not in by_party:
-            _check(name, getattr(model, name, None))
+            check_kind(name, getattr(model, name, None))
     if getattr(model, "row_bound", None) is not None:
         check_row_bound(model.row_bound)
     return budget
@@ -90,7 +90,13 @@ def checked_robust(cov_type: Any) -> bool:
     return bool(cov_type == "robust")
 
 
-def _check(name: str, value: Any) -> None:
+def check_kind(name: str, value: Any) -> None:
+    """Refuse a parameter of another type than documented; None passes.
+
+    Raises
+    ------
+    InvalidInput
+    """
     kind, wanted = _KINDS[name]
     if value is not None and not isinstance(value, kind):
         raise InvalidInput(f"{name}= takes {wanted}, not {type_of(value)}")

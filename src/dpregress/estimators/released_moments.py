@@ -27,7 +27,7 @@ from dpregress.inference import (
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Estimates, Moments
 from dpregress.releases.sites import MomentsFile, SiteMoments, check_names
-from dpregress.releases.subsets import regression_moments
+from dpregress.releases.subsets import RegressionMoments, not_released, regression_moments
 from dpregress.rows import Encoder
 from dpregress.version import SOFTWARE
 
@@ -209,9 +209,19 @@ class ReleasedMoments:
         site : SiteMoments, optional
             One of several; default: all together.
         """
-        moments, lost = (self.moments, self.lost) if site is None else (site.moments, site.lost)
-        own = regression_moments(moments, target, features, intercept=intercept)
-        across = own.axes[:, :-1]
+        moments = self.moments if site is None else site.moments
+        return self.estimates_of(regression_moments(moments, target, features, intercept=intercept), site)
+
+    def estimates_of(self, own: RegressionMoments, site: SiteMoments | None = None) -> Estimates:
+        """The same from the moments of the regression.
+
+        Parameters
+        ----------
+        own : RegressionMoments
+        site : SiteMoments, optional
+            From which they are; default: all sites together.
+        """
+        lost, across = self.lost if site is None else site.lost, own.axes[:, :-1]
         found = moment_estimates(own.moments, lost=across.T @ lost @ across, rows_of_a_unit=self.rows_of_a_unit)
         return replace(found, estimate=found.estimate + own.baseline)
 
@@ -288,8 +298,7 @@ class ReleasedMoments:
             return declared.design(name)
         if name in self.names:
             return (str(name),)
-        held = ", ".join(self.columns[:12]) + (", .." if len(self.columns) > 12 else "")
-        raise InvalidInput(f"{one_line(name)} is not among the released columns: choose from {held}")
+        raise not_released(name, self.columns)
 
     def _beside(self, name: str) -> tuple[str, ...]:
         """All design columns of the column to which this design column belongs."""

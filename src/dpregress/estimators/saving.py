@@ -34,7 +34,7 @@ class SavingMixin(InferenceMixin):
     provenance_: Provenance | None = None
 
     def save(self, folder: str | Path) -> None:
-        """Write ``model.json`` and ``privacy.json`` to a folder, in place of earlier ones.
+        """Write ``model.json``, ``privacy.json`` and what else a model needs to a folder, in place of earlier ones.
 
         :func:`dpregress.load` and ``dpregress predict`` read them back.
 
@@ -48,8 +48,7 @@ class SavingMixin(InferenceMixin):
         OutputError
             If the files cannot be written.
         """
-        texts = model_documents(self)
-        write_whole({Path(folder) / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
+        write_whole({Path(folder) / name: text for name, text in self._files().items()})
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a self-contained HTML page with the summary and the guarantee, as ``dpregress fit`` does.
@@ -84,6 +83,10 @@ class SavingMixin(InferenceMixin):
     def written_domain(self) -> Domain | None:
         """The domain of a model of coded columns."""
         return None
+
+    def _files(self) -> dict[str, str]:
+        """The texts of the files that :meth:`save` writes, by their names."""
+        return dict(zip(MODEL_FILES, model_documents(self), strict=True))
 
     def _promised(self) -> PrivacyStatement:
         """The guarantee that files hold."""

@@ -21,7 +21,6 @@ from dpregress.public import Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients
 from dpregress.releases.model_files import ResponseModel
-from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.solvers import PieceSteps, Solution, Solver, Uncertainty
 from dpregress.solvers.glm.piece_steps import PieceSolution
@@ -144,7 +143,7 @@ class DPSurvival(RegressorMixin, CentralModel):
         table: Any,
         target: str | None = None,
         features: Sequence[str] | None = None,
-        engine: Engine | None = None,
+        engine: Any = None,
         progress: bool | Progress = True,
         *,
         time: str | None = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from dpregress.accounting import RECORD, Request, Unit
@@ -10,6 +12,14 @@ from dpregress.inputs.tables import Inputs
 from dpregress.public import PublicMoments, Schema
 from dpregress.rows import Engine, FormulaEncoder, PrivateRows, Source, ThreadedEngine
 from dpregress.rows.engines import Progress
+
+
+@contextmanager
+def ready_rows(source: Source, engine: Engine | None, progress: Progress | None) -> Iterator[PrivateRows]:
+    """Private rows with an engine that is ready to compute sums over them; nothing is read yet."""
+    engine = ThreadedEngine() if engine is None else engine
+    with (engine if progress is None else engine.reporting(progress)).ready(source) as ready:
+        yield PrivateRows(source, ready)
 
 
 class Training(NamedTuple):
@@ -30,10 +40,9 @@ class Training(NamedTuple):
     diagnose: float = 0.0
     weights: str | None = None
 
-    def rows(self, engine: Engine | None, progress: Progress | None) -> PrivateRows:
-        """The rows with the engine that computes sums over them; nothing is read yet."""
-        engine = ThreadedEngine() if engine is None else engine
-        return PrivateRows(self.source, engine if progress is None else engine.reporting(progress))
+    def rows(self, engine: Engine | None, progress: Progress | None) -> AbstractContextManager[PrivateRows]:
+        """The rows with an engine that is ready to compute sums over them; nothing is read yet."""
+        return ready_rows(self.source, engine, progress)
 
     @property
     def request(self) -> Request:

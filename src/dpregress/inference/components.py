@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.inference.covariances import ReleasedCovariance
-from dpregress.inference.intervals import checked_level
+from dpregress.inference.intervals import normal_reach
 
 #: Two eigenvalues that differ by fewer standard errors of their difference than this are not separated.
 _SEPARATED = 2.0
@@ -61,7 +60,7 @@ class PrincipalComponents:
         alpha : float, optional
             ``1 - level``.
         """
-        reach = float(ndtri(0.5 + checked_level(level, alpha) / 2)) * self.eigenvalue_error / self.eigenvalues
+        reach = normal_reach(level, alpha) * self.eigenvalue_error / self.eigenvalues
         return np.asarray(self.eigenvalues[:, None] * np.exp(np.column_stack([-reach, reach])))
 
     def to_frame(self) -> Any:

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
-from dpregress.inference.intervals import checked_level
+from dpregress.inference.intervals import normal_reach
 from dpregress.releases import Isotropic, Moments
-from dpregress.releases.subsets import back
 
 #: The share of a matrix's trace below which an eigenvalue is due to rounding.
 _DIGITS = 1e-12
@@ -62,7 +61,7 @@ class CorrelationTable:
         alpha : float, optional
             ``1 - level``.
         """
-        reach = float(ndtri(0.5 + checked_level(level, alpha) / 2)) * self._z_error
+        reach = normal_reach(level, alpha) * self._z_error
         ends = np.tanh(self._z[..., None] + np.stack([-reach, reach], axis=-1))
         ends[np.diag_indices(len(self.names))] = 1.0
         return np.asarray(ends)
@@ -125,7 +124,7 @@ class ReleasedCovariance:
         space = moments.space
         gram = (moments.gram + moments.gram.T) / 2
         floor = max(moments.noise.spectral_norm(space.order) / moments.n, _DIGITS * abs(float(np.trace(gram))), 1e-300)
-        gram, turn = symmetric_power(gram, 1.0, smallest=floor), back(space)
+        gram, turn = symmetric_power(gram, 1.0, smallest=floor), space.back
         square = float(turn[0] @ gram @ turn[0])
         mean = turn[1:] @ gram @ turn[0] / square
         rows = (turn[1:] - np.outer(mean, turn[0])) / math.sqrt(square)

@@ -43,6 +43,11 @@ def critical_values(df: Vector, level: float) -> Vector:
     return np.asarray(np.where(df > _NORMAL, ndtri(tail), stdtrit(np.minimum(df, _NORMAL), tail)))
 
 
+def normal_reach(level: float | None, alpha: float | None) -> float:
+    """Standard errors on either side of a normal estimate in an interval of this level, or of level 1 - alpha."""
+    return float(critical_values(np.array(np.inf), checked_level(level, alpha)))
+
+
 def two_sided(ratio: Vector, df: Vector) -> Vector:
     """Two-sided p-values of t ratios; normal ones where df is large."""
     below = -np.abs(ratio)

@@ -78,7 +78,7 @@ class Approximation:
     @property
     def places(self) -> list[int]:
         """Those of the slopes among the estimates."""
-        return [self.estimates.names.index(name) for name in self.names]
+        return self.estimates.places(self.names)
 
     @property
     def slopes(self) -> Vector:
@@ -94,6 +94,10 @@ class Approximation:
     def rows(self) -> float:
         """The number of rows that would tell as much without noise."""
         return max(effective_rows(self.estimates, self.n), 1.0)
+
+    def criteria(self, distance: Vector, df: Vector) -> tuple[Vector, Vector]:
+        """AIC and BIC of models at these distances."""
+        return distance + 2 * df, distance + math.log(self.rows) * df
 
     def without(self, dropped: Sequence[str]) -> Estimates:
         """The estimates of a submodel."""
@@ -159,22 +163,30 @@ class SelectedModel:
         return pd.DataFrame({**columns, "lower": lower, "upper": upper}, index=list(self.names))
 
     @property
-    def _places(self) -> list[int]:
-        return [self.estimates.names.index(name) for name in self.names]
-
-    @property
     def coef(self) -> Vector:
         """The kept slopes, of shape (k,)."""
-        return self.estimates.estimate[self._places]
+        return self.estimates.estimate[self.estimates.places(self.names)]
 
     @property
     def bse(self) -> Vector:
         """Their standard errors, which do not know of the choice."""
-        return standard_errors(self.estimates)[self._places]
+        return standard_errors(self.estimates)[self.estimates.places(self.names)]
+
+
+class _Judged:
+    """Models with a criterion each."""
+
+    aic: Vector
+    bic: Vector
+
+    def best(self, criterion: str = "bic") -> int:
+        """The place of the model with the smallest criterion, "bic" or "aic"."""
+        check_choice("criterion", criterion, CRITERIA)
+        return int(np.argmin(self.bic if criterion == "bic" else self.aic))
 
 
 @dataclass(frozen=True, eq=False)
-class PenaltyPath:
+class PenaltyPath(_Judged):
     """Coefficients along a path of penalties, the largest first.
 
     Parameters
@@ -202,11 +214,6 @@ class PenaltyPath:
     bic: Vector
     _known: Approximation
 
-    def best(self, criterion: str = "bic") -> int:
-        """The place of the penalty with the smallest criterion, "bic" or "aic"."""
-        check_choice("criterion", criterion, CRITERIA)
-        return int(np.argmin(self.bic if criterion == "bic" else self.aic))
-
     def refit(self, criterion: str = "bic") -> SelectedModel:
         """The columns that the best penalty keeps, fitted without it: not shrunk, with intervals after selection."""
         kept = self.coef[self.best(criterion)] != 0
@@ -220,7 +227,7 @@ class PenaltyPath:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetPath:
+class SubsetPath(_Judged):
     """The best sets of terms that a selection found, from none to all.
 
     Parameters
@@ -236,11 +243,6 @@ class SubsetPath:
     aic: Vector
     bic: Vector
     _known: Approximation
-
-    def best(self, criterion: str = "bic") -> int:
-        """The place of the set with the smallest criterion, "bic" or "aic"."""
-        check_choice("criterion", criterion, CRITERIA)
-        return int(np.argmin(self.bic if criterion == "bic" else self.aic))
 
     def refit(self, criterion: str = "bic") -> SelectedModel:
         """The best set, with intervals after selection."""
@@ -281,7 +283,7 @@ def penalty_path(
     coef = found / scale
     left = coef - known.slopes
     distance = np.einsum("ki,ij,kj->k", left, precision, left)
-    aic, bic = distance + 2 * df, distance + math.log(known.rows) * df
+    aic, bic = known.criteria(distance, df)
     return PenaltyPath(known.names, l1_ratio, penalties, coef, known.intercepts(coef), df, aic, bic, known)
 
 
@@ -356,8 +358,7 @@ def _subset_path(
 ) -> SubsetPath:
     columns = [tuple(name for term in chosen for name in terms[term] if name in known.names) for chosen in sets]
     df, distance = np.array([len(each) for each in columns]), np.maximum(distances, 0.0)
-    aic, bic = distance + 2 * df, distance + math.log(known.rows) * df
-    return SubsetPath(tuple(map(tuple, sets)), tuple(columns), aic, bic, known)
+    return SubsetPath(tuple(map(tuple, sets)), tuple(columns), *known.criteria(distance, df), known)
 
 
 def _groups(known: Approximation, terms: Mapping[str, Sequence[str]]) -> dict[str, list[int]]:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtr, chdtri, fdtr, fdtri, ndtri
-from scipy.stats import qmc
+from scipy.special import chdtr, chdtri, fdtr, fdtri
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.quasi_random import quasi_normal
 
 #: With more columns there are too many submodels.
 _MOST_COLUMNS = 12
@@ -54,8 +54,7 @@ class Simultaneous:
             return cls(d, df, np.ones(1))
         scale = np.sqrt(np.diag(covariance))
         axes = _axes(symmetric_power(covariance / np.outer(scale, scale), -0.5, smallest=1e-12))
-        points = qmc.Sobol(d, scramble=False).random_base2(_DIRECTIONS_LOG2)
-        v = ndtri(points * (1 - 2.0**-_DIRECTIONS_LOG2) + 2.0 ** -(_DIRECTIONS_LOG2 + 1))
+        v = quasi_normal(d, _DIRECTIONS_LOG2)
         v = v[np.linalg.norm(v, axis=1) > 0]
         v /= np.linalg.norm(v, axis=1)[:, None]
         parts = [np.abs(v[i : i + _AT_ONCE] @ axes.T).max(axis=1) for i in range(0, len(v), _AT_ONCE)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from dpregress.coordinates.exact import ExactVector, words_for
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import Sampler
 from dpregress.queries.base import Norm, Query, R
-from dpregress.rows import PrivateRows, RawRows
+from dpregress.rows import PrivateRows, RawRows, RowMap
 
 #: Covers rounding of public numbers: of a query's units, its sensitivity, and the scale of the noise.
 ARITHMETIC = 1 + 2.0**-40
@@ -64,13 +65,21 @@ class Mechanism(ABC):
 
 def unrounded_total(query: Query[R], rows: PrivateRows) -> ExactVector:
     """The sum without noise and without rounding. It must not leave the calling mechanism."""
-    row_map, words = query.row_map, words_for(rows.n)
-
-    def value(chunk: RawRows) -> ExactVector:
-        return query.exact(row_map(chunk, words))
-
     source = rows.source if query.reads_features else rows.source.responses()
+    value = _BoundedValue(query, query.row_map, words_for(rows.n))
     return rows.engine.total(source, value, columns=query.columns)
+
+
+@dataclass(frozen=True)
+class _BoundedValue:
+    """The value of a query over a chunk after its row map, for any process."""
+
+    query: Query[Any]
+    row_map: RowMap
+    words: int
+
+    def __call__(self, chunk: RawRows) -> ExactVector:
+        return self.query.exact(self.row_map(chunk, self.words))
 
 
 def unrounded_answer(query: Query[R], rows: PrivateRows) -> ExactVector | Vector:

@@ -54,10 +54,11 @@ class Counted(RowQuery[R]):
         self.query = query
         if not query.shared:
             raise InvalidInput(f"{type(query).__name__} cannot be counted: its values ignore survey weights")
-        squared = query.replacement() ** 2 - query.contribution() ** 2
-        if not squared > 0:
+        change = query.replacement()
+        share = query.contribution() / change if change > 0 else 1.0
+        if not share < 1:
             raise InvalidInput("only a query whose replacement sensitivity exceeds its contribution can be counted")
-        self.unit = math.sqrt(squared)
+        self.unit = change * math.sqrt((1 - share) * (1 + share))  # squares could leave the range of floats
 
     @property
     def columns(self) -> int:

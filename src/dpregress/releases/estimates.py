@@ -67,11 +67,15 @@ class Estimates:
         """Of sampling and privacy noise together, of shape (k, k)."""
         return np.asarray(self.sampling + self.privacy)
 
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Those of coefficients, by their names."""
+        return [self.names.index(name) for name in names]
+
     def in_order(self, features: Sequence[str]) -> Self:
         """The same estimates of one linear predictor, in the order of these features."""
         own = [name for name in self.names if name != INTERCEPT]
         order = [place for place, name in enumerate(self.names) if name == INTERCEPT]
-        order += [self.names.index(name) for name in features]
+        order += self.places(features)
         pairs, slopes = np.ix_(order, order), [own.index(name) for name in features]
         return replace(
             self,

@@ -45,12 +45,6 @@ class RegressionMoments:
     axes: Matrix
 
 
-def back(space: WhitenedSpace) -> Matrix:
-    """``W^{-1}``, of shape (p, p), by columns of one scale: scales far apart cost no digits."""
-    unit = np.linalg.norm(space.whitening, axis=0)
-    return np.asarray(np.linalg.inv(space.whitening / unit) / unit[:, None])
-
-
 def regression_moments(
     moments: Moments, target: str, features: Sequence[str], *, intercept: bool = True
 ) -> RegressionMoments:
@@ -75,8 +69,8 @@ def regression_moments(
         raise InvalidInput(f"regress {one_line(target)} on at least one other column, each once, and not on itself")
     if intercept and not space.intercept:
         raise InvalidInput("these moments were released without a constant: fit with fit_intercept=False")
-    places = [places_of(space, (name,))[0] for name in wanted]
-    axes, upper = np.linalg.qr(back(space)[([0] if intercept else []) + places].T)
+    places = places_of(space, wanted)
+    axes, upper = np.linalg.qr(space.back[([0] if intercept else []) + places].T)
     sign = np.where(np.diag(upper) < 0, -1.0, 1.0)
     axes, lower = axes * sign, (upper * sign[:, None]).T
     inverse = solve_triangular(lower, np.eye(len(lower)), lower=True)
@@ -95,6 +89,12 @@ def regression_moments(
     return RegressionMoments(found, np.asarray(-scale * inverse[-1, :-1]), axes)
 
 
+def not_released(name: object, columns: Sequence[str]) -> InvalidInput:
+    """The refusal of a column that is not among those that were released."""
+    held = ", ".join(columns[:12]) + (", .." if len(columns) > 12 else "")
+    return InvalidInput(f"{one_line(name)} is not among the released columns: choose from {held}")
+
+
 def places_of(space: WhitenedSpace, names: Sequence[str]) -> list[int]:
     """Places of columns among the rows of ``W^{-1}``.
 
@@ -105,6 +105,5 @@ def places_of(space: WhitenedSpace, names: Sequence[str]) -> list[int]:
     """
     absent = [name for name in names if name not in space.features]
     if absent:
-        held = ", ".join(space.features[:12]) + (", .." if len(space.features) > 12 else "")
-        raise InvalidInput(f"{one_line(absent[0])} is not among the released columns: choose from {held}")
+        raise not_released(absent[0], space.features)
     return [space.intercept + space.features.index(name) for name in names]

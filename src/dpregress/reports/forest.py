@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates import Vector
+from dpregress.display import short_label
 
 _LONGEST_NAME = 40
 #: Estimates and intervals beyond this many times the largest estimate are cut at the edge of the plot.
@@ -104,7 +105,7 @@ def forest(
     if second is not None:
         seconds = (50 + 48 * np.clip(second / reach, -1, 1)).tolist()
     rows = tuple(
-        Bar(_shown(name), _label(value, ratio), round(low, 2), round(at, 2), round(high, 2), place)
+        Bar(short_label(name, _LONGEST_NAME), _label(value, ratio), round(low, 2), round(at, 2), round(high, 2), place)
         for name, value, (at, low, high), place in zip(names, values, places.tolist(), seconds, strict=True)
     )
     kind = ratio or "coefficient"
@@ -169,9 +170,3 @@ def _label(value: Vector, ratio: str) -> str:
         at, low, high = np.exp(value) if ratio else value
     known = np.isfinite(low) and np.isfinite(high)
     return f"{at:.4g} ({low:.4g} to {high:.4g})" if known else f"{at:.4g}"
-
-
-def _shown(name: str) -> str:
-    """A column's name as a label: printable, and short enough to leave room for the numbers."""
-    printable = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return printable if len(printable) <= _LONGEST_NAME else printable[: _LONGEST_NAME - 2] + ".."

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import plain
+from dpregress.display import plain, short_label
 from dpregress.releases import Marginals
 from dpregress.reports.render import rendered
 
@@ -56,7 +56,7 @@ def _bars(marginals: Marginals, attribute: int) -> dict[str, Any]:
     scale = 100 / max(float((counts + errors)[shown].max()), 1e-9)
     bars = [
         {
-            "level": _short(found.levels[at]),
+            "level": short_label(found.levels[at], _LONGEST),
             "label": f"{counts[at]:,.0f} ± {errors[at]:,.0f}",
             "width": round(float(scale * counts[at]), 2),
             "low": round(float(scale * max(counts[at] - errors[at], 0.0)), 2),
@@ -77,7 +77,8 @@ def _heat_map(marginals: Marginals, pair: tuple[int, int]) -> dict[str, Any]:
         "noise of a cell unknown" if error is None else f"two standard deviations of a cell's noise: {2 * error:,.0f}"
     )
     cell = max(4, min(26, 560 // second.size, 560 // first.size))
-    labels = [{"y": round(cell * i + cell * 0.7), "text": _short(level)[:20]} for i, level in enumerate(first.levels)]
+    names = [short_label(level, _LONGEST)[:20] for level in first.levels]
+    labels = [{"y": round(cell * i + cell * 0.7), "text": name} for i, name in enumerate(names)]
     counts = marginals.count * joint
     return {
         "caption": f"{plain(first.name)} (down) and {plain(second.name)} (across); {said}",
@@ -121,8 +122,3 @@ def pair_error(marginals: Marginals, pair: tuple[int, int]) -> float | None:
     places = [marginals.domain.columns_of(j).start for j in pair]
     unit: Vector = np.array([0.0, 1.0])
     return math.sqrt(float(marginals.noise.cut(places).product_covariance(unit)[0, 0]))
-
-
-def _short(text: str) -> str:
-    printable = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return printable if len(printable) <= _LONGEST else printable[: _LONGEST - 2] + ".."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from dpregress.accounting import PrivacyStatement
@@ -43,9 +44,16 @@ def drawing(plot: Chart) -> str:
 
 
 def _filled(template: str, **context: Any) -> str:
+    page: str = _environment().get_template(template).render(**context)
+    return page
+
+
+@cache
+def _environment() -> Any:
+    """Jinja with the templates, each compiled once in a process."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("dpregress.reports"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -53,7 +61,6 @@ def _filled(template: str, **context: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(template).render(**context)
 
 
 def _groups(privacy: PrivacyStatement) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -2,6 +2,7 @@
 
 from dpregress.rows.bounded import BoundedRows, RawRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import CodedParquet, CodedSource, LevelRows
+from dpregress.rows.dask_engine import DaskEngine
 from dpregress.rows.design.base import Design
 from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.design.formula import FormulaEncoder
@@ -17,6 +18,7 @@ __all__ = [
     "CappedSource",
     "CodedParquet",
     "CodedSource",
+    "DaskEngine",
     "Design",
     "Encoder",
     "Engine",

@@ -8,7 +8,7 @@ assigned to the nearest bin. No value of a cell raises an error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -21,8 +21,8 @@ from dpregress.errors import InvalidInput
 from dpregress.public.columns import MISSING
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.design.encoder import check_levels, readable, to_codes, to_numbers, whole_numbers
-from dpregress.rows.readers.base import Reader, chunks, has_columns
-from dpregress.rows.sources import Piece, Source
+from dpregress.rows.readers.base import Reader, chunks, divided, has_columns
+from dpregress.rows.sources import Part, Piece, Source, detached
 
 
 def code_type(domain: Domain) -> np.dtype[Any]:
@@ -95,6 +95,10 @@ class CodedSource(Source):
         for first in range(0, max(self.n, 1), rows):
             yield partial(_coded, Coder(self.domain), self.table.slice(first, rows), first)
 
+    def parts(self, rows: int) -> Iterator[Part]:
+        for first in range(0, max(self.n, 1), rows):
+            yield Part(first, replace(self, table=detached(self.table.slice(first, rows))))
+
 
 @dataclass(frozen=True, eq=False)
 class CodedParquet(Source):
@@ -114,6 +118,15 @@ class CodedParquet(Source):
             first += batch.num_rows
         if first == 0:
             yield partial(_coded, coder, self.reader.schema.empty_table(), 0)
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        if self.n == 0:
+            yield Part(0, CodedSource(self.reader.schema.empty_table(), self.domain))
+        for first, reader in divided(self.reader, rows):
+            yield Part(first, replace(self, reader=reader))
+
+    def readers(self) -> tuple[Reader, ...]:
+        return (self.reader,)
 
 
 def _coded(coder: Coder, batch: pa.Table | pa.RecordBatch, first: int) -> RawRows:

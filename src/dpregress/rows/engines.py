@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Self
@@ -32,13 +33,15 @@ _KEPT_BYTES = (1 << 25) - (1 << 16)
 _LOW_BITS = 32
 
 Progress = Callable[[int, int], None]
+#: What is summed: a function of a chunk.
+Value = Callable[[RawRows], ExactVector]
 
 
 class Engine(ABC):
     """Sums a function of chunks over a source."""
 
     @abstractmethod
-    def total(self, source: Source, value: Callable[[RawRows], ExactVector], *, columns: int) -> ExactVector:
+    def total(self, source: Source, value: Value, *, columns: int) -> ExactVector:
         """The sum of ``value`` over all chunks, without rounding.
 
         Parameters
@@ -53,6 +56,17 @@ class Engine(ABC):
     @abstractmethod
     def reporting(self, progress: Progress) -> Self:
         """The same engine, which calls ``progress`` with (rows done, rows in all)."""
+
+    @contextmanager
+    def ready(self, source: Source) -> Iterator[Self]:  # noqa: ARG002  # threads read every source
+        """The same engine, ready for passes over the source; nothing of the source is read before the first.
+
+        Raises
+        ------
+        InvalidInput
+            If it cannot make a pass over it. A fit calls this before it charges.
+        """
+        yield self
 
     @staticmethod
     def chunk_rows(columns: int) -> int:
@@ -77,21 +91,25 @@ class ThreadedEngine(Engine):
     workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     progress: Progress | None = None
 
-    def total(self, source: Source, value: Callable[[RawRows], ExactVector], *, columns: int) -> ExactVector:
+    def total(self, source: Source, value: Value, *, columns: int) -> ExactVector:
+        return self.summed(source, value, self.chunk_rows(columns)).result()
+
+    def summed(self, source: Source, value: Value, rows: int) -> IntegerSum:
+        """The sum over chunks of ``rows`` rows."""
+
         def work(piece: Piece) -> tuple[int, ExactVector]:
             with np.errstate(all="ignore"):  # with a caller's setting, private cells could raise or warn
                 chunk = piece()
                 return len(chunk.x), value(chunk)
 
-        rows = self.chunk_rows(columns)
-        total = _IntegerSum()
+        total = IntegerSum()
         done = 0
         for count, part in self._map(work, source.pieces(rows), alone=source.n <= rows):
             total.add(part)
             done += count
             if self.progress is not None:
                 self.progress(done, source.n)
-        return total.result()
+        return total
 
     def reporting(self, progress: Progress) -> Self:
         return replace(self, progress=progress)
@@ -127,7 +145,7 @@ def _done(result: tuple[int, ExactVector]) -> Future[tuple[int, ExactVector]]:
     return future
 
 
-class _IntegerSum:
+class IntegerSum:
     """Adds integers in two words, which overflow for no fewer than 2^31 chunks."""
 
     def __init__(self) -> None:
@@ -139,6 +157,10 @@ class _IntegerSum:
         self._high = self._high + (vector.whole >> _LOW_BITS)
         self._low = self._low + (vector.whole & ((1 << _LOW_BITS) - 1))
         self._unit = vector.unit
+
+    def merge(self, other: IntegerSum) -> None:
+        """Add the sum over other chunks, of which there is at least one."""
+        self._high, self._low, self._unit = self._high + other._high, self._low + other._low, other._unit
 
     def result(self) -> ExactVector:
         high, low = np.asarray(self._high, dtype=object), np.asarray(self._low, dtype=object)

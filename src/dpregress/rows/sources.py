@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,23 @@ from dpregress.rows.readers.base import (
     LazyFrameReader,
     Reader,
     chunks,
+    divided,
 )
 from dpregress.rows.readers.files import read_files
 from dpregress.rows.readers.sql import SQLQuery
 
 #: A function that returns a chunk and may be called on any thread.
 Piece = Callable[[], RawRows]
+
+
+class Part(NamedTuple):
+    """Some consecutive rows of a source, as a source of their own that can be pickled.
+
+    ``first_row`` is the place of its first row in the whole.
+    """
+
+    first_row: int
+    rows: Source
 
 
 class Source(ABC):
@@ -48,6 +59,20 @@ class Source(ABC):
         """The chunks themselves."""
         for piece in self.pieces(rows):
             yield piece()
+
+    @abstractmethod
+    def parts(self, rows: int) -> Iterator[Part]:
+        """All rows in consecutive parts, for processes that compute sums in chunks of ``rows`` rows.
+
+        Raises
+        ------
+        InvalidInput
+            If they are read by a reader that cannot be divided.
+        """
+
+    def readers(self) -> tuple[Reader, ...]:
+        """What reads the rows anew in every pass; nothing for rows in memory."""
+        return ()
 
     @property
     def capped(self) -> bool:
@@ -84,6 +109,11 @@ class ArraySource(Source):
         for first in range(0, self.n, rows):
             part = slice(first, first + rows)
             yield partial(RawRows, self.x[part], None if self.y is None else self.y[part], first)
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        for first in range(0, self.n, rows):
+            part = slice(first, first + rows)
+            yield Part(first, ArraySource(self.x[part], None if self.y is None else self.y[part]))
 
 
 class _Encoded(Source):
@@ -132,9 +162,21 @@ class TableSource(_Encoded):
         """One column, in the order of the rows."""
         yield self.table[name]
 
+    def parts(self, rows: int) -> Iterator[Part]:
+        for first in range(0, self.n, rows):
+            yield Part(first, replace(self, table=detached(self.table.slice(first, rows))))
+
     def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         for first in range(0, self.n, rows):
             yield self.table.slice(first, rows)
+
+
+def detached(table: pa.Table) -> pa.Table:
+    """The rows of a slice without those around them, with which Arrow would pickle it."""
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, table.schema) as stream:
+        stream.write_table(table)
+    return pa.ipc.open_stream(buffer.getvalue()).read_all()
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +219,13 @@ class StreamSource(_Encoded):
     def responses(self) -> Self:
         return replace(self, encoder=self.encoder.responses())
 
+    def parts(self, rows: int) -> Iterator[Part]:
+        for first, reader in divided(self.reader, rows):
+            yield Part(first, replace(self, reader=reader))
+
+    def readers(self) -> tuple[Reader, ...]:
+        return (self.reader,)
+
     def _tables(self, rows: int) -> Iterator[pa.Table | pa.RecordBatch]:
         return chunks(self.reader, self.encoder.needed, rows)
 
@@ -209,6 +258,13 @@ class ExposedSource(Source):
     def pieces(self, rows: int) -> Iterator[Piece]:
         for piece in self.rows.pieces(rows):
             yield partial(_exposed, piece, self.exposure)
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        for first, part in self.rows.parts(rows):
+            yield Part(first, ExposedSource(part, self.exposure[first : first + part.n]))
+
+    def readers(self) -> tuple[Reader, ...]:
+        return self.rows.readers()
 
     def responses(self) -> Self:
         return replace(self, rows=self.rows.responses())
@@ -261,10 +317,16 @@ class WeightedSource(Source):
         for piece in self.rows.pieces(rows):
             yield partial(_surveyed, piece, shares)
 
+    def parts(self, rows: int) -> Iterator[Part]:
+        shares = self._shares
+        for first, part in self.rows.parts(rows):
+            yield Part(first, WeightedSource(part, shares[first : first + part.n], 1.0))
+
+    def readers(self) -> tuple[Reader, ...]:
+        return self.rows.readers()
+
     def responses(self) -> WeightedSource:
-        without = replace(self, rows=self.rows.responses())
-        without.__dict__["_shares"] = self._shares  # read once
-        return without
+        return WeightedSource(self.rows.responses(), self._shares, 1.0)  # weights are read once
 
 
 def _surveyed(piece: Piece, shares: Vector) -> RawRows:

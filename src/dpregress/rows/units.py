@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.design.encoder import is_text, readable, text_of, undictionaried, value_type
+from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import from_series
-from dpregress.rows.sources import Piece, Source
+from dpregress.rows.sources import Part, Piece, Source
 
 _SLICE = 1 << 20  # ids that are sorted at once
 
@@ -66,10 +67,22 @@ class CappedSource(Source):
         for piece in self.rows.pieces(rows):
             yield partial(_masked, piece, counts)
 
+    def parts(self, rows: int) -> Iterator[Part]:
+        counts = self._counts
+        for first, part in self.rows.parts(rows):
+            yield Part(first, self._of(part, counts[first : first + part.n]))
+
+    def readers(self) -> tuple[Reader, ...]:
+        return self.rows.readers()
+
     def responses(self) -> CappedSource:
-        without = replace(self, rows=self.rows.responses())
-        without.__dict__["_counts"] = self._counts  # the same rows count, and ids are read once
-        return without
+        return self._of(self.rows.responses(), self._counts)
+
+    def _of(self, rows: Source, counts: NDArray[np.bool_]) -> CappedSource:
+        """Other rows, of which it is known already which count: ids are read once."""
+        capped = CappedSource(rows, (), self.most)
+        capped.__dict__["_counts"] = counts
+        return capped
 
 
 def _masked(piece: Piece, counts: NDArray[np.bool_]) -> RawRows:

@@ -31,6 +31,13 @@ def test_noise_and_known_errors_correct_nothing(seed):
         assert after.missed == 0.2
 
 
+def test_an_information_stays_definite():
+    information = np.diag([1.0, 0.5])
+    kept = Correction(np.diag([0.0, -0.2])).applied(information)
+    np.testing.assert_array_equal(kept, np.diag([1.0, 0.3]))
+    np.testing.assert_array_equal(Correction(np.diag([0.0, -0.7])).applied(information), information)
+
+
 def _series(rng, n):
     """Three indicators of the economy that follow the month, in units of their own, and a class that depends on it."""
     month = rng.integers(0, 10, n)

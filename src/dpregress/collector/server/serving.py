@@ -48,6 +48,7 @@ def http_server(collector: Collector, address: Address) -> uvicorn.Server:
         ws="none",
         lifespan="on",
         access_log=False,
+        log_config=None,  # the handlers of the process are its own
         log_level="warning",
         server_header=False,
         proxy_headers=True,

@@ -54,8 +54,37 @@ class Reader(ABC):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """These columns of every row, in batches of about this many rows."""
 
+    def parts(self, rows: int) -> Iterator[Reader]:  # noqa: ARG002  # most tables cannot be divided
+        """Readers of consecutive rows, for other processes; ``rows`` are those of a chunk.
+
+        Raises
+        ------
+        InvalidInput
+            If its rows have no fixed order, or cannot be read from their middle.
+        """
+        raise InvalidInput(
+            f"{self.name} cannot be divided among workers: write it to Parquet files and fit those, or give no engine"
+        )
+
+    def check_reached(self) -> None:  # noqa: B027  # of all readers, only parts are moved
+        """Refuse, in a process to which a part was sent, what is not the same there.
+
+        Raises
+        ------
+        SourceError
+        """
+
     def check(self, columns: Sequence[str]) -> None:  # noqa: B027  # most tables have a single part
         """Refuse parts of the table in which these columns have another type than in the first part."""
+
+
+def divided(reader: Reader, rows: int) -> Iterator[tuple[int, Reader]]:
+    """The parts of a reader that have rows, each with the place of its first row."""
+    first = 0
+    for part in reader.parts(rows):
+        if part.n:
+            yield first, part
+        first += part.n
 
 
 def chunks(reader: Reader, columns: Sequence[str], rows: int) -> Iterator[pa.Table | pa.RecordBatch]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,9 +27,10 @@ from dpregress.rows.readers.locations import (
     states_of,
     unchanged,
 )
-from dpregress.rows.readers.parquet import MAGIC, parquet_file, parquet_footer
+from dpregress.rows.readers.parquet import MAGIC, RowGroups, consecutive, parquet_file, parquet_footer
 
 _BATCH = 1 << 15
+_PART = 16  # chunks in a part of a file, unless its row groups are larger
 
 
 def names_of(source: Any) -> list[str]:
@@ -98,25 +99,28 @@ def read_files(source: Any, *, counted: bool = False) -> FilesReader:
 class Look(NamedTuple):
     """What one opening tells of a file: its kind, names and types of its columns, and its rows where they are counted.
 
-    Nothing of it is private.
+    Nothing of it is private. ``groups`` has the row groups that are read, each with its rows; CSV files have none.
     """
 
     parquet: bool
     schema: pa.Schema
     rows: int | None
+    groups: RowGroups = ()
 
 
 def _looked_at(path: Location, state: FileState, counted: bool) -> Look:
     with unchanged(path, state), _first_opened(path) as (file, parquet):
         rows: int | None = None
+        groups: RowGroups = ()
         if parquet:
-            schema, rows = parquet_footer(path, file)
+            schema, groups = parquet_footer(path, file)
+            rows = sum(size for _, size in groups)
         else:
             schema = pa.schema([untyped(name, pa.binary()) for name in Header.read(file, str(path)).names])
             rows = _count(path, file) if counted else None
         if len(set(schema.names)) != len(schema.names):
             raise InvalidInput(f"{path} has columns of the same name: rename them")
-        return Look(parquet, schema, rows)
+        return Look(parquet, schema, rows, groups)
 
 
 @contextmanager
@@ -215,6 +219,22 @@ class FilesReader(Reader):
                     batch = batch.append_column(name, cells)
                 yield batch.select(list(columns))
 
+    def parts(self, rows: int) -> Iterator[Self]:
+        for path in self.paths:
+            for look in self._divided(path, _PART * rows):
+                state, added = self._states[path].elsewhere(), self._partitions[path]
+                place = path.absolute() if isinstance(path, Path) else path
+                yield type(self)({place: look}, {place: state}, {place: added}, self._folder)
+
+    def check_reached(self) -> None:
+        for path in self.paths:
+            with unchanged(path, self._states[path]):
+                pass
+
+    @abstractmethod
+    def _divided(self, path: Location, rows: int) -> Iterator[Look]:
+        """Looks at consecutive parts of one file, of at least so many rows but for the last, where that is possible."""
+
     def _names(self, path: Location) -> Sequence[str]:
         """Column names of one file."""
         return list(self._looks[path].schema.names)
@@ -268,8 +288,13 @@ class ParquetReader(FilesReader):
 
     def _read(self, path: Location, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         with unchanged(path, self._states[path]), parquet_file(path) as file:
-            for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
+            groups = [group for group, _ in self._looks[path].groups]
+            for batch in file.iter_batches(rows, groups, list(columns), use_threads=False):
                 yield self._typed(batch.select(list(columns)))
+
+    def _divided(self, path: Location, rows: int) -> Iterator[Look]:
+        for groups in consecutive(self._looks[path].groups, rows):
+            yield Look(True, self._stored, sum(size for _, size in groups), groups)
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the type that a column of nulls has in other files."""
@@ -289,6 +314,9 @@ class CSVReader(FilesReader):
     @property
     def _rows(self) -> Sequence[int]:
         return [self._counted(path) if look.rows is None else look.rows for path, look in self._looks.items()]
+
+    def _divided(self, path: Location, rows: int) -> Iterator[Look]:  # noqa: ARG002  # a file has no marks in it
+        yield self._looks[path]
 
     def _counted(self, path: Location) -> int:
         with self._begun(path) as (file, _):

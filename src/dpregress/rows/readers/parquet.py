@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,11 +16,13 @@ from dpregress.rows.readers.locations import Location, opened
 
 #: The first bytes of a Parquet file.
 MAGIC = b"PAR1"
+#: Row groups by their places in the file, each with its number of rows.
+RowGroups = tuple[tuple[int, int], ...]
 _BUFFER = 1 << 18  # bytes of a column that are read at once; without it Arrow holds whole row groups
 
 
-def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, int]:
-    """Names and types of the columns, and the number of rows, of a file that has just been opened.
+def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, RowGroups]:
+    """Names and types of the columns, and the row groups, of a file that has just been opened.
 
     Raises
     ------
@@ -30,12 +33,27 @@ def parquet_footer(path: Location, begun: BinaryIO) -> tuple[pa.Schema, int]:
         raise InvalidInput(f"{path} is not a readable Parquet file: its beginning is missing")
     if not isinstance(path, Path):  # what was opened is a stream: the end of the file needs another request
         with parquet_file(path) as remote:
-            return remote.schema_arrow, int(remote.metadata.num_rows)
+            return remote.schema_arrow, _groups(remote)
     try:
         with pq.ParquetFile(begun) as file:
-            return file.schema_arrow, int(file.metadata.num_rows)
+            return file.schema_arrow, _groups(file)
     except Exception as error:
         raise_alone(InvalidInput(f"{path} is not a readable Parquet file: {told(error)}"))
+
+
+def _groups(file: pq.ParquetFile) -> RowGroups:
+    found = file.metadata
+    return tuple((group, int(found.row_group(group).num_rows)) for group in range(found.num_row_groups))
+
+
+def consecutive(groups: RowGroups, rows: int) -> Iterator[RowGroups]:
+    """Consecutive row groups that together have at least so many rows, but for the last."""
+    held: RowGroups = ()
+    for each in groups:
+        held = (*held, each)
+        if sum(size for _, size in held) >= rows or each is groups[-1]:
+            yield held
+            held = ()
 
 
 def parquet_file(path: Location) -> pq.ParquetFile:

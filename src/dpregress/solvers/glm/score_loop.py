@@ -274,18 +274,17 @@ def take_steps(
         question = model.question(coef, spend)
         clips.append(question.clip)
         score = ask(question, spend)
-        information, variance = model.information(coef) + correction.slope, question.noise(spend, n) ** 2
+        information, variance = correction.applied(model.information(coef)), question.noise(spend, n) ** 2
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         system = solvable(information + penalty)
         scores.append(plain[-1].with_system(np.asarray(score.mean - penalty @ coef), system))
         sampling = beginning.dispersion / n * sandwich(system, system)
         prior, within = beginning.after(scores[0], sampling), _within(model, reach)
         found = explain((*told, *scores), prior, coef, within)
-        if len(plain) > 1:
-            last, correction = correction, plain[-2].contradicted(plain[-1], found.coef, correction)
-            plain = [one.corrected(last, correction) for one in plain]
-            scores = [one.corrected(last, correction) for one in scores]
-            found = explain((*told, *scores), prior, coef, within)
+        better = correction if len(plain) < 2 else plain[-2].contradicted(plain[-1], found.coef, correction)
+        if better is not correction:
+            plain, scores = ([one.corrected(correction, better) for one in each] for each in (plain, scores))
+            correction, found = better, explain((*told, *scores), prior, coef, within)
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         moved = found.coef - coef

@@ -14,6 +14,8 @@ from dpregress.coordinates import Matrix, Vector
 _SURE = 3.0
 #: A later pair of scores that agrees with the model halves what was missed before.
 _REMEMBERED = 0.5
+#: The smallest eigenvalue of a corrected information is at least this share of that of the model's.
+_DEFINITE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,14 @@ class Correction:
 
     slope: Matrix
     missed: float = 0.0
+
+    def applied(self, information: Matrix) -> Matrix:
+        """The corrected information, or the model's where the correction would leave it nearly or not definite."""
+        if not self.slope.any():
+            return information
+        corrected = information + self.slope
+        least = float(np.linalg.eigvalsh(information)[0])
+        return corrected if float(np.linalg.eigvalsh(corrected)[0]) >= _DEFINITE * least else information
 
     def updated(self, move: Vector, expected: Vector, found: Vector, noise: float, known: float) -> Self:
         """After a pair of scores.
@@ -53,7 +63,7 @@ class Correction:
         explained = len(off) * noise * (1 + _SURE * math.sqrt(2 / len(off))) + known * whole
         excess, square = length - explained, float(move @ move)
         if not (excess > 0 and whole > 0 and square > 0):
-            return type(self)(self.slope, _REMEMBERED * self.missed)
+            return type(self)(self.slope, _REMEMBERED * self.missed) if self.missed else self
         step, way = excess / length * off, move / math.sqrt(square)
         both = np.outer(step, way) + np.outer(way, step) - float(way @ step) * np.outer(way, way)
         return type(self)(self.slope + both / math.sqrt(square), max(excess / whole, _REMEMBERED * self.missed))

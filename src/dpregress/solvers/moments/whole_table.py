@@ -3,9 +3,8 @@ r"""The second moment of a whole table, in which no column is the response.
 Every choice is a function of public facts or of an earlier release (docs/release.md):
 
 1. all columns are whitened together, by the public moment or from the bounds of a schema. Private second moments, at
-10%
-   of mu^2 each, whiten them again: three from bounds; one where there are few public rows for their skewness, if its
-   noise is below the sampling error of the public moment;
+   10% of mu^2 each, whiten them again: three from bounds; one where there are few public rows for their skewness, if
+   its noise is below the sampling error of the public moment;
 2. one radius, weighed between noise and truncation, and one row weight ``s = min(1, R / ||x~||)`` for all columns;
 3. for the rest of the budget, ``sum s^2 x~ x~'``.
 
@@ -17,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class WholeTable:
         rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)))
         return moments, (rows.lost + rows.lost.T) / 2
 
-    @property
+    @cached_property
     def _refinements(self) -> int:
         if self.fixed:
             return 0

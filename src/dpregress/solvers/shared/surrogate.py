@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from dpregress.coordinates import Exposure, Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.quasi_random import quasi_normal
 from dpregress.models import Family
 from dpregress.public import PublicMoments
 from dpregress.public.schema import Schema
@@ -127,7 +127,7 @@ def surrogate_rows(
         return _normal(space, gram)
     mean, covariance = _implied(space, gram)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    correlated = _quasi_normal(len(mean)) @ symmetric_power(covariance / np.outer(deviation, deviation), 0.5)
+    correlated = _standard_normal(len(mean)) @ symmetric_power(covariance / np.outer(deviation, deviation), 0.5)
     return _recoloured(space, likely_rows(schema, space.features, correlated, mean, deviation**2), gram)
 
 
@@ -170,18 +170,16 @@ def _recolouring(public: Matrix, wanted: Matrix) -> Matrix:
     return np.asarray(symmetric_power(public, -0.5, smallest=_SMALLEST) @ symmetric_power(wanted, 0.5))
 
 
-def _quasi_normal(degrees: int) -> Matrix:
+def _standard_normal(degrees: int) -> Matrix:
     """Quasi-random normal rows with mean 0 and the identity as their covariance."""
-    points = qmc.Sobol(degrees, scramble=False).random_base2(_PSEUDO_ROWS_LOG2)
-    normal = ndtri(points * (1 - 2.0**-_PSEUDO_ROWS_LOG2) + 2.0 ** -(_PSEUDO_ROWS_LOG2 + 1))
+    normal = quasi_normal(degrees, _PSEUDO_ROWS_LOG2)
     normal -= normal.mean(axis=0)  # in high dimensions they are correlated before this
     return np.asarray(normal @ symmetric_power(normal.T @ normal / len(normal), -0.5, smallest=_SMALLEST))
 
 
 def _implied(space: WhitenedSpace, gram: Matrix) -> tuple[Vector, Matrix]:
     """The mean and covariance of rows in original units that the Gram matrix implies, with an intercept."""
-    unit = np.linalg.norm(space.whitening, axis=0)  # scales far apart cost no digits
-    back = (np.linalg.inv(space.whitening / unit) / unit[:, None])[1:]
+    back = space.back[1:]
     wanted = _about_constant(gram, space.constant)
     across = back @ wanted.across
     return back @ wanted.mean, np.asarray(across @ (wanted.spread / wanted.square) @ across.T)
@@ -189,7 +187,7 @@ def _implied(space: WhitenedSpace, gram: Matrix) -> tuple[Vector, Matrix]:
 
 def _normal(space: WhitenedSpace, gram: Matrix) -> SurrogateRows:
     """Quasi-random normal rows with the mean and covariance that the Gram matrix implies."""
-    normal = _quasi_normal(len(space.features))
+    normal = _standard_normal(len(space.features))
     if not space.intercept:
         return SurrogateRows(normal @ symmetric_power(gram, 0.5), np.ones(len(normal)), np.zeros_like(gram))
     wanted = _about_constant(gram, space.constant)

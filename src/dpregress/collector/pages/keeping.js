@@ -1,0 +1,66 @@
+// The report is kept before it is sent, and the same bytes are sent ever after. IndexedDB, because two tabs may see
+// different contents of localStorage for a moment, and then each would make a report.
+
+import { hexOf } from "./study_file.js";
+
+const STORE = "reports";
+const keyOf = (hash, token) => `${hash}/${token === null ? "open" : hexOf(token)}`;
+
+const settled = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+function opened() {
+  const request = indexedDB.open("dpregress", 1);
+  request.onupgradeneeded = () => request.result.createObjectStore(STORE);
+  return settled(request);
+}
+
+/** Ask the store one thing, and wait until it is on disk. */
+async function withStore(mode, asked) {
+  const database = await opened();
+  try {
+    const transaction = database.transaction(STORE, mode, { durability: "strict" });
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const [found] = await Promise.all([settled(asked(transaction.objectStore(STORE))), done]);
+    return found;
+  } finally {
+    database.close();
+  }
+}
+
+/** The report that this browser keeps for a study, as `{bytes, state}`, or null. */
+export async function keptReport(hash, token) {
+  return (await withStore("readonly", (store) => store.get(keyOf(hash, token)))) ?? null;
+}
+
+/** Whether this browser keeps anything. */
+export async function canKeep() {
+  try {
+    await withStore("readwrite", (store) => store.count());
+    return "locks" in navigator;
+  } catch {
+    return false;
+  }
+}
+
+/** The kept report, or the one that is made now; two tabs never make two. */
+export function keepOnce(hash, token, make) {
+  const key = keyOf(hash, token);
+  return navigator.locks.request(`dpregress/${key}`, async () => {
+    const before = await keptReport(hash, token);
+    if (before !== null) return before;
+    const bytes = await make();
+    await withStore("readwrite", (store) => store.add({ bytes, state: "made" }, key));
+    return keptReport(hash, token);
+  });
+}
+
+/** Note that the collector has acknowledged the kept report. */
+export const noteReceived = (hash, token, bytes) =>
+  withStore("readwrite", (store) => store.put({ bytes, state: "received" }, keyOf(hash, token)));

@@ -1,0 +1,35 @@
+// Sends the kept bytes, and sends them again where the wire format says so.
+
+const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
+const TRIES = 5;
+const LONGEST_WAIT = 60;
+
+const rest = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+
+async function once(bytes) {
+  try {
+    const response = await fetch("/api/reports", {
+      method: "POST",
+      headers: { "content-type": "application/octet-stream" },
+      body: bytes,
+      credentials: "omit",
+    });
+    const wait = Number(response.headers.get("retry-after")) || 0;
+    const told = await response.json().catch(() => ({}));
+    return { status: response.status, reason: told.reason ?? null, wait };
+  } catch {
+    return { status: 0, reason: "offline", wait: 0 };
+  }
+}
+
+/** Send a report; `onWait` hears the seconds before each further try. Returns the last status and reason. */
+export async function sendReport(bytes, onWait) {
+  for (let tried = 1; ; tried++) {
+    const found = await once(bytes);
+    const again = found.status === 0 || AGAIN.has(found.status);
+    if (!again || tried === TRIES) return found;
+    const wait = Math.min(Math.max(found.wait, 2 ** tried), LONGEST_WAIT);
+    onWait(wait);
+    await rest(wait);
+  }
+}

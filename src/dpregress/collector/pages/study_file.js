@@ -1,0 +1,94 @@
+// The study: its bytes must have the hash of the invitation, and its noise must keep what its terms promise.
+
+import { probability } from "./normal.js";
+import { UNIT_BITS } from "./unit_vector.js";
+
+const SLACK = 1e-6;
+const RESERVE = 1e-4; // of epsilon, for the rounding of unit vectors
+const HUGE = 1e100; // no number of a study is larger
+const LARGEST_STEPS = 2 ** 31;
+const DIGITS = /^[0-9a-f]{64}$/;
+
+/** Why a study is refused; `reason` is a key of the words. */
+export class Refusal extends Error {
+  constructor(reason) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+export const hexOf = (bytes) => Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
+
+const bytesOf = (hex) => Uint8Array.from(hex.match(/../g), (pair) => parseInt(pair, 16));
+
+/** The hash of the study and the token in the fragment of an invitation. */
+export function invitationIn(fragment) {
+  const told = new URLSearchParams(fragment.replace(/^#/, ""));
+  const [study, token] = [told.get("study"), told.get("token")];
+  if (study === null || !DIGITS.test(study)) throw new Refusal("noHash");
+  if (token !== null && !DIGITS.test(token)) throw new Refusal("badToken");
+  return { study, token: token === null ? null : bytesOf(token) };
+}
+
+/** The study that the collector serves, if it is the one of the invitation. */
+export async function fetchStudy({ study, token }) {
+  const response = await fetch("/api/study", { credentials: "omit" });
+  if (!response.ok) throw new Refusal("noStudy");
+  const bytes = await response.arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  if (hexOf(digest) !== study) throw new Refusal("otherStudy");
+  const record = JSON.parse(new TextDecoder().decode(bytes));
+  if (record.format !== "dpregress.study/2") throw new Refusal("otherFormat");
+  if (record.terms.enrolment === "token" && token === null) throw new Refusal("noToken");
+  if (!keepsPromise(record)) throw new Refusal("weakNoise");
+  return { record, digest, hash: study };
+}
+
+const within = (value) => Number.isFinite(value) && Math.abs(value) <= HUGE;
+const positive = (value) => within(value) && value >= 1 / HUGE;
+
+/** Whether no arithmetic with the numbers of a study can overflow, whatever is answered. */
+function isTame({ question, frame, terms }) {
+  const { radius, response, whitening, fill } = frame;
+  const ends = terms.questions.flatMap(({ kind, lower, upper }) => (kind === "number" ? [lower, upper] : []));
+  return ["cross-moment", "second-moment"].includes(question)
+    && [radius, response.scale, response.bound, response.cross].every(positive)
+    && [response.centre, ...whitening.flat(), ...fill, ...ends].every(within);
+}
+
+/** Whether the noise keeps the epsilon and delta that participants are told. */
+export function keepsPromise(study) {
+  const { question, frame, spend, answer, terms } = study;
+  if (!isTame(study)) return false;
+  const { bound: y, cross } = frame.response;
+  const joint = question === "second-moment";
+  const bound = joint ? frame.radius ** 2 + (cross * y) ** 2 : frame.radius * y;
+  const order = frame.whitening.length + 1;
+  const length = joint ? (order * (order + 1)) / 2 : order - 1;
+  const { epsilon, delta } = terms.budget;
+  if (!(answer.bound >= bound * (1 - SLACK)) || answer.length !== length) return false;
+  if (spend.kind === "pure") return keepsPure(spend, answer, epsilon);
+  const most = bound * 2 ** answer.bits;
+  const apart = Math.min((joint ? Math.SQRT2 : 2) * most + Math.sqrt(length), 2 * most);
+  return spend.kind === "gdp" && positive(spend.mu) && answer.cap === null
+    && Number.isInteger(answer.bits) && Number.isInteger(answer.noise_scale)
+    && Math.max(most, answer.noise_scale) <= LARGEST_STEPS
+    && answer.noise_scale >= Math.max((apart / spend.mu) * (1 - SLACK), 1)
+    && gaussianDelta(epsilon, spend.mu) <= delta * (1 + SLACK);
+}
+
+function keepsPure(spend, { bits, cap, noise_scale: scale }, epsilon) {
+  return cap !== null && scale === null && bits === UNIT_BITS
+    && spend.epsilon <= epsilon * (1 + SLACK) && positive(cap.epsilon) && cap.epsilon <= spend.epsilon - RESERVE + 1e-12
+    && cap.gamma >= 0 && cap.gamma < 1;
+}
+
+/** The smallest delta at which mu-GDP implies (epsilon, delta)-DP. */
+export function gaussianDelta(epsilon, mu) {
+  return probability(mu / 2 - epsilon / mu) - Math.exp(epsilon) * probability(-mu / 2 - epsilon / mu);
+}
+
+/** How often whoever must tell two sets of answers apart by a report is right, at most. */
+export function guessingRate({ spend }) {
+  return spend.kind === "pure" ? 1 / (1 + Math.exp(-spend.epsilon)) : probability(spend.mu / 2);
+}

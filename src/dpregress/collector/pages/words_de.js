@@ -1,0 +1,97 @@
+// German.
+
+export const german = {
+  skip: "Zur Studie",
+  language: "Sprache",
+  loading: "Die Studie wird geladen …",
+  about: "Über diese Studie",
+  times: "Geöffnet vom {opens} bis zum {closes}. Ergebnisse werden erst ab {minimum} Berichten berechnet.",
+
+  sentHeading: "Was gesendet wird",
+  sentText:
+    "Ihre Antworten bleiben auf diesem Gerät. Die Seite macht daraus einige Zahlen und addiert zu jeder zufälliges " +
+    "Rauschen. Nur diese verrauschten Zahlen werden gesendet. Sie sehen sie vorher und können eine Kopie behalten.",
+  flowAnswers: "Ihre Antworten",
+  flowAnswersText: "bleiben auf diesem Gerät und werden nicht gespeichert",
+  flowNoise: "Zufälliges Rauschen",
+  flowNoiseText: "wird auf diesem Gerät gezogen, bevor Ihre Antworten gelesen werden",
+  flowReport: "Ihr Bericht",
+  flowReportText: "{count} verrauschte Zahlen, {bytes} Bytes: mehr wird nicht gesendet",
+  flowCaption:
+    "Was innerhalb der gestrichelten Linie steht, bleibt auf Ihrem Gerät. Über viele Berichte mittelt sich das Rauschen heraus.",
+  guess:
+    "Wie viel verrät das? Angenommen, jemand muss entscheiden, welche von zwei Antwortreihen Ihre ist. Eine Münze hat in " +
+    "50 von 100 Fällen recht. Mit Ihrem Bericht sind es höchstens {rate} von 100.",
+  details: "Einzelheiten",
+  detailStudy: "Hash der Studie",
+  detailPrice: "Datenschutzniveau",
+  detailMechanism: "Rauschen",
+  mechanismGaussian: "diskrete Gauß-Verteilung, Skala {scale} Schritte von 2^-{bits}",
+  mechanismUnit: "zufälliger Einheitsvektor (PrivUnit)",
+  detailVersion: "Version",
+
+  tryHeading: "Mit erfundenen Antworten ausprobieren",
+  tryText:
+    "Der Regler ändert die Antworten einer erfundenen Person. Jede Zeile ist eine Zahl des Berichts. Der Strich ist ihr " +
+    "Wert ohne Rauschen; jeder Punkt ist, was ein Bericht melden könnte. Hier wird nichts gesendet.",
+  slider: "Antworten der erfundenen Person",
+  sliderLow: "niedrigste",
+  sliderHigh: "höchste",
+  plotLabel: "Werte ohne Rauschen als Striche, Zahlen von {reports} möglichen Berichten als Punkte",
+  plotText:
+    "Ohne Rauschen ist die erste Zahl {value}; {reports} mögliche Berichte melden {low} bis {high}. " +
+    "Gezeigt: {rows} von {count} Zahlen, auf einer Achse von -{edge} bis {edge}.",
+
+  questionsHeading: "Ihre Antworten",
+  questionsText: "Sie dürfen jede Frage auslassen.",
+  range: "Von {lower} bis {upper}. Zahlen außerhalb zählen als die nächstgelegene der beiden.",
+  rangeUnit: "Von {lower} bis {upper} {unit}. Zahlen außerhalb zählen als die nächstgelegene der beiden.",
+  noAnswer: "Keine Angabe",
+  notNumber: "Bitte geben Sie eine Zahl ein, oder lassen Sie das Feld leer.",
+  make: "Rauschen addieren und Bericht erstellen",
+  makeText: "Noch wird nichts gesendet. Der Bericht wird nur einmal erstellt: Prüfen Sie vorher Ihre Antworten.",
+  notOpen: "Die Studie beginnt am {opens}. Sie können jetzt alles lesen und dann antworten.",
+  closed: "Die Studie endete am {closes}.",
+
+  reviewHeading: "Ihr Bericht",
+  reviewMade: "Das ist alles, was gesendet wird. Der Bericht bleibt in diesem Browser; Ihre Antworten sind gelöscht.",
+  reviewKept:
+    "Dieser Browser hat den Bericht früher erstellt. Er wird nicht neu erstellt: Anderes Rauschen würde mehr verraten.",
+  reviewReceived: "Dieser Bericht ist angekommen. Er zählt einmal, gleich wie oft er gesendet wird.",
+  part: "Teil",
+  content: "Inhalt",
+  partStudy: "Hash der Studie",
+  partId: "Zufälliger Name des Berichts",
+  partToken: "Einladung",
+  partNumber: "Zahl {row}",
+  none: "keine",
+  send: "Diesen Bericht senden",
+  sendAgain: "Denselben Bericht noch einmal senden",
+  download: "Herunterladen",
+  sending: "Wird gesendet …",
+  waiting: "Noch nicht angekommen. Derselbe Bericht wird in {seconds} Sekunden noch einmal gesendet.",
+  received: "Angekommen. Danke für Ihre Teilnahme.",
+  repeated: "Dieser Bericht war schon angekommen. Er zählt einmal.",
+  failed: "Der Bericht wurde nicht angenommen: {why} Er bleibt in diesem Browser.",
+
+  offline: "Der Server ist nicht erreichbar. Versuchen Sie es später noch einmal.",
+  busy: "Der Server ist ausgelastet. Versuchen Sie es später noch einmal.",
+  early: "Die Studie hat noch nicht begonnen. Senden Sie denselben Bericht danach.",
+  late: "Die Studie ist beendet.",
+  "unknown-token": "Diese Einladung ist nicht bekannt. Benutzen Sie den Link so, wie Sie ihn bekommen haben.",
+  "used-token": "Diese Einladung wurde schon für einen anderen Bericht benutzt.",
+  "changed-report": "Unter diesem Namen ist ein anderer Bericht gespeichert.",
+  "wrong-study": "Hier läuft inzwischen eine andere Studie.",
+  other: "Der Server hat mit dem Code {status} geantwortet.",
+
+  insecure: "Diese Seite arbeitet nur über eine sichere Verbindung (https). Nichts wurde gelesen oder gesendet.",
+  noHash: "Dieser Link ist unvollständig: Benutzen Sie den ganzen Link Ihrer Einladung. Er nennt die Studie, zu der Sie eingeladen wurden.",
+  badToken: "Die Einladung in diesem Link ist beschädigt: Benutzen Sie den ganzen Link, wie Sie ihn bekommen haben.",
+  noToken: "Diese Studie verlangt eine Einladung: Benutzen Sie den ganzen Link, wie Sie ihn bekommen haben.",
+  noStudy: "Die Studie kann nicht geladen werden. Versuchen Sie es später noch einmal.",
+  otherStudy: "Das ist nicht die Studie, zu der Sie eingeladen wurden. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
+  otherFormat: "Diese Seite kann die Studie nicht lesen: Sie hat eine andere Version.",
+  weakNoise: "Das Rauschen dieser Studie hält nicht, was sie verspricht. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
+  noKeeping: "Dieser Browser speichert nichts, vielleicht wegen eines privaten Fensters. Öffnen Sie den Link in einem gewöhnlichen Fenster.",
+  broken: "Die Seite ist gescheitert, bevor etwas gesendet wurde. Laden Sie sie neu, oder nehmen Sie einen anderen Browser.",
+};

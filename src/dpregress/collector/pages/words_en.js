@@ -1,0 +1,95 @@
+// English.
+
+export const english = {
+  skip: "Skip to the study",
+  language: "Language",
+  loading: "Loading the study…",
+  about: "About this study",
+  times: "Open from {opens} to {closes}. Results are computed only after {minimum} reports have arrived.",
+
+  sentHeading: "What will be sent",
+  sentText:
+    "Your answers stay on this device. The page turns them into a few numbers and adds random noise to each. " +
+    "Only these noisy numbers are sent. You see them first, and you can keep a copy.",
+  flowAnswers: "Your answers",
+  flowAnswersText: "stay on this device and are not stored",
+  flowNoise: "Random noise",
+  flowNoiseText: "is drawn on this device before your answers are read",
+  flowReport: "Your report",
+  flowReportText: "{count} noisy numbers, {bytes} bytes: all that is sent",
+  flowCaption: "What is inside the dashed line stays on your device. Over many reports the noise averages out.",
+  guess:
+    "How much does it tell? Suppose somebody must decide which of two sets of answers is yours. A coin is right in 50 " +
+    "of 100 cases. With your report they are right in at most {rate} of 100.",
+  details: "Details",
+  detailStudy: "Hash of the study",
+  detailPrice: "Privacy level",
+  detailMechanism: "Noise",
+  mechanismGaussian: "discrete Gaussian, scale {scale} steps of 2^-{bits}",
+  mechanismUnit: "random unit vector (PrivUnit)",
+  detailVersion: "Version",
+
+  tryHeading: "Try it with made-up answers",
+  tryText:
+    "Move the slider to change the answers of an invented person. Each row is one number of the report. The line is " +
+    "its value without noise; each dot is what one report might say. Nothing here is sent.",
+  slider: "Answers of the invented person",
+  sliderLow: "lowest",
+  sliderHigh: "highest",
+  plotLabel: "Values without noise as lines, numbers of {reports} possible reports as dots",
+  plotText:
+    "Without noise the first number is {value}; {reports} possible reports say {low} to {high}. " +
+    "Shown: {rows} of {count} numbers, on an axis from -{edge} to {edge}.",
+
+  questionsHeading: "Your answers",
+  questionsText: "You may leave out any question.",
+  range: "From {lower} to {upper}. Numbers outside count as the nearest of the two.",
+  rangeUnit: "From {lower} to {upper} {unit}. Numbers outside count as the nearest of the two.",
+  noAnswer: "No answer",
+  notNumber: "Please enter a number, or leave the field empty.",
+  make: "Add noise and make my report",
+  makeText: "Nothing is sent yet. The report can be made only once, so check your answers before.",
+  notOpen: "The study opens on {opens}. You can read everything now, and answer then.",
+  closed: "The study closed on {closes}.",
+
+  reviewHeading: "Your report",
+  reviewMade: "This is everything that will be sent. It is kept in this browser, and your answers are cleared.",
+  reviewKept: "This browser made this report earlier. It is not made again: sending other noise would reveal more.",
+  reviewReceived: "The collector has this report. It counts once, however often it is sent.",
+  part: "Part",
+  content: "Content",
+  partStudy: "Hash of the study",
+  partId: "Random name of the report",
+  partToken: "Invitation",
+  partNumber: "Number {row}",
+  none: "none",
+  send: "Send this report",
+  sendAgain: "Send the same report again",
+  download: "Download it",
+  sending: "Sending…",
+  waiting: "Not yet received. The same report is sent again in {seconds} seconds.",
+  received: "Received. Thank you for taking part.",
+  repeated: "The collector already had this report. It counts once.",
+  failed: "The report was not accepted: {why} It is kept in this browser.",
+
+  offline: "The collector cannot be reached. Try again later.",
+  busy: "The collector is busy. Try again later.",
+  early: "The study is not open yet. Send the same report when it is.",
+  late: "The study is closed.",
+  "unknown-token": "The collector does not know this invitation. Use the link as you received it.",
+  "used-token": "This invitation has been used for another report.",
+  "changed-report": "A report of this name is stored with other content.",
+  "wrong-study": "The collector serves another study now.",
+  other: "The collector answered with the code {status}.",
+
+  insecure: "This page works only over a secure connection (https). Nothing was read or sent.",
+  noHash: "This link is incomplete: use the whole link of your invitation. It names the study that you were invited to.",
+  badToken: "The invitation in this link is damaged: use the whole link as you received it.",
+  noToken: "This study needs an invitation: use the whole link as you received it.",
+  noStudy: "The study cannot be loaded. Try again later.",
+  otherStudy: "This is not the study that you were invited to. Do not answer, and tell whoever invited you.",
+  otherFormat: "This page cannot read the study: it has another version.",
+  weakNoise: "The noise of this study does not keep what it promises. Do not answer, and tell whoever invited you.",
+  noKeeping: "This browser keeps no data, perhaps because of a private window. Open the link in an ordinary window.",
+  broken: "The page failed before anything was sent. Reload it, or use another browser.",
+};

@@ -1,0 +1,243 @@
+// Plays one scene in the Chromium of the system. The scene comes as JSON, and what happened goes out as JSON.
+
+import { readFileSync } from "node:fs";
+import { stdin, stdout } from "node:process";
+import { chromium } from "playwright-core";
+
+const scene = JSON.parse(readFileSync(stdin.fd));
+const SIZES = { wide: { width: 1200, height: 900 }, phone: { width: 390, height: 844 } };
+
+const browser = await chromium.launch({
+  executablePath: scene.chromium,
+  args: ["--host-resolver-rules=MAP insecure.example 127.0.0.1"],
+});
+const context = await browser.newContext({
+  viewport: SIZES[scene.size ?? "wide"],
+  locale: scene.locale ?? "en-GB",
+  colorScheme: scene.colours ?? "light",
+});
+context.setDefaultTimeout(60_000);
+const seen = { requests: [], errors: [], widths: [], unlabelled: [], sockets: 0 };
+const bodyOf = (request) => request.postDataBuffer()?.toString("base64") ?? null;
+context.on("request", (request) =>
+  seen.requests.push({ method: request.method(), url: request.url(), headers: request.headers(), body: bodyOf(request) }),
+);
+
+async function newPage() {
+  const page = await context.newPage();
+  page.on("console", (message) => message.type() === "error" && seen.errors.push(message.text()));
+  page.on("pageerror", (error) => seen.errors.push(String(error)));
+  page.on("websocket", () => (seen.sockets += 1));
+  return page;
+}
+
+let shots = 0;
+
+/** Note what is too wide and what has no name; take a picture if one is wanted. */
+async function look(page) {
+  seen.widths.push(await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]));
+  const nameless = () =>
+    [...document.querySelectorAll("input, select, button")]
+      .filter((each) => each.checkVisibility() && !each.labels?.length && !each.textContent.trim())
+      .map((each) => each.id);
+  seen.unlabelled.push(...(await page.evaluate(nameless)));
+  if (scene.shots) await page.screenshot({ path: `${scene.shots}-${++shots}.png`, fullPage: true });
+}
+
+async function answer(page) {
+  for (const [place, { kind, fill }] of scene.answers.entries()) {
+    const name = `question-${place}`;
+    if (kind === "number") await page.fill(`#${name}`, fill);
+    else await page.check(`input[name="${name}"][value="${fill}"]`);
+  }
+}
+
+/** Press Tab until an element that fits has the focus. */
+async function tabTo(page, selector) {
+  for (let i = 0; i < 60; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((fits) => document.activeElement?.matches(fits) ?? false, selector)) return;
+  }
+  throw new Error(`Tab does not reach ${selector}`);
+}
+
+const said = (page, id, pattern) =>
+  page.waitForFunction(([where, text]) => new RegExp(text).test(document.getElementById(where).textContent), [id, pattern]);
+
+/** Everything that the browser keeps for this origin: the reports, and the rest as text. */
+const kept = (page) =>
+  page.evaluate(async () => {
+    const settled = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+    const databases = (await indexedDB.databases()).map(({ name }) => name);
+    const rest = JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie]);
+    if (!databases.includes("dpregress")) return { databases, reports: [], rest };
+    const database = await settled(indexedDB.open("dpregress"));
+    const found = await settled(database.transaction("reports").objectStore("reports").getAll());
+    database.close();
+    const reports = found.map(({ bytes, state }) => ({ report: btoa(String.fromCharCode(...bytes)), state }));
+    return { databases, reports, rest };
+  });
+
+async function shownStudy(page) {
+  await page.goto(scene.link);
+  await page.waitForSelector("#study:not([hidden])");
+  await page.waitForSelector("#plot svg");
+}
+
+async function readResults(page, key) {
+  await page.fill("#key", key);
+  await page.click("#key-form button");
+  await said(page, "result-text", "^(?!Reading).+");
+  return page.textContent("#result-text");
+}
+
+const scenes = {
+  /** Answer, make the report, lose it once on the way, send it, send it again, come back and send it again. */
+  async participate() {
+    const page = await newPage();
+    let lost = false;
+    await context.route("**/api/reports", (route) => {
+      if (lost) return route.continue();
+      lost = true;
+      return route.abort();
+    });
+    await shownStudy(page);
+    await page.fill("#slider", "80");
+    await answer(page);
+    await look(page);
+    await page.click("button[type=submit]");
+    await page.waitForSelector("#review:not([hidden])");
+    seen.keptBefore = await kept(page);
+    seen.posted = seen.requests.filter(({ method }) => method === "POST").length;
+    seen.focus = await page.evaluate(() => document.activeElement.id);
+    seen.left = await page.evaluate(() => document.querySelectorAll("#questions input").length);
+    await look(page);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("#download")]);
+    seen.download = readFileSync(await download.path()).toString("base64");
+    await page.click("#send");
+    await said(page, "outcome", "Received|Angekommen");
+    await look(page);
+    await page.click("#send");
+    await said(page, "outcome", "already|schon");
+    await page.reload();
+    await page.waitForSelector("#review:not([hidden])");
+    seen.formAfter = await page.isVisible("#form");
+    await page.click("#send");
+    await said(page, "outcome", "already|schon");
+    seen.keptAfter = await kept(page);
+  },
+
+  /** The same with the keyboard alone. */
+  async keyboard() {
+    const page = await newPage();
+    await shownStudy(page);
+    await tabTo(page, "#slider");
+    const before = await page.textContent("#plot-text");
+    for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowRight");
+    await page.waitForFunction((text) => document.getElementById("plot-text").textContent !== text, before);
+    for (const [place, { kind, fill }] of scene.answers.entries()) {
+      await tabTo(page, `[name="question-${place}"]`);
+      if (kind === "number") await page.keyboard.type(fill);
+      else for (let i = 0; i <= Number(fill); i++) await page.keyboard.press("ArrowRight"); // past "no answer"
+    }
+    seen.chosen = await page.evaluate(() => Object.fromEntries(new FormData(document.getElementById("form"))));
+    await tabTo(page, "button[type=submit]");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#review:not([hidden])");
+    seen.focus = await page.evaluate(() => document.activeElement.id);
+    await tabTo(page, "#send");
+    await page.keyboard.press("Enter");
+    await said(page, "outcome", "Received");
+    seen.focusAfter = await page.evaluate(() => document.activeElement.id);
+    seen.live = await page.getAttribute("#outcome", "aria-live");
+  },
+
+  /** Two tabs at once make one report. */
+  async tabs() {
+    const pages = [await newPage(), await newPage()];
+    for (const page of pages) await shownStudy(page);
+    for (const page of pages) await answer(page);
+    await Promise.all(pages.map((page) => page.evaluate(() => document.getElementById("form").requestSubmit())));
+    for (const page of pages) await page.waitForSelector("#review:not([hidden])", { state: "attached" });
+    seen.parts = await Promise.all(pages.map((page) => page.textContent("#parts")));
+    seen.keptAfter = await kept(pages[0]);
+  },
+
+  /** A page that refuses. */
+  async refusal() {
+    const page = await newPage();
+    await page.goto(scene.link);
+    await page.waitForSelector("#refusal:not([hidden])");
+    seen.refusal = await page.textContent("#refusal");
+    seen.study = await page.isVisible("#study");
+    await look(page);
+  },
+
+  /** A study that is not open. */
+  async closed() {
+    const page = await newPage();
+    await shownStudy(page);
+    seen.form = await page.isVisible("#form");
+    seen.status = await page.textContent("#status");
+    await look(page);
+  },
+
+  /** Messages of the page's own worker on made-up answers. */
+  async draw() {
+    const page = await newPage();
+    await shownStudy(page);
+    seen.drawn = await page.evaluate(async ([answers, count]) => {
+      const { NoiseWorker } = await import("/static/device.js");
+      const study = await (await fetch("/api/study")).json();
+      const { value, messages } = await new NoiseWorker().ask("examples", { study, answers, count });
+      return { value, messages: messages.map((each) => Array.from(each)) };
+    }, [scene.made, scene.count]);
+  },
+
+  /** The languages of the study. */
+  async languages() {
+    const page = await newPage();
+    await shownStudy(page);
+    await answer(page);
+    seen.spoken = [];
+    for (const language of scene.languages) {
+      await page.selectOption("#language", language);
+      const told = () => [document.documentElement.lang, document.getElementById("consent").textContent,
+        document.querySelector("#questions .legend").textContent, document.querySelector("button[type=submit]").textContent];
+      seen.spoken.push(await page.evaluate(told));
+    }
+    seen.kept = await page.inputValue("#question-0");
+    await look(page);
+  },
+
+  /** The dashboard, with several keys in turn. */
+  async dashboard() {
+    const page = await newPage();
+    await page.goto(scene.link);
+    await page.waitForSelector("#tiles strong");
+    seen.told = [];
+    for (const key of scene.keys) seen.told.push(await readResults(page, key));
+    if (scene.earlier) {
+      await page.evaluate(([name, value]) => localStorage.setItem(name, value), scene.earlier);
+      await page.reload();
+      await page.waitForSelector("#tiles strong");
+      await readResults(page, scene.keys.at(-1));
+    }
+    seen.rows = await page.$$eval("#coefficients tr", (rows) => rows.map((row) => row.textContent));
+    seen.traces = await page.locator("#traces svg").count();
+    seen.tiles = await page.$$eval("#tiles li", (tiles) => tiles.map((tile) => tile.textContent));
+    seen.refused = await page.textContent("#refused tbody");
+    seen.keptAfter = await kept(page);
+    await look(page);
+  },
+};
+
+try {
+  await scenes[scene.scene]();
+  stdout.write(JSON.stringify(seen));
+} catch (error) {
+  process.exitCode = 1;
+  console.error(String(error), JSON.stringify(seen.errors));
+} finally {
+  await browser.close();
+}
