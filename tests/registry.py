@@ -1012,7 +1012,7 @@ SOURCES = (
     SourceEntry(TableSource, lambda table, _: TableSource(table, _COLUMNS)),
     SourceEntry(StreamSource, lambda table, folder: StreamSource(reader_of(_parquet(table, folder)), _COLUMNS)),
     SourceEntry(ExposedSource, lambda table, _: ExposedSource(_arrays(table), np.ones(table.num_rows))),
-    SourceEntry(WeightedSource, lambda table, _: WeightedSource(_arrays(table), np.ones(table.num_rows), 1.0)),
+    SourceEntry(WeightedSource, lambda table, _: WeightedSource(_arrays(table), np.arange(table.num_rows) % 7.0, 5.0)),
     SourceEntry(CappedSource, lambda table, _: CappedSource(_arrays(table), [pa.array(range(table.num_rows))], 1)),
     SourceEntry(CodedSource, lambda table, _: CodedSource(_codes_of(table), _CODES)),
     SourceEntry(CodedParquet, lambda table, to: CodedParquet(reader_of(_parquet(_codes_of(table), to)), _CODES)),

@@ -24,8 +24,8 @@ from dpregress import (
     LocalGLM,
     PublicMoments,
 )
-from dpregress.accounting import GDP, MemoryLedger
-from dpregress.errors import BudgetExceeded, InvalidInput, NotAvailable
+from dpregress.accounting import GDP, MemoryLedger, Policy
+from dpregress.errors import BudgetExceeded, InvalidInput, NotAvailable, PolicyViolation
 from dpregress.inference import Diagnosis
 from dpregress.models import family_of
 from tests.laws.spies import Silent
@@ -149,6 +149,25 @@ def test_own_charge(seed: int) -> None:
     assert found.privacy.events.mu == pytest.approx(0.3, rel=1e-9)
 
 
+def test_the_ledger_says_who_asked_and_what_for(seed: int) -> None:
+    """The charge of a diagnosis has the fields of a fit's, and a policy holds for both. Deterministic."""
+    rng = np.random.default_rng(seed)
+    x, y = data("binomial", rng)
+    policy = Policy(analysts=["ann"])
+    ledger = MemoryLedger(GDP(2.0), policy=policy)
+    asked = ledger.on_behalf(analyst="ann", purpose="validation", source="held-out rows", output="later")
+    public = PublicMoments.from_rows(*data("binomial", rng, 400))
+    model = DPLogisticRegression(GDP(1.0), public=public, ledger=asked).fit(x, y)
+    model.diagnose(x, y, privacy=GDP(0.3))
+    fit, diagnosis = (entry.request for entry in ledger.charges)
+    assert diagnosis == fit
+    assert diagnosis.formula == "y ~ x0 + x1"
+    model.set_params(ledger=ledger.on_behalf(analyst="bob", purpose="validation"))
+    with pytest.raises(PolicyViolation, match="bob"):
+        model.diagnose(x, y, privacy=GDP(0.3))
+    assert len(ledger.charges) == 2
+
+
 def test_without_public_rows_bins_are_released(seed: int) -> None:
     """A histogram of predictors finds bins of about equal counts. Deterministic."""
     model, x, y = fitted("binomial", seed)
@@ -254,11 +273,18 @@ def test_command_line(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[s
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "AUC" in done.out
-    done = run(
-        capsys, "diagnose", tmp_path / "model", tmp_path / "rows.csv", "--epsilon", 5, "--delta", 1e-6, "--seed", seed,
+    diagnose = (
+        "diagnose", tmp_path / "model", tmp_path / "rows.csv", "--epsilon", 5, "--delta", 1e-6, "--seed", seed,
         "--out", tmp_path / "later",
     )  # fmt: skip
+    done = run(capsys, *diagnose, "--dry-run")
     assert done.code == 0, done.err
+    assert "nothing was charged or written" in done.out
+    assert "diagnosis of y: y ~ a + b" in done.out
+    assert not (tmp_path / "later").exists()
+    done = run(capsys, *diagnose)
+    assert done.code == 0, done.err
+    assert "The spending is not recorded" in done.out
     found = Diagnosis.decode(json.loads((tmp_path / "later" / "diagnosis.json").read_text()))
     assert 0.6 < found.auc.value < 1
     assert "Calibration" in (tmp_path / "later" / "diagnosis.html").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger
+from dpregress.cli.charging import charging_options, open_ledger, say_spent
 from dpregress.cli.fit import in_own_words
 from dpregress.cli.output import print_diagnosis, say
 from dpregress.cli.places import taken
@@ -85,6 +85,6 @@ def diagnose(
         title = f"Diagnosis of {loaded.coefficients_.target}"
         place.write(json.dumps(found.encode(), indent=1) + "\n", diagnosis_page(found, title))
     print_diagnosis(found)
-    if seed is not None:
-        say("CAUTION: the noise came from a seed. Anyone who knows the seed can subtract it: do not publish this.")
+    if found.privacy is not None:
+        say_spent(found.privacy, what="fits and diagnoses")
     say(f"Wrote {', '.join(_FILES)} in {out}.")

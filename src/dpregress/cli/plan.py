@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 import click
@@ -10,7 +9,6 @@ import click
 from dpregress.cli.families import FamilyChoice, response_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
-from dpregress.display import html_table
 from dpregress.errors import InvalidInput
 
 _PATH = click.Path(path_type=Path)
@@ -97,13 +95,8 @@ def plan_study(
     for line in said:
         say(line)
     if out is not None:
-        parts = [
-            f"<h1>Plan of {escape(target)}</h1>",
-            html_table(header, table),
-            *(f"<p>{escape(x)}</p>" for x in said),
-        ]
         with taken(out, overwrite=overwrite) as place:
-            place.write("<!doctype html>\n<meta charset='utf-8'>" + "\n".join([*parts, found.picture()]) + "\n")
+            place.write(found.picture(f"Plan of {target}", said, [header, *table]))
         say(f"Wrote {out}.")
 
 

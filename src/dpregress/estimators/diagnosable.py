@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dpregress.accounting import Event, Ledger, gaussian_promise
+from dpregress.accounting import Event, Ledger, Request, gaussian_promise
 from dpregress.accounting.names import note_of
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.estimators.diagnosing import MOST_QUESTIONS, SEVERAL, Subject, check_diagnosable, diagnosed
 from dpregress.estimators.parameters import checked_budget
+from dpregress.estimators.training import formula_text, ready_rows
 from dpregress.inference.diagnosis import Diagnosis
+from dpregress.inputs.described import described_table
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds
 from dpregress.inputs.tables import (
     bounded_units,
@@ -26,7 +28,7 @@ from dpregress.inputs.tables import (
 from dpregress.public import Categorical, Schema
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
-from dpregress.rows import ArraySource, Encoder, FormulaEncoder, PrivateRows, Source, ThreadedEngine
+from dpregress.rows import ArraySource, Encoder, FormulaEncoder, Source
 from dpregress.rows.readers.files import is_table
 from dpregress.trust import Session
 
@@ -79,18 +81,29 @@ def diagnose_model(
     bounds = exposure_bounds(name, model.response.link, model.schema, None)
     subject = Subject(coefficients, model.response, model.estimates, bounds)
     subject.dispersion  # noqa: B018  # what the model did not release is refused before the charge
-    session = Session.reserve(
-        PrivateRows(source, ThreadedEngine()),
-        promise,
-        rounds=MOST_QUESTIONS,
-        budget=privacy,
-        ledger=ledger,
-        unit=whose,
-        note=note_of(f"diagnosis of {coefficients.target}"),
-        random_state=random_state,
-    )
-    found = diagnosed(session, subject, whose.per_record(promise), source.n)
+    with ready_rows(source, None, None) as ready:
+        session = Session.reserve(
+            ready,
+            promise,
+            rounds=MOST_QUESTIONS,
+            budget=privacy,
+            ledger=ledger,
+            unit=whose,
+            note=note_of(f"diagnosis of {coefficients.target}"),
+            request=Request(formula=note_of(_formula(model)), source=note_of(described_table(X))),
+            random_state=random_state,
+        )
+        found = diagnosed(session, subject, whose.per_record(promise), source.n)
     return replace(found, privacy=session.statement(_ASSUMED))
+
+
+def _formula(model: Diagnosed) -> str:
+    """The model, for the ledger."""
+    if model.formula is not None:
+        return model.formula.text
+    features = model.coefficients.features
+    constant = model.estimates is None or len(model.estimates.names) > len(features)
+    return formula_text(model.coefficients.target, features if constant else ("0", *features), model.response.exposure)
 
 
 def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> tuple[Source, Coefficients]:

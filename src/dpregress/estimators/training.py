@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
@@ -20,6 +20,18 @@ def ready_rows(source: Source, engine: Engine | None, progress: Progress | None)
     engine = ThreadedEngine() if engine is None else engine
     with (engine if progress is None else engine.reporting(progress)).ready(source) as ready:
         yield PrivateRows(source, ready)
+
+
+def formula_text(target: str, names: Sequence[str], exposure: str | None) -> str:
+    """A model without a formula of its own, for the ledger.
+
+    Examples
+    --------
+    >>> formula_text("claims", ("age", "region"), "years")
+    'claims ~ age + region, exposure years'
+    """
+    offset = "" if exposure is None else f", exposure {exposure}"
+    return f"{target} ~ {' + '.join(names)}{offset}"
 
 
 class Training(NamedTuple):
@@ -47,9 +59,9 @@ class Training(NamedTuple):
     @property
     def request(self) -> Request:
         """The model and the table, for the ledger."""
-        if self.design is not None:
-            return Request(formula=note_of(self.design.text), source=note_of(self.table))
         names = self.features if self.inputs.names is None else tuple(map(str, self.inputs.names))
-        right = " + ".join(names if self.intercept else ("0", *names))
-        offset = "" if self.exposure is None else f", exposure {self.exposure}"
-        return Request(formula=note_of(f"{self.target} ~ {right}{offset}"), source=note_of(self.table))
+        formula = formula_text(self.target, names if self.intercept else ("0", *names), self.exposure)
+        if self.design is not None:
+            formula = self.design.text
+        surveyed = "" if self.weights is None else f", weights {self.weights}"
+        return Request(formula=note_of(f"{formula}{surveyed}"), source=note_of(self.table))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from dpregress.accounting import ApproxDP, Event
 from dpregress.coordinates import Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
-from dpregress.reports.chart import Points, chart
+from dpregress.reports.chart import dot_plot
 from dpregress.reports.render import drawing
 
 #: Rounds and relative accuracy of the search for n or epsilon.
@@ -134,8 +134,11 @@ class Plan:
         ]
         return pd.DataFrame(rows, columns=["trust", "name", "std err", "sampling", "privacy"])
 
+    def _described(self) -> str:
+        return f"Expected standard errors, {self.family}, n = {self.n:,}, {self.privacy}; {self.basis}"
+
     def __str__(self) -> str:
-        lines = [f"Expected standard errors, {self.family}, n = {self.n:,}, {self.privacy}; {self.basis}"]
+        lines = [self._described()]
         width = max(map(len, map(plain, self.names)))
         for trust in self.sampling:
             lines.append(f"{trust:{width}}  {'std err':>10}  {'sampling':>10}  {'privacy':>10}")
@@ -145,9 +148,17 @@ class Plan:
                 lines.append(f"{plain(name):{width}}  " + "  ".join(f"{value:10.4g}" for value in values))
         return "\n".join(lines)
 
-    def picture(self) -> str:
-        """Standard errors of all coefficients by trust model, as HTML with an SVG chart."""
-        at = np.arange(1.0, len(self.names) + 1)
-        points = [Points(trust, np.column_stack([at, np.log10(self.bse(trust))])) for trust in self.sampling]
-        across, up = "coefficient, in the order of the table", "standard error, powers of 10"
-        return drawing(chart("Expected standard errors", across, up, points, slope=None))
+    def picture(self, title: str = "Plan", notes: Sequence[str] = (), table: Sequence[Sequence[str]] = ()) -> str:
+        """A page with the standard errors of all coefficients by trust model, as HTML text with an SVG chart.
+
+        Parameters
+        ----------
+        title : str
+        notes : sequence of str
+            More sentences.
+        table : sequence of sequence of str
+            A header and rows to show below the chart.
+        """
+        errors = {trust: self.bse(trust) for trust in self.sampling}
+        plot = dot_plot("Expected standard errors", "standard error, logarithmic axis", self.names, errors)
+        return drawing(title, plot, [f"{self._described()}.", *notes], table)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.display import short_label
 
 #: The area of the points in pixels: left, right, top and bottom.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 470, 10, 250
 #: Ticks of an axis, at most.
 _TICKS = 5
+#: Of a plot with a row for each name: where the rows begin, the height of a row, and the letters of a name.
+_NAMES, _ROW, _LETTERS = 150, 26, 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,8 @@ class Chart:
     reference : tuple of float or None
         Ends ``(x, y, x, y)`` of the line of comparison in pixels.
     series : tuple of Series
+    left, bottom : int
+        The corner of the area of the points in pixels.
     """
 
     title: str
@@ -78,6 +84,8 @@ class Chart:
     up_ticks: tuple[tuple[float, str], ...]
     reference: tuple[float, float, float, float] | None
     series: tuple[Series, ...]
+    left: int = _LEFT
+    bottom: int = _BOTTOM
 
 
 def chart(title: str, across: str, up: str, points: Sequence[Points], *, slope: int | None) -> Chart:
@@ -114,6 +122,63 @@ def chart(title: str, across: str, up: str, points: Sequence[Points], *, slope: 
         None if slope is None else (*place(left, slope * left), *place(right, slope * right)),
         tuple(Series(one.name, found := marks(one), _line(found) if one.joined else "") for one in shown),
     )
+
+
+def dot_plot(title: str, across: str, names: Sequence[str], values: Mapping[str, Vector]) -> Chart:
+    """A row for each name, with a positive number of each series on a logarithmic axis.
+
+    Parameters
+    ----------
+    title, across : str
+    names : sequence of str
+    values : mapping of str to ndarray of shape (names,)
+        The numbers of each series; those that are not finite are left out.
+    """
+    bottom = _TOP + _ROW * len(names)
+    logs = {name: np.log10(np.where(np.isfinite(each) & (each > 0), each, np.nan)) for name, each in values.items()}
+    known = np.concatenate([each[np.isfinite(each)] for each in logs.values()])
+    low, high = _range(known)
+
+    def place(value: float) -> float:
+        return round(_NAMES + (value - low) / (high - low) * (_RIGHT - _NAMES), 2)
+
+    rows = [_TOP + _ROW * (i + 0.5) for i in range(len(names))]
+    return Chart(
+        title,
+        across,
+        "",
+        ". ".join(
+            f"{series}: " + "; ".join(f"{name} {value:.3g}" for name, value in zip(names, each.tolist(), strict=True))
+            for series, each in values.items()
+        ),
+        tuple((place(math.log10(tick)), f"{tick:g}") for tick in _decades(low, high)),
+        tuple((row, short_label(name, _LETTERS)) for row, name in zip(rows, names, strict=True)),
+        None,
+        tuple(
+            Series(series, tuple(_dot(place(x), y) for x, y in zip(each.tolist(), rows, strict=True) if x == x), "")
+            for series, each in logs.items()
+        ),
+        _NAMES,
+        bottom,
+    )
+
+
+def _dot(x: float, y: float) -> Mark:
+    return Mark(x, y, y, y)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Round numbers whose logarithms lie between the ends."""
+    for parts in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [
+            part * 10.0**k
+            for k in range(math.floor(low), math.ceil(high) + 1)
+            for part in parts
+            if low <= math.log10(part) + k <= high
+        ]
+        if len(ticks) <= _TICKS:
+            break
+    return ticks[:: -(-len(ticks) // _TICKS) or 1]
 
 
 def _finite(series: Points) -> Points:

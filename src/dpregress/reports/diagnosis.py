@@ -35,7 +35,7 @@ class Pictures:
     @property
     def rows(self) -> list[tuple[str, str, str]]:
         """The cells of the table of facts."""
-        return [(name, f"{value:.4g}", f"{error:.2g}") for name, value, error in self.facts]
+        return [(name, _number(value, 4), _number(error, 2)) for name, value, error in self.facts]
 
     @property
     def charts(self) -> list[Chart]:
@@ -58,3 +58,8 @@ class Pictures:
             Points("root mean square", np.column_stack([predicted, root]), 2 * np.minimum(root_error, root / 2)),
         ]
         return chart("Pearson residuals against fitted values", "mean prediction", "residual", points, slope=0)
+
+
+def _number(value: float, digits: int) -> str:
+    """So many digits, and all before the point."""
+    return f"{value:,.0f}" if 10.0 ** (digits - 1) <= abs(value) < 1e15 else f"{value:.{digits}g}"

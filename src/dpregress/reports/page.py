@@ -19,6 +19,9 @@ from dpregress.reports.forest import Forest, forest
 from dpregress.reports.render import rendered
 from dpregress.reports.summary import Summary, SummaryTable
 
+#: What a ratio multiplies.
+_MULTIPLIED = {"odds ratio": "the odds are", "hazard ratio": "the hazard is"}
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -167,7 +170,7 @@ def _part(fit: Fitted, table: SummaryTable) -> dict[str, Any]:
         "header": header,
         "rows": rows,
         "ratio_title": f"{ratio[:1].upper()}{ratio[1:]}s",
-        "ratio_of": "the odds are" if ratio == "odds ratio" else "the mean response is",
+        "ratio_of": _MULTIPLIED.get(ratio, "the mean response is"),
         "ratio_header": ["", ratio, *table.columns[-2:]],
         "ratios": ratios,
     }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from dpregress.accounting import PrivacyStatement
+from dpregress.display import plain
 from dpregress.reports import words
 from dpregress.reports.chart import Chart
 
@@ -38,9 +40,10 @@ def rendered(template: str, *, title: str, privacy: PrivacyStatement, software: 
     )
 
 
-def drawing(plot: Chart) -> str:
-    """A chart with its style as HTML, for a page or a notebook."""
-    return _filled("drawing.html", plot=plot)
+def drawing(title: str, plot: Chart, notes: Sequence[str], table: Sequence[Sequence[str]]) -> str:
+    """A page with a chart, sentences and a table, whose first row is the header, as HTML text."""
+    cells = [[plain(cell) for cell in row] for row in table]
+    return _filled("drawing.html", title=plain(title), plot=plot, notes=[plain(note) for note in notes], table=cells)
 
 
 def _filled(template: str, **context: Any) -> str:
