@@ -21,7 +21,7 @@ from dpregress.errors import NotAvailable
 from dpregress.estimators.families import estimator_of
 from dpregress.rows import Encoder
 
-TABLES = ("power", "adultedu", "incbin", "bikepois")
+TABLES = ("power", "adultedu", "wine", "incbin", "bank", "bikepois")
 DELTA = 1e-6
 
 

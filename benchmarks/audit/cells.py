@@ -324,7 +324,7 @@ CELLS = (
     Cell(
         "survival, unlabelled", DPSurvival, _fit_survival, partial(_persons, rows=N - 1), _far_persons, _moved_persons,
         lambda rows, _: RawRows(rows[:, :-2], rows[:, -2], exposure=rows[:, -1]),
-        reason="each answer has another worst pair; at their own, all answers together would reach .91",
+        reason="answers have other worst pairs; each at its own, they would reach .91",
     ),
     _marginals("one-shot"),
     _marginals("aim", reason=_GUESSES),
