@@ -178,6 +178,9 @@ def test_command_and_formula(seed: int, tmp_path: Path, capsys: pytest.CaptureFi
         "0.25,0.5,1,1.5", "--schema", tmp_path / "s.toml", "--epsilon", 5, "--delta", 1e-6, "--out", tmp_path / "m",
     )  # fmt: skip
     assert done.code == 0, done.err
+    page = (tmp_path / "m" / "report.html").read_text()
+    for words in ("<h3>Hazard ratios</h3>", "the hazard is multiplied by the ratio", "<dt>Time</dt>"):
+        assert words in page
     done = run(capsys, "predict", tmp_path / "m", tmp_path / "people.csv", "--out", tmp_path / "p.csv")
     assert done.code == 0, done.err
     chances = pd.read_csv(tmp_path / "p.csv")["died"]
