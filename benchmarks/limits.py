@@ -1,8 +1,8 @@
 """``python -m benchmarks.limits``: fits without noise against statsmodels, weighted and of persons with an event time.
 
 The largest relative difference of coefficients, over three tables of 4,000 simulated rows each. The budget is so large
-that noise is rounding, and clips and radii shorten nothing. Scores are asked 20 times (8 times of persons), so that what
-is left is not the convergence of Newton's method.
+that noise is rounding, and clips and radii shorten nothing. Scores are asked 20 times (8 times of persons), so that
+what is left is not the convergence of Newton's method.
 """
 
 from __future__ import annotations

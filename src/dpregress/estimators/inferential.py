@@ -133,7 +133,7 @@ class InferenceMixin:
         return intervals(self._known(), checked_level(level, alpha))
 
     def ratios(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
-        """Odds ratios (logit link), rate ratios (log link) or hazard ratios of the slopes with intervals, of shape (d, 3).
+        """Odds ratios (logit link), rate ratios (log link) or hazard ratios, with intervals, of shape (d, 3).
 
         The columns are ``exp(b)`` and the ends of its interval; rows are in the order of ``coefficients_.features``.
 

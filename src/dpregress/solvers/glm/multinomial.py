@@ -35,6 +35,7 @@ from dpregress.solvers.glm.score_steps import (
     STEPS_WITH_PRIOR,
 )
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
+from dpregress.solvers.glm.weak_prior import WeakPrior
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
@@ -112,7 +113,8 @@ class MultinomialSteps(FactSolver):
         model = SurrogateClasses(
             space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
         )
-        steps = take_steps(ask, model, self._begin(space), self._steps, penalty, self.facts.n)
+        weak = WeakPrior.of(space, gram, self.facts.schema).repeated(len(each))
+        steps = take_steps(ask, model, self._begin(space, weak), self._steps, penalty, self.facts.n)
         squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
         coef, equation = steps.coef.reshape(space.order, -1), None
         if "mean" in self._spend:
@@ -124,16 +126,16 @@ class MultinomialSteps(FactSolver):
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
         return Solution(coef.ravel(), steps.system, space, None, steps.uncertainty, estimates)
 
-    def _begin(self, space: WhitenedSpace) -> Beginning:
+    def _begin(self, space: WhitenedSpace, weak: WeakPrior) -> Beginning:
         if self._labelled and self.facts.public is not None:
             prior = fit_public_classes(self.facts.public, space, self.classes)
-            return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion)
+            return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion, weak)
         each = np.eye(self.classes - 1)
         slopes = np.eye(space.order) - space.along_constant
         coef = np.zeros(space.order * len(each))
         intercept = np.asarray(np.kron(space.along_constant / LONGEST**2, each), dtype=np.float64)
         variance = len(each) * LONGEST**2  # of every contrast's predictor
-        return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0)
+        return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0, weak=weak)
 
     def _adjusted(self, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix, found: Vector) -> Matrix:
         """Correct the intercepts so that the mean probabilities of surrogate rows change by the released mean residual.

@@ -11,6 +11,7 @@ from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
 from dpregress.public import PublicMoments
 from dpregress.solvers.glm.scoring import fisher_scoring
+from dpregress.solvers.glm.weak_prior import WeakPrior
 
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
@@ -37,7 +38,7 @@ class PublicFit:
     weight: Vector
 
 
-def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> PublicFit:
+def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak: WeakPrior | None = None) -> PublicFit:
     """Penalised scoring on labelled public rows.
 
     Parameters
@@ -46,6 +47,8 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
         Labelled rows, with exposures if the space has one.
     space : WhitenedSpace
     family : Family
+    weak : WeakPrior, optional
+        Beside the penalty.
     """
     assert public.rows is not None
     assert public.labels is not None
@@ -60,7 +63,8 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
         level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
         level -= float(np.log(np.mean(np.exp(offset))))
         start = level * space.constant
-    candidates = [ridge * shape for shape in _shapes(public.rows, space) for ridge in RIDGES]
+    beside = np.zeros((space.order, space.order)) if weak is None else weak.precision
+    candidates = [ridge * shape + beside for shape in _shapes(public.rows, space) for ridge in RIDGES]
     fits = [fisher_scoring(x, y, family, start, penalty=each, offset=offset) for each in candidates]
     loss = [_left_out(x, y, family, coef, each, offset) for coef, each in zip(fits, candidates, strict=True)]
     kinds, usual = range(0, len(candidates), len(RIDGES)), RIDGES.index(1.0)
@@ -73,6 +77,9 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family) -> P
 
     best = min(short, key=left_out)
     coef, penalty = fits[best], candidates[best]
+    if weak is not None and (width := weak.width(coef)) > 1:  # large slopes, such as of separable classes
+        penalty = penalty - (1 - 1 / width) * beside
+        coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
     eta = x @ coef + offset
     residuals = (y - family.mean(eta)) * family.factor(eta)
     freedom = max(len(y) - space.order, 1)

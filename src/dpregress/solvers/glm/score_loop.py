@@ -21,7 +21,8 @@ from dpregress.queries import Ask, ClippedScore, MultinomialScore
 from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.glm.cut_off import CutOff
 from dpregress.solvers.glm.secant import Correction
-from dpregress.solvers.shared.explained import Evidence, FixedPrior, Prior, explain
+from dpregress.solvers.glm.weak_prior import WeakPrior
+from dpregress.solvers.shared.explained import Evidence, Explained, FixedPrior, Limited, Prior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
@@ -33,6 +34,11 @@ _CURVATURE = 0.1
 _LONGER = 2.0
 #: A move that cannot be lengthened by this factor was shortened.
 _LENGTHENED = 1.01
+#: Rounds in which a weak prior becomes wider, while it does by this factor.
+_WIDER, _MUCH_WIDER = 5, 1.5
+#: The squared length of a move by a corrected model, over that without the correction, beyond which it is not made:
+#: corrections are for steps that lead away.
+_FURTHER = 2.0
 #: No coefficient goes beyond it.
 _LARGEST = 1e90
 
@@ -217,16 +223,19 @@ class Beginning:
     dispersion : float
     covariance : ndarray of shape (q, q) or None
         Of a fit to public rows, which is widened where the first score contradicts it.
+    weak : WeakPrior or None
+        Of all slopes, however wide the prior becomes.
     """
 
     prior: Prior
     dispersion: float
     covariance: Matrix | None = None
+    weak: WeakPrior | None = None
 
     @classmethod
-    def public(cls, coef: Vector, covariance: Matrix, dispersion: float) -> Beginning:
+    def public(cls, coef: Vector, covariance: Matrix, dispersion: float, weak: WeakPrior | None = None) -> Beginning:
         """From a fit to public rows."""
-        return cls(FixedPrior.of(coef, covariance), dispersion, covariance)
+        return cls(FixedPrior.of(coef, covariance), dispersion, covariance, weak)
 
     def after(self, first: ModelledScore, sampling: Matrix) -> Prior:
         """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
@@ -237,8 +246,21 @@ class Beginning:
         known = self.covariance + sampling
         return FixedPrior.of(self.prior.coef, known * widening(known, step))
 
+    def explained(self, scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Limited) -> Explained:
+        """The coefficients that explain the scores, with a weak prior as wide as the slopes that are found."""
+        if self.weak is None:
+            return explain(scores, prior, start, limited)
+        width, found = self.weak.width(start), None
+        for _ in range(_WIDER):
+            found = explain(scores, self.weak.beside(prior, width), start, limited)
+            width, before = max(width, self.weak.width(found.coef)), width
+            if width < _MUCH_WIDER * before:
+                break
+        assert found is not None
+        return found
 
-def _within(model: ScoreModel, reach: float) -> Callable[[Vector], Vector]:
+
+def _within(model: ScoreModel, reach: float) -> Limited:
     """Moves shortened to so many times the longest step."""
     return lambda move: model.limited(move / reach) * reach
 
@@ -280,11 +302,13 @@ def take_steps(
         scores.append(plain[-1].with_system(np.asarray(score.mean - penalty @ coef), system))
         sampling = beginning.dispersion / n * sandwich(system, system)
         prior, within = beginning.after(scores[0], sampling), _within(model, reach)
-        found = explain((*told, *scores), prior, coef, within)
+        found = beginning.explained((*told, *scores), prior, coef, within)
         better = correction if len(plain) < 2 else plain[-2].contradicted(plain[-1], found.coef, correction)
         if better is not correction:
             plain, scores = ([one.corrected(correction, better) for one in each] for each in (plain, scores))
-            correction, found = better, explain((*told, *scores), prior, coef, within)
+            correction, again = better, beginning.explained((*told, *scores), prior, coef, within)
+            if model.length(again.coef - coef) <= _FURTHER * model.length(found.coef - coef):
+                found = again
         if not (np.abs(found.coef) <= _LARGEST).all():  # diverged: keep the last usable coefficients
             break
         moved = found.coef - coef

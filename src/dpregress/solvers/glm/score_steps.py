@@ -49,6 +49,7 @@ from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
+from dpregress.solvers.glm.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
@@ -164,13 +165,14 @@ class ScoreSteps(FactSolver):
             exposures = self._exposures(ask, space, space.exposure)
             rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
 
-        prior = self._prior(space)
+        weak = WeakPrior.of(space, gram, self.facts.schema) if has_scale(self.family) else None
+        prior = self._prior(space, weak)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
         levels = self._levels(ask, space, coef, prior)
         model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
-        steps = take_steps(ask, model, self._begin(model, coef, prior), self._steps, penalty, self.facts.n, told)
+        steps = take_steps(ask, model, self._begin(model, coef, prior, weak), self._steps, penalty, self.facts.n, told)
         coef, equation = steps.coef, None
         squares = released_squares(ask, model, coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
         if "mean" in self._spend:
@@ -183,8 +185,9 @@ class ScoreSteps(FactSolver):
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates)
 
-    def _prior(self, space: WhitenedSpace) -> PublicFit | None:
-        return fit_public(self.facts.public, space, self.family) if self._labelled and self.facts.public else None
+    def _prior(self, space: WhitenedSpace, weak: WeakPrior | None) -> PublicFit | None:
+        public = self.facts.public
+        return fit_public(public, space, self.family, weak) if self._labelled and public else None
 
     def _exposures(self, ask: Ask, space: WhitenedSpace, exposure: Exposure) -> Magnitudes:
         """The distribution of private exposures within their bounds; public exposures may have another scale."""
@@ -232,10 +235,10 @@ class ScoreSteps(FactSolver):
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
         return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n, _FAR)
 
-    def _begin(self, model: SurrogateModel, coef: Vector, prior: PublicFit | None) -> Beginning:
+    def _begin(self, model: SurrogateModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:
         if prior is not None:
-            return Beginning.public(prior.coef, prior.covariance, prior.dispersion)
-        return model.beginning(coef)
+            return Beginning.public(prior.coef, prior.covariance, prior.dispersion, weak)
+        return model.beginning(coef, weak)
 
 
 class Rate(NamedTuple):
@@ -330,14 +333,14 @@ class SurrogateModel(ScoreModel):
         furthest = float(np.quantile(np.abs(self.rows.x @ move), MOST_ROWS))
         return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
 
-    def beginning(self, coef: Vector) -> Beginning:
-        """Nothing is known but the mean, with this variance, and how far predictors go."""
+    def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
+        """Nothing is known but the mean, how far predictors go, and a weak prior."""
         longest = self.family.link.longest
         reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
         along = self.space.along_constant
         slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * reach) ** 2
         furthest = _SEPARATED * reach if self.levels is None else reach
-        return Beginning(SlopesPrior(coef, intercept, slopes, furthest**2), self.dispersion(coef))
+        return Beginning(SlopesPrior(coef, intercept, slopes, furthest**2), self.dispersion(coef), weak=weak)
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""

@@ -33,6 +33,10 @@ _DIGITS = 1e-13
 _GRID, _DECADES, _SMALLEST_GAIN = 60, 5.0, 1e-12
 
 
+#: Shortens a move to the longest step allowed.
+Limited = Callable[[Vector], Vector]
+
+
 class Evidence(ABC):
     """Released numbers, k of them, with the surrogate model's account of them. Coefficients have shape (q,)."""
 
@@ -131,7 +135,7 @@ class Explained:
     privacy: Matrix
 
 
-def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Callable[[Vector], Vector]) -> Explained:
+def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Limited) -> Explained:
     """The coefficients that explain the scores and the prior best.
 
     Parameters
@@ -195,7 +199,7 @@ def _descended(
     weights: Sequence[float],
     known: Known,
     start: Vector,
-    limited: Callable[[Vector], Vector],
+    limited: Limited,
 ) -> Vector:
     """Gauss-Newton steps with step halving; the objective cannot resolve the last steps, which are taken as they are.
 

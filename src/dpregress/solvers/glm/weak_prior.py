@@ -1,0 +1,109 @@
+r"""A weakly informative prior: no column changes a predictor by much more than five units of the link.
+
+Some directions of the features are known to nobody: public rows do not vary there, and the released Gram matrix has
+nothing but noise. Two columns that determine each other in nearly all rows leave one, a level that few rows have
+another. A likelihood lets coefficients slide there, and the few rows that such a direction tells apart are then
+predicted with certainty, and wrongly. The prior has the precision
+
+.. math:: P = W_x S^2 W_x' / \tau^2
+
+of whitened coefficients: that of independent slopes in original units with standard deviations ``tau / S_j``. It is
+that of Gelman, Jakulin, Pittau and Su (2008), wider and with normal tails: S_j is the range of column j in the schema,
+but at most five standard deviations, and ``tau`` is 5. Where estimated slopes b are larger as a whole, as between
+classes that a plane separates, the prior is as wide as they are: its variance is multiplied by ``b'Pb / d``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.models import Family
+from dpregress.public.schema import Schema
+from dpregress.solvers.shared.explained import Prior
+
+#: The standard deviation of a column's effect over its range, in units of the link.
+_EFFECT = 5.0
+#: The range is at most so many standard deviations of the column: declared bounds may be far too wide.
+_SPREADS = 5.0
+#: The variance is so many times the mean square of slopes where that is more.
+_GENEROUS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class WeakPrior:
+    """Of all slopes; the intercept is free.
+
+    Attributes
+    ----------
+    precision : ndarray of shape (q, q)
+        Of whitened coefficients.
+    slopes : int
+        How many slopes there are.
+    """
+
+    precision: Matrix
+    slopes: int
+
+    @classmethod
+    def of(cls, space: WhitenedSpace, gram: Matrix, schema: Schema | None) -> Self:
+        """From the whitened Gram matrix, which tells the standard deviations of columns, and the schema's ranges."""
+        reach = _SPREADS * _deviations(space, gram)
+        if schema is not None:
+            reach = np.array([_reach(schema, name, most) for name, most in zip(space.features, reach, strict=True)])
+        scaled = space.slopes * (reach / _EFFECT)
+        return cls(np.asarray(scaled @ scaled.T), len(reach))
+
+    def repeated(self, times: int) -> WeakPrior:
+        """The same for each of so many contrasts of classes, in neighbouring coefficients."""
+        return WeakPrior(np.asarray(np.kron(self.precision, np.eye(times))), self.slopes * times)
+
+    def width(self, coef: Vector) -> float:
+        """What the variance is multiplied by at these coefficients, at least 1."""
+        return max(1.0, _GENEROUS * float(coef @ self.precision @ coef) / self.slopes)
+
+    def beside(self, prior: Prior, width: float) -> Prior:
+        """Another prior and this one, around the other's coefficients."""
+        return _Joined(prior, self.precision / width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined(Prior):
+    """A prior and more precision."""
+
+    prior: Prior
+    more: Matrix
+
+    @property
+    def coef(self) -> Vector:  # type: ignore[override]  # of the prior
+        return self.prior.coef
+
+    def precision(self, told: Vector, scores: Matrix) -> Matrix:
+        return np.asarray(self.prior.precision(told, scores) + self.more)
+
+
+def has_scale(family: Family) -> bool:
+    """Whether five units of its link are much, whatever the response: not where predictors have the response's unit."""
+    return math.isfinite(family.link.longest)
+
+
+def _deviations(space: WhitenedSpace, gram: Matrix) -> Vector:
+    """Standard deviations of the features, by the Gram matrix."""
+    back = space.back
+    squares = np.einsum("ij,jk,ik->i", back, gram, back)
+    if not space.intercept:
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+    means = back @ gram @ back[0] / squares[0]
+    return np.asarray(np.sqrt(np.maximum(squares / squares[0] - means**2, 0.0))[1:])
+
+
+def _reach(schema: Schema, name: str, most: float) -> float:
+    """Between the bounds of a design column, all of it for an indicator."""
+    if not schema.bounds_all([name]):
+        return most
+    lower, upper = schema.bounds_of(name)
+    return upper - lower if schema.indicates(name) else min(upper - lower, most)
