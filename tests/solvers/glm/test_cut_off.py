@@ -12,14 +12,18 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import gamma
 
+from dpregress import PublicMoments
 from dpregress.accounting import GDP
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Matrix, Vector
 from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily, family_of
+from dpregress.public.whitening import from_public
 from dpregress.queries import ClippedScore
-from dpregress.solvers.glm.cut_off import CutOff, TailCut
+from dpregress.solvers.glm.cut_off import CutOff, LabelledRows, TailCut
+from dpregress.solvers.glm.public_fit import fit_public
 from dpregress.solvers.glm.score_loop import ModelledScore, Steps, take_steps
 from dpregress.solvers.glm.score_steps import SurrogateModel
 from dpregress.solvers.shared.explained import FixedPrior, explain
+from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from tests.solvers.shared.test_explained import ORDER, model_of
 
@@ -143,3 +147,44 @@ def test_what_a_clip_takes_from_a_tail(family: Family, dispersion: float) -> Non
         edges = sorted({0.0, max(m - clip / (s * abs(f)), 0.0), m + clip / (s * abs(f)), 200.0})
         wanted += row * sum(quad(lost, low, high, limit=200)[0] for low, high in pairwise(edges)) / len(x)
     np.testing.assert_allclose(TailCut.of(rows, family, coef, clip, dispersion).score(coef), wanted, rtol=1e-6)
+
+
+def _tips(rng: np.random.Generator, m: int, slope: float = 0.4) -> tuple[Matrix, Vector]:
+    """Counts most of which are 0, the others hundreds of times as often as their mean."""
+    x = rng.normal(size=(m, 2))
+    rate = np.exp(-2 + slope * x[:, 0])
+    return x, rng.poisson(rate * rng.gamma(0.05, 20, m)).astype(float)
+
+
+def test_a_sample_tells_what_a_clip_takes(seed: int) -> None:
+    """By a naive mean over many rows, within six of the standard errors that it states (below 1e-8)."""
+    rng = np.random.default_rng(seed)
+    coef, clip = np.array([-2.0, 0.4, 0.0]), 1.5
+    x, y = _tips(rng, 400_000)
+    rows = np.column_stack([np.ones(len(x)), x])
+    whole = y - np.exp(rows @ coef)
+    wanted = rows.T @ (whole - np.clip(whole, -clip, clip)) / len(y)
+    for m in (20_000, 60_000):
+        part = LabelledRows(rows[:m], np.ones(m), np.zeros(m), y[:m])
+        found = part.taken(PoissonFamily, coef, clip)
+        assert found.variance > 0
+        np.testing.assert_allclose(found.score(coef), wanted, atol=6 * np.sqrt(3 * found.variance))
+        assert not found.slope(coef).any()
+    assert not part.taken(PoissonFamily, coef, 1e9).score(coef).any()
+
+
+def test_a_clipped_score_of_the_same_rows_moves_nothing(seed: int) -> None:
+    """Public rows as private ones, without noise: the public fit explains the clipped score up to what is shrunk."""
+    rng = np.random.default_rng(seed)
+    x, y = _tips(rng, 60_000)
+    public = PublicMoments.from_rows(x, y, names=["x0", "x1"])
+    space = replace(from_public(public, intercept=True), radius=1e6)
+    prior = fit_public(public, space, PoissonFamily)
+    rows = SurrogateRows(prior.rows.x, prior.rows.weight, np.zeros((3, 3)))
+    levels = Magnitudes.of_sample(prior.residuals)
+    model = SurrogateModel(PoissonFamily, space, rows, np.eye(3), levels, len(x), 1e-12, prior.rows)
+    residual = y - PoissonFamily.mean(prior.rows.x @ prior.coef)
+    clipped = rows.x.T @ np.clip(residual, -1.5, 1.5) / len(x)
+    score = ModelledScore.of(model, prior.coef, clipped, 1e-12, model.curvature(prior.coef, prior.coef), 1.5)
+    assert np.linalg.norm(clipped) > 0.05
+    assert np.linalg.norm(score.value - score.change(prior.coef)) < 0.1 * np.linalg.norm(clipped)

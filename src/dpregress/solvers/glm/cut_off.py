@@ -9,11 +9,14 @@ import numpy as np
 from scipy.special import gammaincc
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: Shapes of gamma distributions are kept within these: beyond them nothing is cut off, or the mean is 0.
 _SHAPES = (1e-6, 1e8)
+#: Share of a matrix's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-13
 
 
 class CutOff(ABC):
@@ -23,9 +26,12 @@ class CutOff(ABC):
     ----------
     guessed : ndarray of shape (p,) or None
         What depends on the shape of a tail, which the model only guesses at.
+    variance : float
+        Of an entry, where a sample tells.
     """
 
     guessed: Vector | None = None
+    variance: float = 0.0
 
     @abstractmethod
     def score(self, coef: Vector) -> Vector:
@@ -109,6 +115,57 @@ class TailCut(CutOff):
         return self.taken
 
     def score(self, coef: Vector) -> Vector:  # noqa: ARG002  # to first order
+        return self.taken
+
+    def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002
+        return np.zeros((len(self.taken), len(self.taken)))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Public rows with their responses, which tell what a clip takes from a tail of any shape.
+
+    Attributes
+    ----------
+    x : ndarray of shape (m, p)
+        Whitened, without weights.
+    weight, offset, y : ndarray of shape (m,)
+    """
+
+    x: Matrix
+    weight: Vector
+    offset: Vector
+    y: Vector
+
+    def taken(self, family: Family, coef: Vector, clip: float) -> SampleCut:
+        """By a clip of the score at these coefficients.
+
+        What the clip takes of a row's residual is regressed on the mean prediction, so that its sampling error is that
+        of two numbers rather than p, and shrunk by that error.
+        """
+        eta = self.x @ coef + self.offset
+        residual = self.weight * (self.y - family.mean(eta)) * family.factor(eta)
+        beyond = residual - np.clip(residual, -clip, clip)
+        mean = family.mean(eta)
+        basis = np.column_stack([np.ones(len(mean)), mean / max(float(np.mean(np.abs(mean))), 1e-300)])
+        inverse = definite_inverse(basis.T @ basis, _DIGITS)
+        coefficients = inverse @ (basis.T @ beyond)
+        left = (beyond - basis @ coefficients)[:, None] * basis
+        carried = (self.weight[:, None] * self.x).T @ basis / len(mean)
+        covariance = carried @ inverse @ (left.T @ left) @ inverse @ carried.T
+        taken, variance = carried @ coefficients, float(np.trace(covariance))
+        gain = max(0.0, 1 - variance / max(float(taken @ taken), 1e-300))
+        return SampleCut(gain * taken, gain * variance / len(coef))
+
+
+@dataclass(frozen=True, eq=False)
+class SampleCut(CutOff):
+    """Of counts and amounts, as a clip takes it from public rows, which are a sample."""
+
+    taken: Vector
+    variance: float
+
+    def score(self, coef: Vector) -> Vector:  # noqa: ARG002  # responses are those of the truth
         return self.taken
 
     def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002

@@ -10,6 +10,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
 from dpregress.public import PublicMoments
+from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.scoring import fisher_scoring
 from dpregress.solvers.glm.weak_prior import WeakPrior
 
@@ -29,13 +30,13 @@ DIGITS = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class PublicFit:
-    """Whitened coefficients, their covariance, the dispersion, and the magnitudes of the public rows' scores."""
+    """Whitened coefficients, their covariance, the dispersion, residuals at the fit, and the rows."""
 
     coef: Vector
     covariance: Matrix
     dispersion: float
     residuals: Vector
-    weight: Vector
+    rows: LabelledRows
 
 
 def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak: WeakPrior | None = None) -> PublicFit:
@@ -90,7 +91,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
     pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
     dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
     covariance = np.asarray(dispersion * len(y) / freedom * definite_inverse(information, DIGITS))
-    return PublicFit(coef, covariance, dispersion, residuals, space.weights(x))
+    return PublicFit(coef, covariance, dispersion, residuals, LabelledRows(x, space.weights(x), offset, y))
 
 
 def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:

@@ -186,7 +186,8 @@ class ModelledScore(Evidence):
         length = self.model.length(move)
         missed = max(self.missed, _CURVATURE * min(length, 1.0))
         bent = missed * float(np.sum(self.change(coef) ** 2)) / len(coef)
-        return bent + self.model.gram_variance * float(move @ move)
+        sampled = 0.0 if self.cut is None else self.cut.variance
+        return bent + self.model.gram_variance * float(move @ move) + sampled
 
 
 @dataclass(frozen=True, eq=False)

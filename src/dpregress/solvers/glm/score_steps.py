@@ -43,7 +43,7 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution
-from dpregress.solvers.glm.cut_off import ClassCut, CutOff, TailCut
+from dpregress.solvers.glm.cut_off import ClassCut, CutOff, LabelledRows, TailCut
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
@@ -169,7 +169,8 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space, weak)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
         levels = self._levels(ask, space, coef, prior)
-        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance)
+        labelled = None if prior is None else prior.rows
+        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance, labelled)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         steps = take_steps(ask, model, self._begin(model, coef, prior, weak), self._steps, penalty, self.facts.n, told)
@@ -231,7 +232,7 @@ class ScoreSteps(FactSolver):
         if self.family == BinomialFamily:
             return None
         if prior is not None:
-            return Magnitudes.of_sample(prior.residuals * prior.weight)
+            return Magnitudes.of_sample(prior.residuals * prior.rows.weight)
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
         return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n, _FAR)
 
@@ -271,7 +272,10 @@ def _start_share(facts: PublicFacts, budget: GDP) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SurrogateModel(ScoreModel):
-    """A family on surrogate rows; ``levels`` are sizes of residuals, None for a response in [0, 1]."""
+    """A family on surrogate rows; ``levels`` are sizes of residuals, None for a response in [0, 1].
+
+    ``labelled`` are public rows with responses, from which a prior was estimated.
+    """
 
     family: Family
     space: WhitenedSpace
@@ -280,6 +284,7 @@ class SurrogateModel(ScoreModel):
     levels: Magnitudes | None
     n: int
     gram_variance: float
+    labelled: LabelledRows | None = None
 
     @property
     def canonical(self) -> bool:  # type: ignore[override]  # of the family
@@ -311,8 +316,10 @@ class SurrogateModel(ScoreModel):
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
         if self.levels is None:
             return ClassCut.of(self.rows, self.family, coef, clip)
-        if dispersion is None or self.family.distribution.possible(-np.ones(1))[0]:
-            return None  # predictions do better without a guess at a tail
+        if dispersion is None:  # predictions do better without a guess at a tail
+            return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
+        if self.family.distribution.possible(-np.ones(1))[0]:
+            return None
         return TailCut.of(self.rows, self.family, coef, clip, dispersion)
 
     def information(self, coef: Vector) -> Matrix:
