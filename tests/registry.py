@@ -25,6 +25,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSurvival,
     LocalGLM,
     MarginalsRegression,
     MemoryLedger,
@@ -69,11 +70,14 @@ from dpregress.public.radius import RowNorms
 from dpregress.public.response import cross_weight
 from dpregress.public.whitening import Start
 from dpregress.queries import (
+    BinnedClasses,
+    BinnedResiduals,
     Blocks,
     CentredTables,
     ClippedGradient,
     ClippedScore,
     Counted,
+    DevianceSums,
     ExposureHistogram,
     ExposureScore,
     MeanClassResidual,
@@ -82,7 +86,11 @@ from dpregress.queries import (
     MultinomialScore,
     Norm,
     PairDistances,
+    PieceInformation,
+    PieceScore,
+    PieceTotals,
     Predictions,
+    PredictorHistogram,
     PublishedHessian,
     PublishedMoments,
     Query,
@@ -92,6 +100,7 @@ from dpregress.queries import (
     RowSketch,
     ScoreSquares,
     SecondMoment,
+    ShortenedRows,
     TableQuery,
     UsableRowCount,
 )
@@ -118,6 +127,7 @@ from dpregress.rows import (
     StreamSource,
     TableSource,
     ThreadedEngine,
+    WeightedSource,
     WhitenedRows,
 )
 from dpregress.rows.readers.base import CapsuleReader, DatasetReader, DuckDBReader, LazyFrameReader, Reader
@@ -126,7 +136,7 @@ from dpregress.rows.readers.spark import SparkReader
 from dpregress.rows.readers.sql import _ADBCReader
 from dpregress.rows.readers.sqlite import SQLiteReader
 from dpregress.rows.sources import reader_of
-from dpregress.solvers import MultinomialSteps, OneShot, Residual, ScoreSteps, Solver
+from dpregress.solvers import MultinomialSteps, OneShot, PieceSteps, Residual, ScoreSteps, Solver
 from dpregress.solvers.marginals.aim import AIM
 from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
@@ -369,6 +379,32 @@ def _mean_class_residual(space: WhitenedSpace, _: Rng) -> MeanClassResidual:
     return MeanClassResidual(_classes(space), np.outer(basis(space)[:, 0], 1e6 * towards))
 
 
+#: Bins of predictors, between rows at either end of the first direction.
+_SPLIT = np.array([-0.5, 0.0, 0.5])
+
+
+def _along(space: WhitenedSpace) -> Vector:
+    """Coefficients of which rows at either end of the first direction have predictors of 1 and -1."""
+    return basis(space)[:, 0] / _reach(space)
+
+
+def _deviances(family: Family, space: WhitenedSpace, _: Rng) -> DevianceSums:
+    bounds = {"deviance": (0.0, 3.0), "null": (0.0, 2.0), "saturated": (-4.0, 0.5)}
+    return DevianceSums(space, family, _along(space), 0.3, 0.8, bounds)
+
+
+_CUTS = (0.5, 1.0, 4.0)
+
+
+def _timed(space: WhitenedSpace) -> WhitenedSpace:
+    """The space of persons with a time."""
+    return replace(space, exposure=Exposure("time"))
+
+
+def _hazards(space: WhitenedSpace, rng: Rng) -> Vector:
+    return np.append(3 * _along(space), rng.normal(size=len(_CUTS) - 1))
+
+
 @dataclass(frozen=True)
 class QueryEntry:
     """A kind of query: how to make one in a space, the entries of its release in which the noise is equal, and rows
@@ -429,6 +465,26 @@ QUERIES = (
         lambda f, _: ExposureScore(replace(f, exposure=Exposure("e", 1e-2, 1e7)), 0.5, 0.8 * min(_bound(f), 5.0)),
     ),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
+    QueryEntry("histogram of predictors", lambda f, _: PredictorHistogram(f, GaussianFamily, _along(f), _SPLIT)),
+    QueryEntry("classes by prediction", lambda f, _: BinnedClasses(f, BinomialFamily, _along(f), _SPLIT)),
+    QueryEntry(
+        "residuals by prediction",
+        lambda f, _: BinnedResiduals(f, GaussianFamily, _along(f), _SPLIT, 0.1 * _bound(f)),
+    ),
+    QueryEntry(
+        "Gamma residuals by prediction",
+        lambda f, _: BinnedResiduals(f, GammaFamily, _along(f), _SPLIT, 2.0),
+    ),
+    *(
+        QueryEntry(f"{family.distribution.name} deviances", partial(_deviances, family))
+        for family in (GaussianFamily, BinomialFamily, PoissonFamily, GammaFamily)
+    ),
+    QueryEntry("events by piece", lambda f, _: PieceTotals(_timed(f), _CUTS)),
+    QueryEntry("score of pieces", lambda f, r: PieceScore(_timed(f), _CUTS, _hazards(f, r), 0.7)),
+    QueryEntry(
+        "information of pieces", lambda f, r: PieceInformation(_timed(f), _CUTS, _hazards(f, r), 0.7), symmetric
+    ),
+    QueryEntry("shortened rows", lambda f, _: ShortenedRows(f)),
     QueryEntry("usable rows", lambda f, _: UsableRowCount(f), extremes=with_an_unusable_row),
 )
 
@@ -692,6 +748,11 @@ def _multinomial_steps(public: PublicMoments, space: WhitenedSpace, n: int, budg
     )
 
 
+def _piece_steps(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, _: float) -> Solver:
+    facts = PublicFacts(n, "y", Start(space, refinements=0), public.unlabelled(), None, Exposure("time"))
+    return PieceSteps(facts, _CUTS, budget)
+
+
 SOLVERS = (
     SolverEntry(OneShot, _one_shot),
     SolverEntry(Residual, _residual),
@@ -699,6 +760,7 @@ SOLVERS = (
     SolverEntry(PublishedRidge, _published_ridge),
     SolverEntry(ScoreSteps, _score_steps),
     SolverEntry(MultinomialSteps, _multinomial_steps, linear=False),
+    SolverEntry(PieceSteps, _piece_steps, linear=False),
 )
 
 # ---------------------------------------------------------------- estimators
@@ -844,6 +906,21 @@ def _fit_central(entry: EstimatorEntry, rng: Rng, ledger: Ledger | None = None, 
     return entry.make(rng, privacy=ApproxDP(1.0, 1e-5), ledger=ledger, **more).fit(*entry.data(rng))
 
 
+def survival_data(rng: Rng, n: int = 900) -> tuple[Matrix, Vector, Vector]:
+    """Features, events and times of persons, with hazards that rise with the time."""
+    x = rng.uniform(-1, 1, size=(n, WIDTH))
+    life = rng.weibull(1.5, n) * np.exp(-x @ np.linspace(-0.5, 1.0, WIDTH) / 1.5)
+    end = rng.uniform(0, 3, n)
+    return x, (life <= end).astype(np.float64), np.minimum(life, end)
+
+
+def _fit_survival(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
+    x, event, time = survival_data(rng)
+    public = PublicMoments.from_rows(x[:60])
+    model = DPSurvival(ApproxDP(1.0, 1e-5), cuts=_CUTS, public=public, ledger=ledger, **more)
+    return model.fit(x[60:], event[60:], time=time[60:])
+
+
 def _fit_local(rng: Rng, ledger: Ledger | None = None, **more: Any) -> Any:
     x, y = glm_data("binomial", rng)
     public = PublicMoments.from_rows(x[:60])
@@ -870,6 +947,7 @@ FITS = (
         FitEntry(kind, partial(_fit_central, next(entry for entry in ESTIMATORS if entry.kind is kind)))
         for kind in dict.fromkeys(entry.kind for entry in ESTIMATORS)
     ),
+    FitEntry(DPSurvival, _fit_survival),
     FitEntry(LocalGLM, _fit_local),
     FitEntry(MarginalsRegression, _fit_marginals, lambda budget: MemoryLedger(budget, relation=Relation.ADD_REMOVE)),
     FitEntry(VerticalRegression, _fit_vertical),
@@ -939,6 +1017,7 @@ SOURCES = (
     SourceEntry(TableSource, lambda table, _: TableSource(table, _COLUMNS)),
     SourceEntry(StreamSource, lambda table, folder: StreamSource(reader_of(_parquet(table, folder)), _COLUMNS)),
     SourceEntry(ExposedSource, lambda table, _: ExposedSource(_arrays(table), np.ones(table.num_rows))),
+    SourceEntry(WeightedSource, lambda table, _: WeightedSource(_arrays(table), np.arange(table.num_rows) % 7.0, 5.0)),
     SourceEntry(CappedSource, lambda table, _: CappedSource(_arrays(table), [pa.array(range(table.num_rows))], 1)),
     SourceEntry(CodedSource, lambda table, _: CodedSource(_codes_of(table), _CODES)),
     SourceEntry(CodedParquet, lambda table, to: CodedParquet(reader_of(_parquet(_codes_of(table), to)), _CODES)),

@@ -20,6 +20,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSurvival,
     MarginalsRegression,
     Numeric,
     PublicMoments,
@@ -203,6 +204,38 @@ def _central(name: str, kind: type[Any], data: str, public: str, *, most: int = 
     )
 
 
+# ---------------------------------------------------------------- persons with an event time
+
+_CUTS = (0.5, 1.0, 2.0)
+
+
+def _persons(rng: Rng, rows: int) -> Matrix:
+    """Features, event and time."""
+    x = rng.uniform(-1, 1, size=(rows, len(_SLOPES)))
+    life, end = rng.exponential(np.exp(-x @ _SLOPES)), rng.uniform(0, 2, size=rows)
+    return np.column_stack([x, life <= end, np.minimum(life, end)])
+
+
+def _fit_survival(table: Matrix, rng: Rng) -> None:
+    public = PublicMoments.from_rows(_persons(np.random.default_rng(_SEED + 1), PUBLIC)[:, :-2])
+    model = DPSurvival(_CLAIM, cuts=_CUTS, public=public, random_state=rng)
+    model.fit(table[:, :-2], table[:, -2], time=table[:, -1], progress=False)
+
+
+def _far_persons(rng: Rng, rows: int) -> Matrix:
+    """Persons in all directions, with an event or not, at times from the beginning to beyond the end."""
+    x = rng.normal(size=(rows, len(_SLOPES)))
+    x *= (10.0 ** rng.uniform(-1, 6, size=rows) / np.linalg.norm(x, axis=1))[:, None]
+    return np.column_stack([x, rng.integers(2, size=rows), 10.0 ** rng.uniform(-3, 1, size=rows)])
+
+
+def _moved_persons(rng: Rng, row: Vector, step: float, rows: int) -> Matrix:
+    length = float(np.linalg.norm(row[:-2]))
+    x = row[:-2] + step * length * rng.normal(size=(rows, len(row) - 2))
+    event = np.where(rng.random(rows) < 0.1, 1 - row[-2], row[-2])
+    return np.column_stack([x, event, row[-1] * np.exp(3 * step * rng.normal(size=rows))])
+
+
 # ---------------------------------------------------------------- several parties
 
 _PARTIES = {"one": [0, 1], "other": [2, 3]}
@@ -288,6 +321,11 @@ CELLS = (
     _central("inverse Gaussian", DPGLMRegressor, "gamma", "labelled", family="inverse-gaussian"),
     _central("linear", DPLinearRegression, "linear", "labelled", most=3),
     _central("Poisson", DPPoissonRegressor, "poisson", "unlabelled", most=3),
+    Cell(
+        "survival, unlabelled", DPSurvival, _fit_survival, partial(_persons, rows=N - 1), _far_persons, _moved_persons,
+        lambda rows, _: RawRows(rows[:, :-2], rows[:, -2], exposure=rows[:, -1]),
+        reason="answers have other worst pairs; each at its own, they would reach .91",
+    ),
     _marginals("one-shot"),
     _marginals("aim", reason=_GUESSES),
     _marginals("residuals"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DPLogisticRegression,
         DPPoissonRegressor,
         DPRidge,
+        DPSurvival,
         LocalGLM,
         MarginalsRegression,
         VerticalRegression,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dpregress.estimators.moments_release import release_moments, shared_space
     from dpregress.estimators.released_moments import ReleasedMoments, SharedSpace, combine
     from dpregress.estimators.saved import load
+    from dpregress.experiments import plan
     from dpregress.public import Categorical, Numeric, PublicMoments, Schema
     from dpregress.rows import SQLQuery
 
@@ -47,6 +49,7 @@ _EXPORTS = {
     "DPLogisticRegression": "estimators",
     "DPPoissonRegressor": "estimators",
     "DPRidge": "estimators",
+    "DPSurvival": "estimators",
     "LocalGLM": "estimators",
     "MarginalsRegression": "estimators",
     "MemoryLedger": "accounting",
@@ -63,6 +66,7 @@ _EXPORTS = {
     "VerticalRegression": "estimators",
     "combine": "estimators.released_moments",
     "load": "estimators.saved",
+    "plan": "experiments",
     "release_moments": "estimators.moments_release",
     "shared_space": "estimators.moments_release",
 }
@@ -78,6 +82,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPRidge",
+    "DPSurvival",
     "LocalGLM",
     "MarginalsRegression",
     "MemoryLedger",
@@ -95,6 +100,7 @@ __all__ = [
     "__version__",
     "combine",
     "load",
+    "plan",
     "release_moments",
     "shared_space",
 ]

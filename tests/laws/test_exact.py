@@ -41,6 +41,7 @@ from dpregress.rows import (
     StreamSource,
     TableSource,
     ThreadedEngine,
+    WeightedSource,
 )
 from dpregress.rows.readers import files
 from dpregress.rows.sources import reader_of
@@ -80,6 +81,15 @@ def sources(rows: RawRows, folder: Path) -> Iterator[tuple[str, Source]]:
     yield "file", StreamSource(reader_of(folder / "rows.parquet"), encoder)
 
 
+def groups(rows: RawRows, folder: Path, rng: Rng) -> Iterator[dict[str, Source]]:
+    """The same rows in every source of numbers, without survey weights and with them."""
+    kept = dict(sources(rows, folder))
+    yield kept
+    weights = rng.choice([1e-300, 1e-3, 0.3, 0.99, 1.0, 7.0, np.inf, np.nan, -1.0, 0.0], len(rows.x))
+    columns = {"array": weights, "capped array": weights, "file": [pa.array(weights[:30]), pa.array(weights[30:])]}
+    yield {name: WeightedSource(kept[name], each, 2.0) for name, each in columns.items()}
+
+
 def total_of(query: Query[Any], source: Source, engine: Engine, words: int) -> ExactVector:
     """The total that a mechanism uses."""
     with patch.object(base, "words_for", return_value=words):
@@ -99,14 +109,15 @@ def test_totals_are_the_same_everywhere(entry: QueryEntry, space: str, words: in
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
     rows = registry.joined(far_rows(rng, 70, WIDTH), registry.wild_rows(rng, 20), registry.extremal_rows(query))
-    kept = dict(sources(rows, tmp_path))
-    expected = total_of(query, kept["array"], ThreadedEngine(workers=1), words)
-    for (name, source), (kind, engine) in product(kept.items(), ENGINES.items()):
-        assert_same(total_of(query, source, engine, words), expected, f"{name}, {kind}")
-    for size in (7, 64, len(rows.x) - 1):
-        parts = [query.exact(query.row_map(chunk, words)) for chunk in kept["array"].chunks(size)]
-        assert sum(part.whole for part in parts).tolist() == expected.whole.tolist(), f"chunks of {size}"
+    for kept in groups(rows, tmp_path, rng):
+        expected = total_of(query, kept["array"], ThreadedEngine(workers=1), words)
+        for (name, source), (kind, engine) in product(kept.items(), ENGINES.items()):
+            assert_same(total_of(query, source, engine, words), expected, f"{name}, {kind}")
+        for size in (7, 64, len(rows.x) - 1):
+            parts = [query.exact(query.row_map(chunk, words)) for chunk in kept["array"].chunks(size)]
+            assert sum(part.whole for part in parts).tolist() == expected.whole.tolist(), f"chunks of {size}"
     if not any(name in entry.name for name in PLACED):
+        expected = total_of(query, registry.private(rows).source, ThreadedEngine(workers=1), words)
         for order in (np.roll(np.arange(len(rows.x)), 1), rng.permutation(len(rows.x))):
             moved = registry.private(registry.taken(rows, order)).source
             assert_same(total_of(query, moved, Chunked(workers=1), words), expected, "another order")
@@ -129,10 +140,10 @@ def test_totals_are_the_same_on_every_engine(
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES["exposure"](rng), rng)
     rows = registry.joined(far_rows(rng, 70, WIDTH), registry.wild_rows(rng, 20), registry.extremal_rows(query))
-    kept = dict(sources(rows, tmp_path))
-    expected = total_of(query, kept["array"], Chunked(workers=1), 1)
-    for name, source in kept.items():
-        assert_same(total_of(query, source, engine.make(dask_client), 1), expected, name)
+    for kept in groups(rows, tmp_path, rng):
+        expected = total_of(query, kept["array"], Chunked(workers=1), 1)
+        for name, source in kept.items():
+            assert_same(total_of(query, source, engine.make(dask_client), 1), expected, name)
 
 
 @pytest.mark.usefixtures("short")

@@ -17,8 +17,8 @@ LONGEST_MODULE, LONGEST_FUNCTION = 430, 50
 ESTIMATORS = [getattr(estimators, name) for name in estimators.__all__]
 #: Every word that a constructor of an estimator may take, in the order in which it takes them (docs/api.md).
 VOCABULARY = (
-    "privacy", "family", "link", "classes", "public", "schema", "bounds", "row_bound", "response_bounds", "alpha",
-    "bins", "rows", "fit_intercept", "formula", "recipe", "cov_type", "ledger", "random_state",
+    "privacy", "family", "link", "classes", "cuts", "public", "schema", "bounds", "row_bound", "response_bounds",
+    "alpha", "bins", "rows", "fit_intercept", "formula", "recipe", "cov_type", "ledger", "random_state",
 )  # fmt: skip
 #: The words that no estimator is without.
 EVERYWHERE = {"privacy", "schema", "ledger", "random_state"}

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import gammaln, xlogy
 
 from dpregress import GDP, DPPoissonRegressor, Numeric, Schema
 from dpregress.accounting import Relation
@@ -223,6 +225,16 @@ ELEMENTWISE: dict[str, Callable[[Vector], Vector]] = {
         for family in registry.FAMILIES
         for name in ("mean", "factor", "information")
     },
+    **{
+        f"{distribution.name} unit deviance": partial(distribution.unit_deviance, mean=np.float64(0.7))
+        for distribution in dict.fromkeys(family.distribution for family in registry.FAMILIES)
+    },
+    **{
+        f"{distribution.name} saturated": partial(distribution.saturated, dispersion=0.8)
+        for distribution in dict.fromkeys(family.distribution for family in registry.FAMILIES)
+    },
+    "gammaln": gammaln,
+    "xlogy": lambda z: xlogy(z, np.abs(z)),
     "log": lambda z: np.log(np.abs(z)),
     "log2": lambda z: np.log2(np.abs(z)),
     "log1p": lambda z: np.log1p(np.abs(z)),

@@ -73,7 +73,7 @@ def test_parts(entry: SourceEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [part.first_row for part in parts] == [0, *np.cumsum([part.rows.n for part in parts])[:-1]]
     found = [chunk for part in parts for chunk in part.rows.chunks(5)]
     np.testing.assert_array_equal(np.concatenate([chunk.x for chunk in found]), whole)
-    for attribute in ("y", "exposure", "counts"):
+    for attribute in ("y", "exposure", "counts", "survey"):
         cells, all_cells = ([getattr(chunk, attribute) for chunk in rows] for rows in (found, source.chunks(7)))
         if all_cells[0] is not None:
             np.testing.assert_array_equal(np.concatenate(cells), np.concatenate(all_cells))

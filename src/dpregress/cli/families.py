@@ -33,10 +33,18 @@ class FamilyChoice(click.ParamType[str]):
 
 
 def response_families() -> Iterable[str]:
-    """Families of ``fit`` and ``check``."""
+    """Families of ``check``."""
     from dpregress.models import family_names
 
     return family_names()
+
+
+def fitted_families() -> Iterable[str]:
+    """Families of ``fit``."""
+    from dpregress.models import family_names
+    from dpregress.models.hazards import SURVIVAL
+
+    return (*family_names(), SURVIVAL)
 
 
 def linear_recipes() -> Iterable[str]:

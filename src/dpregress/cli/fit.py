@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from dpregress.cli.charging import charging_options, open_ledger, say_spent
-from dpregress.cli.families import FamilyChoice, covariance_types, linear_recipes, response_families
-from dpregress.cli.output import FIT_FILES, print_lines, say
+from dpregress.cli.families import FamilyChoice, covariance_types, fitted_families, linear_recipes
+from dpregress.cli.output import FIT_FILES, print_diagnosis, print_lines, say
 from dpregress.cli.places import taken
 from dpregress.cli.statements import DIALECTS, print_statement
 from dpregress.display import shown
@@ -40,12 +40,15 @@ _PATH = click.Path(path_type=Path)
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the fit.")
 @click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
 @click.option(
-    "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True,
+    "--family", type=FamilyChoice(fitted_families), default="gaussian", show_default=True,
     help="Family of the response: a number, one of two classes, one of several, a count, a positive amount.",
 )  # fmt: skip
 @click.option("--classes", help="The classes of the target, as NO,YES [default: the schema's, else 0,1 or booleans].")
 @click.option("--link", help="Link function, such as identity or probit [default: the family's own].")
 @click.option("--exposure", metavar="COLUMN", help="With a log link: the mean response is proportional to this.")
+@click.option("--weights", metavar="COLUMN", help="Survey weights, whose upper bound the schema declares.")
+@click.option("--time", metavar="COLUMN", help="Of --family survival: the time of the event or of censoring.")
+@click.option("--cuts", help="Of --family survival: ends of the pieces of constant hazard, as 30,90,365.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty, as in scikit-learn.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @click.option(
@@ -60,6 +63,7 @@ _PATH = click.Path(path_type=Path)
 @charging_options("Ledger to charge; see `dpregress ledger new`.")
 @click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
 @click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
+@click.option("--diagnose", type=float, default=0.0, metavar="SHARE", help="Share of the budget for a diagnosis: 0.02.")
 @click.option(
     "--engine",
     metavar="ENGINE",
@@ -87,6 +91,9 @@ def fit(
     classes: str | None,
     link: str | None,
     exposure: str | None,
+    weights: str | None,
+    time: str | None,
+    cuts: str | None,
     alpha: float,
     no_intercept: bool,
     recipe: str,
@@ -99,6 +106,7 @@ def fit(
     dry_run: bool,
     unit: str | None,
     max_rows_per_unit: int | None,
+    diagnose: float,
     engine: str | None,
     dialect: str | None,
     out: Path,
@@ -151,15 +159,16 @@ def fit(
     model = _model(
         family, link, split_classes(family, classes, declared_response(target, formula, schema)), recipe, alpha
     )
+    exposure = _survival(model, time, cuts, exposure, no_intercept)
     columns = split_names(features)
     public, left_out = None, 0
     if formula is not None:
         encoder = FormulaEncoder.of(formula, schema, model.target_classes, exposure)
-        formula_source(rows, None, encoder, unit, schema)  # refuses columns that are not there before any is read
+        formula_source(rows, None, encoder, unit, schema, weights)  # refuses what is not there before any is read
         if known is not None:
             public, left_out = formula_moments(known, encoder, schema, not ignore_public_labels)
     elif target is not None:
-        columns = feature_columns(rows, target, columns, unit, exposure)
+        columns = feature_columns(rows, target, columns, unit, exposure, weights)
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)
@@ -169,22 +178,17 @@ def fit(
         rehearsed=uncharged if dry_run else None,
     )  # fmt: skip
     model.set_params(
-        privacy=budget,
-        public=public,
-        schema=schema,
-        fit_intercept=not no_intercept,
-        formula=formula,
-        cov_type=cov_type,
-        ledger=ledger,
+        privacy=budget, public=public, schema=schema, formula=formula, cov_type=cov_type, ledger=ledger,
         random_state=seed,
-    )
+    )  # fmt: skip
+    extras = {"time" if time is not None else "exposure": exposure, "weights": weights, "diagnose": diagnose}
     capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
     if dialect is not None:
         model.set_params(ledger=uncharged)
-        print_statement(model, rows, (target, columns), (dialect, query or ""), exposure=exposure, **capped)
+        print_statement(model, rows, (target, columns), (dialect, query or ""), **extras, **capped)
         return
     with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):
-        model.fit_table(rows, target, columns, engine, exposure=exposure, **capped)
+        model.fit_table(rows, target, columns, engine, **extras, **capped)
         place.write(*_texts(model, shown(data[0]).rpartition("/")[2] if data else "a query"))
     _print(model, left_out, out)
 
@@ -221,7 +225,7 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     """The estimator of the family with those of its parameters that are options here; others are refused."""
     from dpregress.estimators.families import estimator_of
 
-    kind = estimator_of(family, link)
+    kind = estimator_of(family, link) if family != "survival" else _survival_estimator(link)
     offered: dict[str, object] = {"alpha": alpha, "recipe": recipe, "classes": classes, "family": family, "link": link}
     parameters = kind().get_params()
     if recipe != "residual" and "recipe" not in parameters:
@@ -230,6 +234,32 @@ def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recip
     if classes is not None and "classes" not in parameters:
         raise InvalidInput(f"--classes goes with --link logit: for {link}, code the target as 0 and 1")
     return kind(**{name: value for name, value in offered.items() if name in parameters})
+
+
+def _survival_estimator(link: str | None):  # type: ignore[no-untyped-def]  # imported lazily
+    from dpregress import DPSurvival
+
+    if link not in (None, "log"):
+        raise InvalidInput("--family survival has the link log: leave --link out")
+    return DPSurvival
+
+
+def _survival(model, time: str | None, cuts: str | None, exposure: str | None, no_intercept: bool) -> str | None:  # type: ignore[no-untyped-def]
+    """Set the pieces of a survival model; the column that takes the place of the exposure."""
+    if "cuts" not in model.get_params():
+        if time is not None or cuts is not None:
+            raise InvalidInput("--time and --cuts go with --family survival")
+        model.set_params(fit_intercept=not no_intercept)
+        return exposure
+    if no_intercept:
+        raise InvalidInput("--no-intercept does not go with --family survival, whose intercept is the hazard")
+    if time is None or cuts is None or exposure is not None:
+        raise InvalidInput("--family survival takes --time COLUMN and --cuts 30,90,365, and no --exposure")
+    try:
+        model.set_params(cuts=tuple(float(cut) for cut in cuts.split(",")))
+    except ValueError as error:
+        raise InvalidInput(f"--cuts takes numbers such as 30,90,365, not {shown(cuts)}") from error
+    return time
 
 
 def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
@@ -243,6 +273,8 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
 
     found = model.coefficients_
     print_lines(str(model.summary()))
+    if model.diagnosis_ is not None:
+        print_diagnosis(model.diagnosis_)
     say_spent(model.privacy_, what="fits")
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
         say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")

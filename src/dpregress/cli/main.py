@@ -13,11 +13,13 @@ import click
 from dpregress import __version__
 from dpregress.cli.check import check
 from dpregress.cli.collect import collect, report
+from dpregress.cli.diagnose import diagnose
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
 from dpregress.cli.marginals import marginals
 from dpregress.cli.moments import combine_files, moments, regress
+from dpregress.cli.plan import plan_study
 from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.release import release, space
@@ -67,8 +69,8 @@ def cli() -> None:
 
 
 for command in (
-    fit, predict, release, regress, moments, space, combine_files, public, schema, check, ledger, marginals, vertical,
-    study, collect, report, experiment,
+    fit, predict, diagnose, plan_study, release, regress, moments, space, combine_files, public, schema, check, ledger,
+    marginals, vertical, study, collect, report, experiment,
 ):  # fmt: skip
     cli.add_command(command)
 

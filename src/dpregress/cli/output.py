@@ -13,6 +13,8 @@ from dpregress.display import plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dpregress.inference import Diagnosis
+
 #: The files in the folder of a fit.
 FIT_FILES = ("model.json", "privacy.json", "report.html")
 #: What begins a formula in some spreadsheet, also in its full-width form, or hides such a beginning.
@@ -70,6 +72,14 @@ def number(value: float) -> str:
 def say(text: str) -> None:
     """A line on the terminal, in which no name from a file is obeyed as a command of the terminal."""
     click.echo(plain(text))
+
+
+def print_diagnosis(found: Diagnosis) -> None:
+    """The numbers of a diagnosis with their standard errors."""
+    from dpregress.estimators.saving import pictures_of
+
+    rows = [[name, number(value), f"{error:.2g}"] for name, value, error in pictures_of(found).facts]
+    print_table("How well the model fits", ["", "estimate", "std. error"], rows)
 
 
 def csv_of(table: pa.Table) -> str:

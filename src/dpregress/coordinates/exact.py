@@ -82,10 +82,10 @@ class Grid:
         values *= self.step
         return values
 
-    def clipped(self, values: Vector, lower: float = -math.inf, upper: float = math.inf) -> Vector:
+    def clipped(self, values: Matrix, lower: float | Vector = -math.inf, upper: float | Vector = math.inf) -> Matrix:
         """``clip(values, lower, upper)`` on the grid, within the bounds and ``bound``; a new array."""
-        low = math.ceil(max(lower, -self.bound) / self.step) * self.step
-        high = math.floor(min(upper, self.bound) / self.step) * self.step
+        low = np.ceil(np.maximum(lower, -self.bound) / self.step) * self.step
+        high = np.floor(np.minimum(upper, self.bound) / self.step) * self.step
         return self.nearest(np.clip(values, low, high))
 
     def cut(self, values: Matrix) -> Iterator[tuple[Matrix, int]]:

@@ -4,6 +4,7 @@ from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisti
 from dpregress.estimators.linear import DPLinearRegression, DPRidge
 from dpregress.estimators.local import LocalGLM
 from dpregress.estimators.marginals import MarginalsRegression
+from dpregress.estimators.survival import DPSurvival
 from dpregress.estimators.vertical import VerticalRegression
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPRidge",
+    "DPSurvival",
     "LocalGLM",
     "MarginalsRegression",
     "VerticalRegression",

@@ -1,8 +1,7 @@
-"""The common steps of all central estimators: public facts, charge, ask, solve."""
+"""The common face of linear estimators for every trust model: what they are given, and how they predict."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,21 +12,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpregress.accounting import GDP, Event, Ledger, gaussian_promise
-from dpregress.accounting.names import note_of
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.accounting import Event, Ledger
+from dpregress.coordinates import Matrix, Vector
+from dpregress.errors import InvalidInput, NotAvailable, one_line, type_of
+from dpregress.estimators.diagnosing import checked_share
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
-from dpregress.estimators.progress import check_progress, reported
-from dpregress.estimators.provenance import made_now
-from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.progress import check_progress
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
 from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of
-from dpregress.inputs.exposure import exposed, exposure_bounds
+from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
@@ -40,6 +37,7 @@ from dpregress.inputs.tables import (
     training_source,
     training_table,
 )
+from dpregress.inputs.weights import weighted
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
@@ -47,12 +45,7 @@ from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, Source
 from dpregress.rows.engines import Progress
-from dpregress.rows.memory import check_moments_fit, check_squares_fit
 from dpregress.rows.readers.files import is_table
-from dpregress.solvers import Solution, Solver, Uncertainty
-from dpregress.trust import Session
-
-_LARGEST_PENALTY = 1e200
 
 
 class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
@@ -146,8 +139,10 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         y: ArrayLike | None = None,
         *,
         exposure: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
+        diagnose: float = 0.0,
         progress: bool | Progress = True,
     ) -> Self:
         """Fit within the budget of ``privacy``.
@@ -162,10 +157,15 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             Private. With a log link, the mean response is proportional to it: years, population, duration of a policy.
             A row whose exposure is not a positive finite number gets weight 0. The name of a Series is looked up in the
             schema for bounds.
+        weights : array-like of shape (n,), optional
+            Private survey weights. The schema declares their upper bound under the name of the Series, or "weights";
+            larger ones count as that. A row whose weight is not a positive finite number gets weight 0.
         unit : array-like of shape (n,), optional
             Private ids. All rows of an id are protected together; default: each record by itself.
         max_rows_per_unit : int, optional
             k, with ``unit``: the first k rows of each unit count, and noise is k times as large.
+        diagnose : float, default=0.0
+            The share of the budget for a diagnosis of the fit, such as 0.02 (docs/diagnosis.md).
         progress : bool or callable, default=True
             True shows a bar on a terminal after two seconds, False nothing; a callable is called with
             (rows done, rows in all) in every pass.
@@ -191,8 +191,11 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))
         source, whose = bounded_units(exposed(rows.source, exposure, name, self.schema), unit, max_rows_per_unit)
+        name = one_offset(name, rows.exposure)
         rows = rows._replace(table=described_table(X), origin=published_name(X))
-        return self._fit(budget, rows._replace(source=source, unit=whose, exposure=name), progress)
+        rows = rows._replace(source=source, unit=whose, exposure=name, diagnose=checked_share(diagnose))
+        called = str(getattr(weights, "name", None) or "weights")
+        return self._fit(budget, self._surveyed(rows, weights, called, rows.source), progress)
 
     def fit_table(
         self,
@@ -203,8 +206,10 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         progress: bool | Progress = True,
         *,
         exposure: str | None = None,
+        weights: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
+        diagnose: float = 0.0,
     ) -> Self:
         """Fit a column of any table on its others, as :meth:`fit` does, in a constant amount of memory.
 
@@ -228,10 +233,14 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             (rows done, rows in all) in every pass.
         exposure : str, optional
             The column of exposures, as ``exposure`` of :meth:`fit`; never a feature.
+        weights : str, optional
+            The column of survey weights, as ``weights`` of :meth:`fit`; for files and tables in memory.
         unit : str, optional
             The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Only for files and tables in memory,
             because the rows of a query have no fixed order.
         max_rows_per_unit : int, optional
+        diagnose : float, default=0.0
+            As of :meth:`fit`.
 
         Raises
         ------
@@ -247,15 +256,28 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if self.formula is not None:
             if target is not None or features is not None:
                 raise InvalidInput("the formula names the columns: leave target and features out")
-            rows = self._computed(self.formula, public, table, None, unit, exposure)
+            rows = self._computed(self.formula, public, table, None, unit, exposure, weights)
         else:
             target = "y" if target is None else target
-            source, encoder = training_table(table, target, features, self.schema, self.target_classes, unit, exposure)
+            source, encoder = training_table(
+                table, target, features, self.schema, self.target_classes, unit, exposure, weights
+            )
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
         bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        read = rows.source
+        exposure = one_offset(exposure, rows.exposure)
         rows = rows._replace(table=described_table(table), origin=published_name(table))
-        return self._fit(budget, rows._replace(source=bounded, unit=whose, exposure=exposure), progress, engine)
+        rows = rows._replace(source=bounded, unit=whose, exposure=exposure, diagnose=checked_share(diagnose))
+        return self._fit(budget, self._surveyed(rows, weights, str(weights), read), progress, engine)
+
+    def _surveyed(self, rows: Training, weights: Any, name: str, read: Source) -> Training:
+        """The rows with their survey weights, if there are any."""
+        if weights is None:
+            return rows
+        if rows.diagnose:
+            raise NotAvailable("a diagnosis counts rows, not weights: leave diagnose= or weights= out")
+        return rows._replace(source=weighted(rows.source, weights, name, self.schema, read), weights=name)
 
     def _declared(
         self, given: Any, source: Source, columns: tuple[str, ...], target: str, exposure: str | None, inputs: Inputs
@@ -270,7 +292,14 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
-        self, formula: str, given: Any, rows: Any, y: Any, unit: str | None = None, exposure: str | None = None
+        self,
+        formula: str,
+        given: Any,
+        rows: Any,
+        y: Any,
+        unit: str | None = None,
+        exposure: str | None = None,
+        weights: str | None = None,
     ) -> Training:
         """Training rows with the columns of a formula; labels that are given as ``y`` are already numbers."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
@@ -278,14 +307,15 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if y is None and self.target_classes:
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)
-        source = formula_source(rows, y, encoder, unit, self.schema)
+        source = formula_source(rows, y, encoder, unit, self.schema, weights)
         public, left_out = None, 0
         if given is not None:
             public, left_out = formula_moments(given, encoder, self.schema)
         _say(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
         columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
-        return Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
+        found = Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
+        return found._replace(exposure=None if encoder.offset is None else f"{OFFSET}{encoder.offset.label})")
 
     def _facts(
         self, features: tuple[str, ...], n: int, target: str, public: PublicMoments | None, schema: Schema | None,
@@ -313,7 +343,15 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
         rows = self._rows(X)
-        return self.coefficients_.predict(rows)
+        return (self.coefficients_.predict(rows).T + self._own_offset(X)).T
+
+    def _own_offset(self, X: Any) -> Vector | float:
+        """What the formula's ``offset()`` adds to predictors, of shape (m,); NaN where it has no value."""
+        if self.design_ is None or self.design_.offset is None:
+            return 0.0
+        found = self.design_.offsets(read_columns(X, self.design_.needed))
+        assert found is not None
+        return found
 
     def _rows(self, X: ArrayLike) -> Matrix:
         """Rows to predict for, in the order of the design columns, of shape (m, d)."""
@@ -341,74 +379,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return tags
 
 
-class CentralModel(PrivateLinearModel):
-    """Base class of linear estimators for a curator. Subclasses choose the solver."""
-
-    @abstractmethod
-    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
-        """The method, from public facts and the budget."""
-
-    @abstractmethod
-    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
-        """Covariances of the whitened coefficients, if they are known."""
-
-    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
-        """Coefficients in original units."""
-        return original(solution, self._uncertainty(solution), facts)
-
-    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
-        facts = self._facts(
-            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
-        )
-        promise = gaussian_promise(budget)
-        check_moments_fit(facts.start.space.order, len(self.target_classes))
-        solver = self._solver(facts, data.unit.per_record(promise))
-        if solver.squares:
-            check_squares_fit(solver.squares)
-        with reported(progress, solver.rounds) as report, data.rows(engine, report, solver.asks) as rows:
-            session = Session.reserve(
-                rows,
-                promise,
-                rounds=solver.rounds,
-                budget=budget,
-                ledger=self.ledger,
-                unit=data.unit,
-                note=note_of(f"{type(self).__name__} of {data.target}"),
-                request=data.request,
-                random_state=self.random_state,
-            )
-            solution = solver.solve(session)
-
-        result = self._result(solution, facts)
-        data.inputs.keep(self)
-        self.coefficients_ = result
-        several = self.target_classes if len(self.target_classes) > 2 else ()
-        robust = getattr(self, "cov_type", "model") == "robust"
-        self.estimates_ = estimates_of(solution, data.source.n, several, data.unit.most, robust=robust)
-        self.coef_: Vector = result.coef
-        self.intercept_: Any = result.intercept
-        self.moments_ = solution.moments
-        self.design_ = data.design
-        self.exposure_ = data.exposure
-        self.provenance_ = made_now(data.origin)
-        self.privacy_ = session.statement(facts.assumed_public())
-        return self
-
-
 def _say(left_out: int) -> None:
     """Public rows may be counted aloud."""
     if left_out:
         warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
-
-
-def checked_penalty(alpha: float, space: WhitenedSpace) -> float:
-    """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
-    try:
-        usable = math.isfinite(alpha) and alpha >= 0
-    except (TypeError, OverflowError):
-        usable = False
-    if not usable:
-        raise InvalidInput(f"alpha must be finite and not negative, not {one_line(alpha)}")
-    if alpha * float(np.abs(space.slopes).max()) ** 2 > _LARGEST_PENALTY:
-        raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
-    return float(alpha)

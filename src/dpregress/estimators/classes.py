@@ -32,15 +32,17 @@ class ClassModel(PrivateLinearModel):
         y: ArrayLike | None = None,
         *,
         exposure: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
         unit: ArrayLike | None = None,
         max_rows_per_unit: int | None = None,
+        diagnose: float = 0.0,
         progress: bool | Progress = True,
     ) -> Self:
         """Fit within the budget of ``privacy``; a label that is not one of the classes counts as missing."""
         if y is None and self.formula is None:
             raise InvalidInput("this estimator requires y to be passed, but the target y is None")
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
-        given["progress"] = progress
+        given |= {"weights": weights, "diagnose": diagnose, "progress": progress}
         self._checked_parameters()
         if self.classes is None:
             target = self._target(str(getattr(y, "name", None) or "y"))
@@ -58,11 +60,14 @@ class ClassModel(PrivateLinearModel):
         progress: bool | Progress = True,
         *,
         exposure: str | None = None,
+        weights: str | None = None,
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
+        diagnose: float = 0.0,
     ) -> Self:
         """Fit a column of any table on its others, as :meth:`DPGLMRegressor.fit_table` has it."""
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
+        given |= {"weights": weights, "diagnose": diagnose}
         self._checked_parameters()
         if self.classes is None:
             name = self._target("y" if target is None else target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpregress.errors import InvalidInput
-from dpregress.estimators.base import CentralModel
+from dpregress.estimators.central import CentralModel
 from dpregress.estimators.glm import DPGammaRegressor, DPGLMRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpregress.estimators.linear import DPRidge
 from dpregress.models import MULTINOMIAL, family_of

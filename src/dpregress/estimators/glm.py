@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
-from dpregress.estimators.base import CentralModel, checked_penalty
+from dpregress.estimators.central import CentralModel, checked_penalty
 from dpregress.estimators.classes import ClassModel
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.results import original
@@ -117,7 +117,7 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         rows = self._rows(X)
         if exposure is not None and self.exposure_ is None:
             raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
-        offset = offsets(exposure, len(rows))
+        offset = offsets(exposure, len(rows)) + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
         return self._family().mean(self.coefficients_.predict(rows) + offset)
@@ -419,7 +419,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         level : float, default=0.95
         """
         if interval is not None:
-            return self._intervals(self._rows(X), interval, level)
+            return self._intervals(self._rows(X), interval, level, self._own_offset(X))
         predictor = self._linear_predictor(X)
         return self.classes_[predictor.argmax(axis=1) if self._several else (predictor > 0).astype(int)]
 

@@ -13,7 +13,9 @@ from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import (
     Approximation,
+    Diagnosis,
     IntervalKind,
+    LikelihoodRatio,
     PenaltyPath,
     PredictedIntervals,
     Submodel,
@@ -23,10 +25,12 @@ from dpregress.inference import (
     WaldTest,
     best_subsets,
     checked_level,
+    excess_deviance,
     explained_share,
     explained_variance,
     forward_selection,
     intervals,
+    likelihood_ratio,
     masked_covariance,
     p_values,
     penalty_path,
@@ -58,6 +62,8 @@ class InferenceMixin:
 
     #: Estimates for inference; None before a fit, and where a recipe has none.
     estimates_: Estimates | None = None
+    #: The paid diagnosis of this model; None before one.
+    diagnosis_: Diagnosis | None = None
     coefficients_: Any
     privacy_: Any
     if TYPE_CHECKING:  # a property of estimators, an attribute of a saved model
@@ -127,7 +133,7 @@ class InferenceMixin:
         return intervals(self._known(), checked_level(level, alpha))
 
     def ratios(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
-        """Odds ratios (logit link) or rate ratios (log link) of the slopes with intervals, of shape (d, 3).
+        """Odds ratios (logit link), rate ratios (log link) or hazard ratios, with intervals, of shape (d, 3).
 
         The columns are ``exp(b)`` and the ends of its interval; rows are in the order of ``coefficients_.features``.
 
@@ -265,23 +271,42 @@ class InferenceMixin:
 
     @property
     def deviance(self) -> float:
-        """Not offered."""
-        raise NotAvailable("the deviance is a sum over private rows that no fit releases: use wald_test_terms")
+        """The sum of unit deviances of a generalised linear model, from its paid :attr:`diagnosis_`."""
+        return self._diagnosed().deviance.value
 
     @property
     def llf(self) -> float:
-        """Not offered."""
-        raise NotAvailable("the log-likelihood is a sum over private rows that no fit releases: use wald_test, compare")
+        """The log-likelihood, from the paid :attr:`diagnosis_`, which has its error."""
+        return self._diagnosed().llf.value
 
     @property
     def aic(self) -> float:
-        """Not offered; :meth:`compare` has differences."""
-        raise NotAvailable("AIC needs the log-likelihood, which no fit releases: compare gives differences of AIC")
+        """``2 k - 2 llf``, from the paid :attr:`diagnosis_`; :meth:`compare` has differences at no cost."""
+        return self._diagnosed().aic.value
 
     @property
     def bic(self) -> float:
-        """Not offered; :meth:`compare` has differences."""
-        raise NotAvailable("BIC needs the log-likelihood, which no fit releases: compare gives differences of BIC")
+        """``k log n - 2 llf``, from the paid :attr:`diagnosis_`; :meth:`compare` has differences at no cost."""
+        return self._diagnosed().bic.value
+
+    def likelihood_ratio(self, other: InferenceMixin) -> LikelihoodRatio:
+        """A likelihood-ratio test against a model nested in this one, both diagnosed on the same rows.
+
+        The privacy noise of both deviances, and what noise in the coefficients adds to them, count in the p-value.
+        :meth:`compare` tests the same by the estimates and their covariance, at no cost and with more power.
+
+        Parameters
+        ----------
+        other : fitted model
+            With fewer coefficients, all of which this model has.
+        """
+        if not isinstance(other, InferenceMixin):
+            raise InvalidInput(f"likelihood_ratio takes another fitted model, not {type(other).__name__}")
+        known, nested = self._known(), other._known()
+        if not set(nested.names) < set(known.names):
+            raise InvalidInput("the other model must be nested in this one: give a model with some of its coefficients")
+        excess = excess_deviance(known) + excess_deviance(nested)
+        return likelihood_ratio(self._diagnosed(), other._diagnosed(), excess)
 
     # ------------------------------------------------------------- shown
 
@@ -337,6 +362,15 @@ class InferenceMixin:
         if self.estimates_ is None:
             raise NotAvailable(self._no_estimates())
         return self.estimates_
+
+    def _diagnosed(self) -> Diagnosis:
+        self._check_fitted()
+        if self.diagnosis_ is None:
+            raise NotAvailable(
+                "deviance, log-likelihood, AIC and BIC are sums over private rows that no fit releases: pay for them "
+                "by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); compare and wald_test cost nothing"
+            )
+        return self.diagnosis_
 
     def _approximation(self) -> Approximation:
         """Slopes with their covariance, of a single linear predictor."""

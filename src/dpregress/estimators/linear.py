@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput, check_choice
-from dpregress.estimators.base import CentralModel, checked_penalty
+from dpregress.estimators.central import CentralModel, checked_penalty
 from dpregress.estimators.moments_fit import regress_moments
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.released_moments import ReleasedMoments

@@ -289,6 +289,10 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         if data.unit.rows is not None:
             raise InvalidInput("a user sends one message about one row: unit= is for data that a curator holds")
+        if data.weights is not None:
+            raise InvalidInput("a user's message has one weight: leave weights= out")
+        if data.diagnose:
+            raise InvalidInput("a device answers once, and its answer is the fit's: leave diagnose= out")
         if data.exposure is not None:
             raise InvalidInput("a user's message is about a row without an exposure: leave exposure= out")
         facts = self._facts(data.features, data.source.n, data.target, data.public, data.schema, data.intercept)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.errors import InvalidInput, type_of
-from dpregress.estimators.base import checked_penalty
+from dpregress.estimators.central import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
 from dpregress.inference import original_coefficients, prior_variance
 from dpregress.inputs.tables import Inputs

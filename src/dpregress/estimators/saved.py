@@ -12,17 +12,19 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from dpregress.accounting import PrivacyStatement
+from dpregress.accounting import Event, Ledger, PrivacyStatement
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
+from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
-from dpregress.inference import IntervalKind
+from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
-from dpregress.inputs.exposure import log_exposure, offsets
+from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, opened_table
 from dpregress.models import MULTINOMIAL, family_of
+from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Categorical, Schema
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.estimates import INTERCEPT
@@ -30,6 +32,7 @@ from dpregress.releases.marginals import design_names
 from dpregress.releases.model_files import (
     ResponseModel,
     WrittenFormula,
+    load_diagnosis,
     load_domain,
     load_estimates,
     load_formula,
@@ -59,6 +62,8 @@ class SavedModel(InferenceMixin):
     formula : WrittenFormula, optional
     schema : Schema, optional
         The schema of the columns from which predictions are made.
+    diagnosis_ : Diagnosis, optional
+        The paid diagnosis that was saved with it.
     domain : Domain, optional
         Of a model of coded columns, in place of a schema.
     """
@@ -69,6 +74,7 @@ class SavedModel(InferenceMixin):
     estimates_: Estimates | None = None
     formula: WrittenFormula | None = None
     schema: Schema | None = None
+    diagnosis_: Diagnosis | None = None
     domain: Domain | None = None
 
     @classmethod
@@ -78,14 +84,15 @@ class SavedModel(InferenceMixin):
         schema = None if text is None else Schema.from_text(text, f"the schema in {path}")
         response, privacy, estimates = load_response(path), load_privacy(path), load_estimates(path)
         found = load_model(path)
-        if response.family != MULTINOMIAL:
+        if response.family not in (MULTINOMIAL, SURVIVAL):
             family_of(response.family, response.link)  # refuses others
         if estimates is not None and not _belong(estimates, found):
             raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
         domain = load_domain(path)
         if domain is not None:
             _check_domain(domain, found, path)
-        return cls(found, response, privacy, estimates, load_formula(path), schema, domain)
+        diagnosis = load_diagnosis(path, Diagnosis.decode)
+        return cls(found, response, privacy, estimates, load_formula(path), schema, diagnosis, domain)
 
     @property
     def coef_(self) -> Any:
@@ -121,9 +128,12 @@ class SavedModel(InferenceMixin):
         if exposure is not None and self.response_model.exposure is None:
             raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
         rows = self._rows(X)
-        offset = offsets(exposure, len(rows))
+        offset = offsets(exposure, len(rows)) + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
+        if self.response_model.cuts:
+            times = np.full(len(rows), self.response_model.cuts[-1]) if exposure is None else np.exp(offset)
+            return self.response_model.probability(self.coefficients_.predict(rows), np.asarray(times))
         chances = self._means(self.coefficients_.predict(rows) + offset)
         names = np.array(self.response_model.classes)
         if not len(names):
@@ -134,8 +144,35 @@ class SavedModel(InferenceMixin):
         """Probabilities of the classes, of shape (m, K)."""
         if not self.response_model.classes:
             raise InvalidInput("this model predicts a number: use predict")
-        chances = self._means(self.coefficients_.predict(self._rows(X)))
+        chances = self._means((self.coefficients_.predict(self._rows(X)).T + self._own_offset(X)).T)
         return chances if chances.ndim == 2 else np.column_stack([1 - chances, chances])
+
+    def diagnose(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        privacy: Event,
+        exposure: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> Diagnosis:
+        """Diagnose the model on private rows, as :meth:`dpregress.DPRidge.diagnose` does; the ledger is charged.
+
+        Parameters
+        ----------
+        X, y, privacy, exposure, unit, max_rows_per_unit, ledger, random_state
+            As of the estimator.
+        """
+        found = Diagnosed(
+            one_predictor(self.coefficients_), self.response_model, self.estimates_, self.formula, self.schema
+        )
+        return diagnose_model(
+            found, X, y, privacy=privacy, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
+            ledger=ledger, random_state=random_state,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         response = self.response_model
@@ -181,7 +218,11 @@ class SavedModel(InferenceMixin):
             names = self.coefficients_.classes
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
             return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
-        if response.exposure is not None:
+        if response.cuts and response.exposure is not None:
+            return pa.table({target: response.probability(predictor, self._exposure(data, response.exposure))})
+        if self._offset_formula is not None:
+            predictor = predictor + self._own_offset(data)
+        elif response.exposure is not None:
             predictor = predictor + log_exposure(self._exposure(data, response.exposure))
         mean = self._means(predictor)
         if not response.classes:
@@ -212,6 +253,20 @@ class SavedModel(InferenceMixin):
         if x.shape[1] != len(self.coefficients_.features):
             raise InvalidInput(f"X has {x.shape[1]} columns, the model {len(self.coefficients_.features)} features")
         return x
+
+    @property
+    def _offset_formula(self) -> WrittenFormula | None:
+        """The formula, if it computes an offset."""
+        return self.formula if (self.response_model.exposure or "").startswith(OFFSET) else None
+
+    def _own_offset(self, X: Any) -> Vector | float:
+        """What the formula's ``offset()`` adds to predictors, of shape (m,)."""
+        if self._offset_formula is None:
+            return 0.0
+        encoder = self._encoder(self._offset_formula, None)
+        found = encoder.offsets(read_columns(opened_table(X) if names_files(X) else X, encoder.needed))
+        assert found is not None
+        return found
 
     @staticmethod
     def _exposure(data: FilesReader, name: str) -> Vector:

@@ -16,9 +16,11 @@ from dpregress.coordinates import Domain, Vector
 from dpregress.display import shown
 from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
+from dpregress.inference import Diagnosis
 from dpregress.public import Categorical
 from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
-from dpregress.reports import Fitted, Provenance, fit_facts, fit_page
+from dpregress.reports import Fitted, Pictures, Provenance, fit_facts, fit_page
+from dpregress.reports.page import pictures_page
 from dpregress.version import SOFTWARE
 
 MODEL_FILES = ("model.json", "privacy.json")
@@ -108,6 +110,7 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
         formula=model.written_formula,
         schema=model.written_schema,
         estimates=model.estimates_,
+        diagnosis=None if model.diagnosis_ is None else model.diagnosis_.encode(),
         domain=model.written_domain,
     )
     return text, privacy_text(model._promised(), software=SOFTWARE)
@@ -138,6 +141,7 @@ def fitted_part(model: SavingMixin, title: str) -> Fitted:
         facts=facts,
         response=response,
         deviation=_deviation(model),
+        pictures=None if model.diagnosis_ is None else pictures_of(model.diagnosis_),
     )
 
 
@@ -167,6 +171,23 @@ def _deviation(model: SavingMixin) -> Vector | None:
     if spread is None or not (np.diag(spread) > 0).all():
         return None
     return np.asarray(np.sqrt(np.diag(spread)))
+
+
+def pictures_of(found: Diagnosis) -> Pictures:
+    """What a page shows of a diagnosis."""
+    facts = [("deviance", *found.deviance), ("deviance explained", *found.explained), ("AIC", *found.aic)]
+    if found.scale is None:
+        facts = [("AUC", *found.auc), ("Brier score", *found.brier), *facts]
+    if found.shortened is not None:
+        facts.append(("share of rows beyond the radius", *found.shortened))
+    roc = found.roc() if found.scale is None else None
+    return Pictures(facts, roc, found.calibration(), found.residuals())
+
+
+def diagnosis_page(found: Diagnosis, title: str) -> str:
+    """The page about a diagnosis that was paid for by itself as HTML text."""
+    assert found.privacy is not None
+    return pictures_page(title, pictures_of(found), found.privacy, software=SOFTWARE)
 
 
 def fit_texts(model: SavingMixin, title: str) -> tuple[str, ...]:

@@ -24,8 +24,20 @@ def ready_rows(
         yield PrivateRows(source, ready)
 
 
+def formula_text(target: str, names: Sequence[str], exposure: str | None) -> str:
+    """A model without a formula of its own, for the ledger.
+
+    Examples
+    --------
+    >>> formula_text("claims", ("age", "region"), "years")
+    'claims ~ age + region, exposure years'
+    """
+    offset = "" if exposure is None else f", exposure {exposure}"
+    return f"{target} ~ {' + '.join(names)}{offset}"
+
+
 class Training(NamedTuple):
-    """Private rows with their unit, and what is public about their design columns."""
+    """Private rows with their unit, what is public about their design columns, and the share of a diagnosis."""
 
     source: Source
     features: tuple[str, ...]
@@ -39,6 +51,8 @@ class Training(NamedTuple):
     exposure: str | None = None
     table: str = ""
     origin: str = ""
+    diagnose: float = 0.0
+    weights: str | None = None
 
     def rows(
         self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None
@@ -49,9 +63,9 @@ class Training(NamedTuple):
     @property
     def request(self) -> Request:
         """The model and the table, for the ledger."""
-        if self.design is not None:
-            return Request(formula=note_of(self.design.text), source=note_of(self.table))
         names = self.features if self.inputs.names is None else tuple(map(str, self.inputs.names))
-        right = " + ".join(names if self.intercept else ("0", *names))
-        offset = "" if self.exposure is None else f", exposure {self.exposure}"
-        return Request(formula=note_of(f"{self.target} ~ {right}{offset}"), source=note_of(self.table))
+        formula = formula_text(self.target, names if self.intercept else ("0", *names), self.exposure)
+        if self.design is not None:
+            formula = self.design.text
+        surveyed = "" if self.weights is None else f", weights {self.weights}"
+        return Request(formula=note_of(f"{formula}{surveyed}"), source=note_of(self.table))

@@ -4,6 +4,7 @@ from dpregress.inference.coefficients import original_coefficients
 from dpregress.inference.components import PrincipalComponents, principal_components
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis
 from dpregress.inference.covariances import CorrelationTable, ReleasedCovariance
+from dpregress.inference.diagnosis import Diagnosis, LikelihoodRatio, Measured, excess_deviance, likelihood_ratio
 from dpregress.inference.empirical_bayes import prior_variance
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.goodness import Submodel, explained_share, explained_variance, submodel
@@ -29,14 +30,18 @@ from dpregress.inference.selection import (
     forward_selection,
     penalty_path,
 )
+from dpregress.inference.suitability import Suitability, suitability
 from dpregress.inference.tables import table_estimates
 
 __all__ = [
     "Approximation",
     "CorrelationTable",
+    "Diagnosis",
     "HeterogeneityTest",
     "IntervalKind",
+    "LikelihoodRatio",
     "LinearHypothesis",
+    "Measured",
     "PenaltyPath",
     "PredictedIntervals",
     "PrincipalComponents",
@@ -44,17 +49,20 @@ __all__ = [
     "SelectedModel",
     "Submodel",
     "SubsetPath",
+    "Suitability",
     "TTest",
     "TermTests",
     "WaldTest",
     "best_subsets",
     "checked_level",
     "coefficient_heterogeneity",
+    "excess_deviance",
     "explained_share",
     "explained_variance",
     "forward_selection",
     "in_original_units",
     "intervals",
+    "likelihood_ratio",
     "linear_hypothesis",
     "masked_covariance",
     "moment_estimates",
@@ -70,6 +78,7 @@ __all__ = [
     "sampling_covariance",
     "standard_errors",
     "submodel",
+    "suitability",
     "t_ratios",
     "t_tests",
     "table_estimates",

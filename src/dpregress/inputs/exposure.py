@@ -13,6 +13,16 @@ from dpregress.inputs.tables import numbers
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.rows import ExposedSource, Source
 
+#: How the name of an exposure begins that a formula computes.
+OFFSET = "offset("
+
+
+def one_offset(exposure: str | None, computed: str | None) -> str | None:
+    """The name of the exposure, or of the offset that a formula computes; InvalidInput for both."""
+    if exposure is not None and computed is not None:
+        raise InvalidInput(f"the formula has {computed}: write the exposure into it, as in offset(log({exposure}))")
+    return exposure if computed is None else computed
+
 
 def exposed(source: Source, exposure: Any, name: str | None, schema: Schema | None) -> Source:
     """The source with the exposures of its rows; InvalidInput for a name, text, or another number than rows."""
@@ -41,6 +51,12 @@ def exposure_bounds(
         if labelled and public is not None and public.exposure is not None:
             raise InvalidInput("the labelled public rows have exposures and the private rows none: give exposure=")
         return None
+    if name.startswith(OFFSET):
+        if link == "identity":
+            raise InvalidInput(f"{name} goes with a link such as log or logit: for least squares, subtract it from y")
+        if labelled and public is not None and public.exposure is None:
+            raise InvalidInput(f"the labelled public rows have no {name}: add its columns, or leave their labels out")
+        return Exposure(name)
     if link != "log":
         raise InvalidInput(f"exposure goes with the log link, as of poisson; this model's link is {link}")
     if labelled and public is not None and public.exposure is None:

@@ -23,7 +23,12 @@ from dpregress.rows.readers.files import is_table, read, read_files, to_table
 
 
 def formula_source(
-    rows: Any, y: Any, encoder: FormulaEncoder, unit: str | None = None, schema: Schema | None = None
+    rows: Any,
+    y: Any,
+    encoder: FormulaEncoder,
+    unit: str | None = None,
+    schema: Schema | None = None,
+    weights: str | None = None,
 ) -> Source:
     """Rows of files, a query or a table as a source; with ``y`` a table in which the response is not.
 
@@ -36,7 +41,7 @@ def formula_source(
     if y is None:
         _not_array(rows)
         check_unit(unit, encoder.sources, encoder.response.columns)
-        source = encoded(rows, encoder, unit)
+        source = encoded(rows, encoder, unit, weights)
         check_response(source.schema, target, encoder.table.classes, schema)
         check_exposure_column(source.schema, encoder.table.exposed, schema)
         return source

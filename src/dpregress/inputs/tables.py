@@ -190,20 +190,26 @@ def training_table(
     classes: tuple[str, ...],
     unit: str | None = None,
     exposure: str | None = None,
+    weights: str | None = None,
 ) -> tuple[Source, Encoder]:
     """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
     source = opened_table(source)
-    features = feature_columns(source, target, features, unit, exposure)
+    features = feature_columns(source, target, features, unit, exposure, weights)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
-    rows = encoded(source, encoder, unit)
+    rows = encoded(source, encoder, unit, weights)
     check_response(rows.schema, target, classes, schema)
     check_exposure_column(rows.schema, exposure, schema)
     return rows, encoder
 
 
 def feature_columns(
-    table: Any, target: str, features: Sequence[str] | None, unit: Any = None, exposure: Any = None
+    table: Any,
+    target: str,
+    features: Sequence[str] | None,
+    unit: Any = None,
+    exposure: Any = None,
+    weights: Any = None,
 ) -> list[str]:
     """The columns of an opened table to regress on: those asked for, else all but target, unit and exposure.
 
@@ -215,12 +221,14 @@ def feature_columns(
     features = None if features is None else listed(features)
     where = table.name if isinstance(table, Reader) else "the table"
     names = column_names(table)
-    others = [name for name in (target, unit, exposure) if name is not None]
+    others = [name for name in (target, unit, exposure, weights) if name is not None]
     chosen = [name for name in names if name not in others] if features is None else features
     check_unit(unit, chosen, (target,))
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     check_exposure(exposure, chosen, (target,), unit)
+    if weights is not None and (not isinstance(weights, str) or weights in (*chosen, target, unit, exposure)):
+        raise InvalidInput(f"weights={one_line(weights)}: fit_table takes the name of a column with no other role")
     return present([*chosen, *others], names, where)[: len(chosen)]
 
 
@@ -258,9 +266,9 @@ def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) 
         )
 
 
-def encoded(source: Any, design: Design, unit: str | None) -> TableSource | StreamSource:
-    """Rows of files, a query or a table as this design has them, with the column of the units beside it."""
-    needed = design.needed if unit is None else (*design.needed, unit)
+def encoded(source: Any, design: Design, unit: str | None, weights: str | None = None) -> TableSource | StreamSource:
+    """Rows of files, a query or a table as this design has them, with units and weights beside it."""
+    needed = (*design.needed, *(name for name in (unit, weights) if name is not None))
     found: TableSource | StreamSource
     if in_memory(source):
         found = TableSource(to_table(source, needed), design)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
+from scipy.special import gammaln, xlogy
 
 from dpregress.coordinates import Vector
 from dpregress.errors import check_choice
@@ -45,6 +45,10 @@ class Distribution(ABC):
     def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
         """Twice the log-likelihood of a perfect fit minus that of ``mean``, at dispersion 1, elementwise."""
 
+    @abstractmethod
+    def saturated(self, y: Vector, dispersion: float) -> Vector:
+        """The log-likelihood of a perfect fit at this dispersion, elementwise."""
+
 
 @dataclass(frozen=True)
 class GaussianDistribution(Distribution):
@@ -62,6 +66,9 @@ class GaussianDistribution(Distribution):
 
     def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
         return np.asarray((y - mean) ** 2)
+
+    def saturated(self, y: Vector, dispersion: float) -> Vector:
+        return np.full_like(y, -0.5 * np.log(2 * np.pi * dispersion))
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,9 @@ class BinomialDistribution(Distribution):
         mean = np.clip(mean, _SMALLEST, 1 - _SMALLEST)
         return np.asarray(2 * (xlogy(y, y / mean) + xlogy(1 - y, (1 - y) / (1 - mean))))
 
+    def saturated(self, y: Vector, dispersion: float) -> Vector:  # noqa: ARG002  # of a class
+        return np.zeros_like(y)
+
 
 @dataclass(frozen=True)
 class PoissonDistribution(Distribution):
@@ -100,6 +110,9 @@ class PoissonDistribution(Distribution):
     def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
         mean = np.maximum(mean, _SMALLEST)
         return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
+
+    def saturated(self, y: Vector, dispersion: float) -> Vector:  # noqa: ARG002  # it is 1
+        return np.asarray(xlogy(y, y) - y - gammaln(y + 1))
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,11 @@ class GammaDistribution(Distribution):
         ratio = np.maximum(y, _SMALLEST) / np.maximum(mean, _SMALLEST)
         return np.asarray(2 * (ratio - 1 - np.log(ratio)))
 
+    def saturated(self, y: Vector, dispersion: float) -> Vector:
+        shape = 1 / dispersion
+        constant = shape * np.log(shape) - shape - gammaln(shape)
+        return np.asarray(constant - np.log(np.maximum(y, _SMALLEST)))
+
 
 @dataclass(frozen=True)
 class InverseGaussianDistribution(Distribution):
@@ -138,6 +156,9 @@ class InverseGaussianDistribution(Distribution):
     def unit_deviance(self, y: Vector, mean: Vector) -> Vector:
         y, mean = np.maximum(y, _SMALLEST), np.maximum(mean, _SMALLEST)
         return np.asarray((y - mean) ** 2 / (y * mean**2))
+
+    def saturated(self, y: Vector, dispersion: float) -> Vector:
+        return np.asarray(-0.5 * np.log(2 * np.pi * dispersion * np.maximum(y, _SMALLEST) ** 3))
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,30 @@
 from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise_in_mean
 from dpregress.queries.count import UsableRowCount
 from dpregress.queries.counted import Counted, among
+from dpregress.queries.deviance import DevianceSums
+from dpregress.queries.diagnosis import BinnedClasses, BinnedResiduals, PredictorHistogram
 from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
+from dpregress.queries.pieces import PieceInformation, PieceScore, PieceTotals
 from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
 from dpregress.queries.score_squares import ScoreSquares
 from dpregress.queries.second_moment import SecondMoment
+from dpregress.queries.shortened import ShortenedRows
 from dpregress.queries.sketch import RowSketch, SketchMatrix
 from dpregress.queries.user_answers import Predictions, PublishedMoments
 
 __all__ = [
     "Ask",
+    "BinnedClasses",
+    "BinnedResiduals",
     "Blocks",
     "CentredTables",
     "ClippedGradient",
     "ClippedScore",
     "Counted",
+    "DevianceSums",
     "ExposureHistogram",
     "ExposureScore",
     "MeanClassResidual",
@@ -28,7 +35,11 @@ __all__ = [
     "MultinomialScore",
     "Norm",
     "PairDistances",
+    "PieceInformation",
+    "PieceScore",
+    "PieceTotals",
     "Predictions",
+    "PredictorHistogram",
     "PublishedHessian",
     "PublishedMoments",
     "Query",
@@ -38,6 +49,7 @@ __all__ = [
     "RowSketch",
     "ScoreSquares",
     "SecondMoment",
+    "ShortenedRows",
     "SketchMatrix",
     "TableQuery",
     "UsableRowCount",

@@ -73,6 +73,8 @@ class Query(ABC, Generic[R]):
         Whether the answer consists of integers below 2^53.
     pushes_down : bool
         Whether a database can compute its sum: it follows from the products of joint rows (:meth:`of_products`).
+    shared : bool
+        Whether a row of survey weight u adds at most u times what the same row adds at weight 1, after all rounding.
     """
 
     norm: ClassVar[Norm] = Norm.L2
@@ -82,6 +84,7 @@ class Query(ABC, Generic[R]):
     free_of_n: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     pushes_down: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
     apart: ClassVar[int] = 0
 
     @property
@@ -163,7 +166,8 @@ def _row(rows: BoundedRows, i: int) -> BoundedRows:
     """A chunk of one row."""
     part = slice(i, i + 1)
     offset = None if rows.offset is None else rows.offset[part]
-    return BoundedRows(rows.x[part], rows.y[part], rows.weight[part], rows.first_row + i, offset, rows.words)
+    survey = None if rows.survey is None else rows.survey[part]
+    return BoundedRows(rows.x[part], rows.y[part], rows.weight[part], rows.first_row + i, offset, rows.words, survey)
 
 
 class RowQuery(Query[R]):

@@ -10,11 +10,11 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector, Integers
+from dpregress.coordinates.exact import ExactVector, Integers, column_sums
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import Ask, Query, R, RowQuery
 from dpregress.releases import Isotropic, NoiseLaw
-from dpregress.rows.bounded import BoundedRows, RowMap
+from dpregress.rows.bounded import SHARES, BoundedRows, RowMap
 
 #: A count this many standard deviations below n is accepted; noise alone reaches it once in 30,000 fits.
 _BELIEVED = 4.0
@@ -29,13 +29,17 @@ class Counted(RowQuery[R]):
     * by at most D, if a usable row is replaced by a usable row, because the count stays the same;
     * by at most ``sqrt(B^2 + u^2) = D``, if it is replaced by an unusable row, whose value is 0.
 
+    A row with the survey weight v adds v times the value of one with weight 1, or less, and v u to the count. The
+    squared change is convex in the weights of both rows, and so largest where each is 0 or 1: the bounds hold for any
+    weights. They would not for a query whose clipped values do not shrink with v, which is therefore refused.
+
     The count is therefore free for replace-one neighbours. Adding or removing a row changes the vector by at most D.
     The number that is read is n, unless the noisy count lies at least four standard deviations below it.
 
     Parameters
     ----------
     query : RowQuery
-        A tight query whose value is 0 for rows of weight 0, with ``D > B``.
+        A tight query with ``D > B`` whose value is 0 for rows of weight 0 and shrinks with survey weights (`shared`).
 
     References
     ----------
@@ -48,6 +52,8 @@ class Counted(RowQuery[R]):
     def __init__(self, query: RowQuery[R]) -> None:
         super().__init__(query.space)
         self.query = query
+        if not query.shared:
+            raise InvalidInput(f"{type(query).__name__} cannot be counted: its values ignore survey weights")
         change = query.replacement()
         share = query.contribution() / change if change > 0 else 1.0
         if not share < 1:
@@ -69,18 +75,23 @@ class Counted(RowQuery[R]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         idle = rows.weight == 0
         far = np.any(rows.x[idle] != 0, axis=1)  # rows so far out that their weight is rounded to 0 have a value
-        return self._with_count(self.query.exact(rows), int(np.count_nonzero(~idle) + np.count_nonzero(far)))
+        idle[idle] = ~far
+        count, unit = int(np.count_nonzero(~idle)), self.unit
+        if rows.survey is not None:
+            count, unit = column_sums((rows.survey * ~idle)[:, None], SHARES)[0], self.unit * SHARES.step
+        return self._with_count(self.query.exact(rows), count, unit)
 
     @property
     def pushes_down(self) -> bool:  # type: ignore[override]  # that of the query
         return self.query.pushes_down
 
     def of_products(self, joint: Integers, usable: int) -> ExactVector:
-        return self._with_count(self.query.of_products(joint, usable), usable)
+        return self._with_count(self.query.of_products(joint, usable), usable, self.unit)
 
-    def _with_count(self, total: ExactVector, count: int) -> ExactVector:
+    @staticmethod
+    def _with_count(total: ExactVector, count: int, unit: float) -> ExactVector:
         units = np.broadcast_to(total.unit, total.whole.shape)
-        return ExactVector(np.append(total.whole, count), np.append(units, self.unit))
+        return ExactVector(np.append(total.whole, count), np.append(units, unit))
 
     def contribution(self) -> float:
         return self.query.replacement()

@@ -139,7 +139,8 @@ class MeanClassResidual(_ClassResidual):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         grid = Grid(self.contribution(), rows.words, TERM_BITS)
-        residual = grid.inside(self.classes - 1) / grid.bound * self.residual(rows)
+        factor = np.broadcast_to(rows.share * (grid.inside(self.classes - 1) / grid.bound), len(rows.x))
+        residual = factor[:, None] * self.residual(rows)
         return ExactVector(column_sums(grid.nearest(residual), grid), grid.step)
 
     def contribution(self) -> float:

@@ -180,6 +180,8 @@ class MeanResidual(_Residual):
 
     tight: ClassVar[bool] = True
 
+    shared: ClassVar[bool] = True
+
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, lower: float, upper: float) -> None:
         super().__init__(space, family, coef, upper)
         if not lower <= 0 <= upper:
@@ -195,7 +197,9 @@ class MeanResidual(_Residual):
         known = rows.weight > 0
         y = np.where(known, rows.y, 0.0) / np.where(known, rows.weight, 1.0)
         residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
-        return ExactVector(column_sums(grid.clipped(residual, self.lower, self.clip)[:, None], grid), grid.step)
+        share = rows.share
+        clipped = grid.clipped(share * residual, share * self.lower, share * self.clip)
+        return ExactVector(column_sums(clipped[:, None], grid), grid.step)
 
     @staticmethod
     def largest_change(lower: Bound, upper: Bound) -> Bound:

@@ -29,6 +29,7 @@ class SecondMoment(RowQuery[Moments]):
 
     tight: ClassVar[bool] = True
     pushes_down: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
@@ -70,7 +71,8 @@ class SecondMoment(RowQuery[Moments]):
         """The responses of rows on their grid."""
         assert self.space.response is not None
         grid = Grid(self.space.response.bound, rows.words)
-        return grid, grid.clipped(rows.y)
+        largest = rows.root * grid.bound
+        return grid, grid.clipped(rows.y, -largest, largest)
 
     @staticmethod
     def largest_change(radius: float) -> float:

@@ -12,10 +12,12 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
 from dpregress.coordinates.domain import Domain
+from dpregress.coordinates.svec import Vector
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, finite_or_null, parsed
+from dpregress.models.hazards import SURVIVAL, checked_cuts, time_in_pieces
 from dpregress.releases.estimates import Estimates
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
@@ -31,13 +33,21 @@ _NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
 class ResponseModel:
     """How a linear predictor becomes a prediction: the family, the link, and the classes of a categorical response.
 
-    If ``exposure`` names a column, its logarithm is added to the predictor.
+    If ``exposure`` names a column, its logarithm is added to the predictor. A survival model has the ends of the
+    pieces of the follow-up, ``cuts``, and their log hazards ``relative`` to the mean; its ``exposure`` is the time.
     """
 
     family: str = "gaussian"
     link: str = "identity"
     classes: tuple[str, ...] = ()
     exposure: str | None = None
+    cuts: tuple[float, ...] = ()
+    relative: tuple[float, ...] = ()
+
+    def probability(self, predictor: Vector, time: Vector) -> Vector:
+        """Of a survival model the probability of the event until a time, of shape (m,); NaN for a time below 0."""
+        hazard = time_in_pieces(np.where(time >= 0, time, np.nan), self.cuts) @ np.exp(self.relative)
+        return np.asarray(-np.expm1(-hazard * np.exp(np.clip(predictor, -700, 700))))
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ def model_text(
     formula: WrittenFormula | None = None,
     schema: str | None = None,
     estimates: Estimates | None = None,
+    diagnosis: Mapping[str, Any] | None = None,
     domain: Domain | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
@@ -83,6 +94,8 @@ def model_text(
         The declaration, in TOML, of the columns from which predictions are made.
     estimates : Estimates, optional
         For inference. Files of earlier versions have none.
+    diagnosis : mapping, optional
+        A paid diagnosis as plain values.
     domain : Domain, optional
         Of a model of coded columns: rows to predict for are coded by it.
     """
@@ -94,11 +107,12 @@ def model_text(
         "features": list(coefficients.features),
         **_numbers(coefficients),
         "fill": coefficients.fill.tolist(),
-        "response": dict(vars(response)),
+        "response": _of_response(response),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
         "domain": None if domain is None else domain.encode(),
         "estimates": None if estimates is None else estimates.encode(),
+        **({} if diagnosis is None else {"diagnosis": dict(diagnosis)}),
         "privacy": privacy.encode(),
         "moments": None if moments is None or _sigma(moments.noise) is None else encode_moments(moments),
     }
@@ -121,13 +135,26 @@ def load_response(path: str | Path) -> ResponseModel:
     return _load(path, _response)
 
 
+def _of_response(response: ResponseModel) -> dict[str, Any]:
+    """Plain values; pieces only of a survival model."""
+    found = dict(vars(response))
+    return found if response.cuts else {name: found[name] for name in ("family", "link", "classes", "exposure")}
+
+
 def _response(record: Mapping[str, Any]) -> ResponseModel:
     found, several = record["response"], isinstance(record["intercept"], list)
     classes = tuple(str(name) for name in found["classes"])
     if len(set(classes)) != len(classes) or not (several or len(classes) in (0, 2)):
         raise InvalidInput("its classes are not those of its coefficients")
     exposure = None if found.get("exposure") is None else str(found["exposure"])
-    return ResponseModel(str(found["family"]), str(found["link"]), classes, exposure)
+    family = str(found["family"])
+    cuts: tuple[float, ...] = ()
+    relative: tuple[float, ...] = ()
+    if family == SURVIVAL:
+        cuts, relative = checked_cuts(found["cuts"]), tuple(float(value) for value in found["relative"])
+        if len(cuts) != len(relative) or not np.isfinite(relative).all():
+            raise InvalidInput("its hazards are not those of its pieces")
+    return ResponseModel(family, str(found["link"]), classes, exposure, cuts, relative)
 
 
 def load_estimates(path: str | Path) -> Estimates | None:
@@ -136,6 +163,16 @@ def load_estimates(path: str | Path) -> Estimates | None:
     def read(record: Mapping[str, Any]) -> Estimates | None:
         found = record.get("estimates")
         return None if found is None else Estimates.decode(found)
+
+    return _load(path, read)
+
+
+def load_diagnosis(path: str | Path, decode: Callable[[Mapping[str, Any]], T]) -> T | None:
+    """Read the diagnosis of a model file by a function that decodes it; None where it holds none."""
+
+    def read(record: Mapping[str, Any]) -> T | None:
+        found = record.get("diagnosis")
+        return None if found is None else decode(found)
 
     return _load(path, read)
 

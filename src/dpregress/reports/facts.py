@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dpregress.accounting import Ledger
 from dpregress.display import plain
+from dpregress.models.hazards import SURVIVAL
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
 
@@ -47,7 +48,7 @@ def fit_facts(
     if response is not None and response.classes:
         found.append(("Classes", ", ".join(response.classes)))
     if response is not None and response.exposure is not None:
-        found.append(("Exposure", response.exposure))
+        found.append(("Time" if response.family == SURVIVAL else "Exposure", response.exposure))
     if levels:
         found.append(("Reference levels", "; ".join(f"{name}: {level}" for name, level in levels.items())))
     if provenance is not None:

@@ -11,11 +11,16 @@ import numpy as np
 from dpregress.accounting import PrivacyStatement, compose_statements
 from dpregress.coordinates import Vector
 from dpregress.display import plain
+from dpregress.models.hazards import SURVIVAL
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.diagnosis import Pictures
 from dpregress.reports.forest import Forest, forest
 from dpregress.reports.render import rendered
 from dpregress.reports.summary import Summary, SummaryTable
+
+#: What a ratio multiplies.
+_MULTIPLIED = {"odds ratio": "the odds are", "hazard ratio": "the hazard is"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,8 @@ class Fitted:
     deviation : ndarray of shape (d,), optional
         Released standard deviations of the columns, on whose scale coefficients can be compared.
     comparison : Comparison, optional
+    pictures : Pictures, optional
+        Those of a diagnosis.
     """
 
     title: str
@@ -71,6 +78,7 @@ class Fitted:
     response: ResponseModel | None = None
     deviation: Vector | None = None
     comparison: Comparison | None = None
+    pictures: Pictures | None = None
 
 
 def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequence[str] = ()) -> str:
@@ -98,12 +106,27 @@ def fit_page(title: str, fits: Sequence[Fitted], *, software: str, notes: Sequen
     )
 
 
+def pictures_page(title: str, pictures: Pictures, privacy: PrivacyStatement, *, software: str) -> str:
+    """A page about a diagnosis that was paid for by itself.
+
+    Parameters
+    ----------
+    title : str
+    pictures : Pictures
+    privacy : PrivacyStatement
+    software : str
+    """
+    return rendered("pictures.html", title=plain(title), privacy=privacy, software=software, pictures=pictures)
+
+
 def ratio_name(response: ResponseModel | None) -> str:
     """What ``exp(coefficient)`` is; nothing where it is no ratio that a reader knows."""
     if response is None or len(response.classes) > 2:
         return ""
     if response.link == "logit":
         return "odds ratio"
+    if response.family == SURVIVAL:
+        return "hazard ratio"
     if response.link == "log":
         return "rate ratio" if response.family == "poisson" or response.exposure is not None else "ratio of means"
     return ""
@@ -124,6 +147,7 @@ def _context(fit: Fitted) -> dict[str, Any]:
         "errors": errors,
         "notes": [plain(" ".join(fit.summary.notes))],
         "latex": fit.summary.to_latex(),
+        "pictures": fit.pictures,
     }
 
 
@@ -146,7 +170,7 @@ def _part(fit: Fitted, table: SummaryTable) -> dict[str, Any]:
         "header": header,
         "rows": rows,
         "ratio_title": f"{ratio[:1].upper()}{ratio[1:]}s",
-        "ratio_of": "the odds are" if ratio == "odds ratio" else "the mean response is",
+        "ratio_of": _MULTIPLIED.get(ratio, "the mean response is"),
         "ratio_header": ["", ratio, *table.columns[-2:]],
         "ratios": ratios,
     }

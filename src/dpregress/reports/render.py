@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from dpregress.accounting import PrivacyStatement
+from dpregress.display import plain
 from dpregress.reports import words
+from dpregress.reports.chart import Chart
 
 
 def rendered(template: str, *, title: str, privacy: PrivacyStatement, software: str, **context: Any) -> str:
@@ -25,19 +28,26 @@ def rendered(template: str, *, title: str, privacy: PrivacyStatement, software: 
         What the template shows.
     """
     header, rows = _groups(privacy)
-    page: str = (
-        _environment()
-        .get_template(template)
-        .render(
-            title=title,
-            software=software,
-            written=datetime.now(UTC).strftime("%Y-%m-%d"),
-            promised=words.guarantee(privacy),
-            group_header=header,
-            group_rows=rows,
-            **context,
-        )
+    return _filled(
+        template,
+        title=title,
+        software=software,
+        written=datetime.now(UTC).strftime("%Y-%m-%d"),
+        promised=words.guarantee(privacy),
+        group_header=header,
+        group_rows=rows,
+        **context,
     )
+
+
+def drawing(title: str, plot: Chart, notes: Sequence[str], table: Sequence[Sequence[str]]) -> str:
+    """A page with a chart, sentences and a table, whose first row is the header, as HTML text."""
+    cells = [[plain(cell) for cell in row] for row in table]
+    return _filled("drawing.html", title=plain(title), plot=plot, notes=[plain(note) for note in notes], table=cells)
+
+
+def _filled(template: str, **context: Any) -> str:
+    page: str = _environment().get_template(template).render(**context)
     return page
 
 

@@ -11,7 +11,7 @@ from dpregress.rows.ordered import OrderedRows
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.push_down_engine import PushDownEngine
 from dpregress.rows.readers.sql import SQLQuery
-from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource
+from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource, WeightedSource
 from dpregress.rows.units import CappedSource
 
 __all__ = [
@@ -38,5 +38,6 @@ __all__ = [
     "StreamSource",
     "TableSource",
     "ThreadedEngine",
+    "WeightedSource",
     "WhitenedRows",
 ]

@@ -8,7 +8,9 @@ Any rows may come in. They leave whitened and inside the ball of the space:
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
 * x is moved to the nearest point of a public grid within the ball, so that sums over rows have no rounding;
 * the response becomes ``clip(s (y - centre) / scale, +-C)``;
-* the exposure is clipped into public bounds, and its logarithm is the row's offset.
+* the exposure is clipped into public bounds, and its logarithm is the row's offset;
+* a survey weight becomes a share u of its public bound, a multiple of 2^-41 in (0, 1]. It enters before x is moved to
+  the grid: x is moved to a point of norm at most ``R sqrt u``, and s and the bound C are multiplied by ``sqrt u``.
 
 No rule raises an error, and none depends on another row.
 """
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
-from dpregress.coordinates.exact import FINE, Grid
+from dpregress.coordinates.exact import FINE, TERM_BITS, Grid
 from dpregress.coordinates.products import products, squared_norms
 
 #: The largest norm of a row and the largest response if the space has no finite bound, so that products stay finite.
@@ -32,6 +34,10 @@ _HUGE = 1e300
 _TINY = np.finfo(float).tiny
 #: Relative error of a norm that was computed from logarithms of magnitude up to 1500.
 _LOG_ERROR = 1e-11
+#: Survey weights over their public bound.
+SHARES = Grid(1.0, words=1, bits=TERM_BITS)
+#: Keeps products of a root with a bound, and their squares, below those of real numbers.
+_BELOW = 1 - 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,8 @@ class RawRows:
     """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row.
 
     If ``counts``, of shape (m,), is given, rows for which it is False keep their place but contribute nothing.
-    The mean response is proportional to ``exposure``, of shape (m,).
+    The mean response is proportional to ``exposure``, of shape (m,). ``survey``, of shape (m,), are survey weights over
+    their public bound.
     """
 
     x: Matrix
@@ -47,6 +54,7 @@ class RawRows:
     first_row: int = 0
     counts: NDArray[np.bool_] | None = None
     exposure: Vector | None = None
+    survey: Vector | None = None
 
     @property
     def usable(self) -> NDArray[np.bool_]:
@@ -56,7 +64,18 @@ class RawRows:
             found &= np.isfinite(self.y)
         if self.exposure is not None:
             found &= np.isfinite(self.exposure) & (self.exposure > 0)
+        if self.survey is not None:
+            found &= np.isfinite(self.survey) & (self.survey > 0)
         return found
+
+    @property
+    def shares(self) -> Vector | None:
+        """Survey weights as positive multiples of a public step, at most 1; 1 where there is none that counts."""
+        if self.survey is None:
+            return None
+        usable = np.isfinite(self.survey) & (self.survey > 0)
+        known = np.minimum(np.where(usable, self.survey, 1.0), 1.0)
+        return np.asarray(np.ceil(known / SHARES.step) * SHARES.step)
 
 
 @dataclass(frozen=True)
@@ -66,6 +85,7 @@ class BoundedRows:
     Coded rows have the positions of levels in x, as unsigned integers.
     ``offset``, of shape (m,), is added to the predictors of the rows; None where the space has no exposure.
     ``words`` is that of the grid on which x lies, and of all other numbers that are summed.
+    ``survey``, of shape (m,), are survey weights in [0, 1], whose root is in x, y and weight; None where all are 1.
     """
 
     x: Matrix
@@ -74,6 +94,17 @@ class BoundedRows:
     first_row: int
     offset: Vector | None = None
     words: int = FINE
+    survey: Vector | None = None
+
+    @property
+    def share(self) -> Vector | float:
+        """Survey weights, of shape (m,), 1 where there are none: one below 1 is shortened by a few roundings."""
+        return 1.0 if self.survey is None else _shortened(self.survey, self.survey)
+
+    @property
+    def root(self) -> Vector | float:
+        """Their square roots: the factors in x, y and weight."""
+        return 1.0 if self.survey is None else _root(self.survey)
 
 
 class RowMap(ABC):
@@ -123,8 +154,13 @@ class WhitenedRows(RowMap):
         return self.space.radius
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:
-        grid = Grid(self.radius, words)
-        limit, step = grid.inside(self.space.order), grid.step if math.isfinite(self.radius) else 1.0
+        grid, shares = Grid(self.radius, words), rows.shares
+        limit: Vector | float = grid.inside(self.space.order)
+        step = grid.step if math.isfinite(self.radius) else 1.0
+        root = 1.0 if shares is None else _root(shares)
+        if shares is not None:  # a point of norm R sqrt(u) after rounding
+            half = 0.5 * math.sqrt(self.space.order) * grid.step
+            limit = np.maximum(root * (limit + half) - half, 0.0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, squared = self._whiten(rows.x)
             if not np.isfinite(squared).all():
@@ -133,18 +169,18 @@ class WhitenedRows(RowMap):
             np.maximum(squared, _TINY, out=squared)
             np.copyto(squared, 1.0, where=huge)
             weight = np.divide(limit, np.sqrt(squared, out=squared), out=squared)
-            np.minimum(1.0, weight, out=weight)
+            np.minimum(root, weight, out=weight)
             x *= (weight * (1 / step))[:, None]
             if huge.any():
-                self._shrink(rows.x, x, weight, huge, limit)
+                self._shrink(rows.x, x, weight, huge, limit, root)
                 x[huge] /= step
             if math.isfinite(self.radius):
                 np.rint(x, out=x)
                 x *= step
             if self.space.weighting is Weighting.FEATURES:
-                weight = np.ones(len(x))
-            y = self._respond(rows.y, weight)
-        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.space), words)
+                weight = np.ones(len(x)) * root
+            y = self._respond(rows.y, weight, root)
+        return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.space), words, shares)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
         """Whitened rows and their squared norms; a norm that is not finite marks a row that needs special treatment."""
@@ -159,7 +195,10 @@ class WhitenedRows(RowMap):
         filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.space.fill))
         x[strange], squared[strange] = filled[strange], norms[strange]
 
-    def _shrink(self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_], limit: float) -> None:
+    def _shrink(
+        self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_], limit: Vector | float,
+        root: Vector | float,
+    ) -> None:  # fmt: skip
         """Bound rows whose norm overflows, with the direction from scaled products and the length in logarithms."""
         raw = np.where(np.isfinite(raw), raw, self.space.fill)
         size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
@@ -169,14 +208,15 @@ class WhitenedRows(RowMap):
             direction += (self.space.shift / unit) / size[:, None]
         length = np.sqrt(np.maximum(squared_norms(direction), _TINY))
         log_norm = np.log(length) + np.log(size) + math.log(unit)
-        log_kept = np.minimum(log_norm, math.log(min(limit, _LARGEST)) - _LOG_ERROR)
+        log_limit = np.log(np.clip(limit, _TINY, _LARGEST)) - _LOG_ERROR
+        log_kept = np.minimum(log_norm + np.log(root), log_limit)
         x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]
         weight[huge] = np.exp(log_kept - log_norm)[huge]
 
-    def _respond(self, y: Vector | None, weight: Vector) -> Vector:
+    def _respond(self, y: Vector | None, weight: Vector, root: Vector | float) -> Vector:
         if y is None or self.space.response is None:
             return np.zeros(len(weight))
-        return _bounded_response(y, weight, self.space.response)
+        return _bounded_response(y, weight, self.space.response, root)
 
 
 @dataclass(frozen=True)
@@ -194,10 +234,12 @@ class ResponseRows(RowMap):
         if rows.y is None or self.space.response is None:
             nothing = np.zeros(len(rows.x))
             return BoundedRows(empty, nothing, nothing.copy(), rows.first_row, words=words)
-        weight = np.ones(len(rows.x))
+        shares = rows.shares
+        root = 1.0 if shares is None else _root(shares)
+        weight = np.ones(len(rows.x)) * root
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            y = _bounded_response(rows.y, weight, self.space.response)
-        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.space), words)
+            y = _bounded_response(rows.y, weight, self.space.response, root)
+        return BoundedRows(empty, y, weight, rows.first_row, _offsets(rows, self.space), words, shares)
 
 
 def _offsets(rows: RawRows, space: WhitenedSpace) -> Vector | None:
@@ -207,12 +249,22 @@ def _offsets(rows: RawRows, space: WhitenedSpace) -> Vector | None:
     return space.exposure.offsets(rows.exposure)[0]
 
 
-def _bounded_response(y: Vector, weight: Vector, response: ResponseScale) -> Vector:
-    """``clip(weight (y - centre) / scale, +-C)``; 0 where y is not finite."""
+def _shortened(values: Vector, survey: Vector) -> Vector:
+    """The values, a few roundings shorter where the survey weight is below 1."""
+    return np.where(survey < 1, _BELOW * values, values)
+
+
+def _root(survey: Vector) -> Vector:
+    """Square roots of survey weights that, with the rounding of what they multiply, are not too large."""
+    return _shortened(np.sqrt(survey), survey)
+
+
+def _bounded_response(y: Vector, weight: Vector, response: ResponseScale, root: Vector | float) -> Vector:
+    """``clip(weight (y - centre) / scale, +-C root)``; 0 where y is not finite."""
     scaled = np.where(np.isfinite(y), y, response.centre)
     scaled -= response.centre
     scaled /= response.scale
     np.clip(scaled, -_HUGE, _HUGE, out=scaled)  # an infinite response times a weight of 0 would be NaN
     scaled *= weight
-    largest = min(response.bound, _LARGEST)
+    largest = root * min(response.bound, _LARGEST)
     return np.clip(scaled, -largest, largest, out=scaled)

@@ -71,7 +71,7 @@ class PushDownEngine(Engine):
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
                 "a database computes second moments only: give recipe='one-shot' and bounds of the response in the "
-                "schema or public labels, or no engine"
+                "schema or public labels, without diagnose=, or no engine"
             )
         _check_arithmetic(table)
         yield self
@@ -102,7 +102,7 @@ class _Table:
     def of(cls, source: Source) -> _Table:
         """The table of a source, refused where a database cannot compute its design columns."""
         if not isinstance(source, StreamSource):
-            raise InvalidInput("push-down needs rows in a database, without unit=: give an SQLQuery, or no engine")
+            raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
         reader, encoder = source.reader, source.encoder
         database = reader.database
         if database is None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.design.base import Design
+from dpregress.rows.design.encoder import to_numbers
 from dpregress.rows.readers.base import (
     ArrowStream,
     CapsuleReader,
@@ -272,6 +274,65 @@ class ExposedSource(Source):
 def _exposed(piece: Piece, exposure: Vector) -> RawRows:
     chunk = piece()
     return replace(chunk, exposure=exposure[chunk.first_row : chunk.first_row + len(chunk.x)])
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSource(Source):
+    """A source with survey weights for its rows, divided by their public bound.
+
+    The weights are read by a pass of their own when rows are first requested, that is, after the charge, and are kept
+    in memory.
+
+    Parameters
+    ----------
+    rows : Source
+    weights : iterable of pyarrow arrays, or ndarray of shape (n,)
+        One weight for each row, in the order of the rows; read once.
+    bound : float
+        Larger weights count as this.
+    """
+
+    rows: Source
+    weights: Iterable[pa.Array | pa.ChunkedArray] | Vector
+    bound: float
+
+    @property
+    def n(self) -> int:
+        return self.rows.n
+
+    @property
+    def capped(self) -> bool:
+        return self.rows.capped
+
+    @cached_property
+    def _shares(self) -> Vector:
+        given = self.weights
+        whole = given if isinstance(given, np.ndarray) else np.concatenate([to_numbers(part) for part in given])
+        if len(whole) != self.n:
+            raise InvalidInput("there is not one weight for each row: give one for each")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(whole / self.bound)
+
+    def pieces(self, rows: int) -> Iterator[Piece]:
+        shares = self._shares
+        for piece in self.rows.pieces(rows):
+            yield partial(_surveyed, piece, shares)
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        shares = self._shares
+        for first, part in self.rows.parts(rows):
+            yield Part(first, WeightedSource(part, shares[first : first + part.n], 1.0))
+
+    def readers(self) -> tuple[Reader, ...]:
+        return self.rows.readers()
+
+    def responses(self) -> WeightedSource:
+        return WeightedSource(self.rows.responses(), self._shares, 1.0)  # weights are read once
+
+
+def _surveyed(piece: Piece, shares: Vector) -> RawRows:
+    chunk = piece()
+    return replace(chunk, survey=shares[chunk.first_row : chunk.first_row + len(chunk.x)])
 
 
 #: Readers of other libraries' objects: the package, the end of the type's name, and the reader. None is imported.

@@ -30,6 +30,8 @@ from dpregress.rows.design.terms import split_terms
 
 #: Wider interactions and more columns are refused as likely errors, which would take too long to compute.
 _MOST_FACTORS = 8
+#: Offsets are clipped to this range, as are the logarithms of exposures.
+_FURTHEST = 69.0
 _MOST_COLUMNS = 10_000
 
 
@@ -60,6 +62,8 @@ class FormulaEncoder(Design):
     response : Computed
     table : Encoder
         Reads the columns that the formula names.
+    offset : Computed or None
+        What ``offset()`` adds to linear predictors.
     """
 
     text: str
@@ -67,6 +71,7 @@ class FormulaEncoder(Design):
     intercept: bool
     response: Computed
     table: Encoder
+    offset: Computed | None = None
 
     @classmethod
     def of(
@@ -100,8 +105,11 @@ class FormulaEncoder(Design):
     def _of(cls, text: str, schema: Schema | None, classes: tuple[str, ...], exposed: str | None) -> FormulaEncoder:
         left, right = split_terms(text)
         response = _response(left)
+        offset, right = _split_offset(right)
         terms = [tuple(factor_of(name, schema) for name in term) for term in right if term]
         columns = list(dict.fromkeys(name for term in terms for factor in term for name in sorted(factor.columns)))
+        if offset is not None:
+            columns = list(dict.fromkeys([*columns, *sorted(offset.columns)]))
         (target,) = response.columns
         if target in columns:
             raise InvalidInput(f"the response {target!r} is on the right side too: leave it out there")
@@ -115,7 +123,7 @@ class FormulaEncoder(Design):
         if constant > 1 or (constant and intercept):
             raise InvalidInput("the columns of cr() sum to 1, as the intercept does: write 0 + cr(...), or ns(...)")
         table = Encoder.of(columns, target, schema, classes, exposed)
-        return cls(text, _coded(terms, intercept or constant > 0), intercept, response, table)
+        return cls(text, _coded(terms, intercept or constant > 0), intercept, response, table, offset)
 
     def __post_init__(self) -> None:
         width = sum(math.prod(len(coded.factor.names(coded.full)) for coded in block) for block in self.blocks)
@@ -189,12 +197,25 @@ class FormulaEncoder(Design):
         return values if values is None else self.respond(values)
 
     def exposure(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
-        """Exposure of shape (m,); missing cells are NaN."""
-        return self.table.exposure(batch)
+        """Exposure of shape (m,), times ``exp`` of an offset; missing cells are NaN."""
+        found, offsets = self.table.exposure(batch), self.offsets(batch)
+        if offsets is None:
+            return found
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.exp(offsets) if found is None else found * np.exp(offsets))
+
+    def offsets(self, batch: pa.Table | pa.RecordBatch) -> Vector | None:
+        """What is added to linear predictors, of shape (m,), within +-69; None without an offset."""
+        if self.offset is None:
+            return None
+        cells = {name: Encoder(((name, Numeric()),)).x(batch)[:, 0] for name in self.offset.columns}
+        return np.clip(finite(self.offset.expression.values(cells)), -_FURTHEST, _FURTHEST)
 
     def responses(self) -> FormulaEncoder:
         """The same response and exposure without design columns."""
-        return replace(self, blocks=(), table=self.table.responses())
+        names = frozenset() if self.offset is None else self.offset.columns
+        table = replace(self.table.responses(), columns=tuple(each for each in self.table.columns if each[0] in names))
+        return replace(self, blocks=(), table=table)
 
     def respond(self, values: Vector) -> Vector:
         """The left side, computed from values of the response's column; of shape (m,)."""
@@ -242,6 +263,17 @@ class FormulaEncoder(Design):
         if response is not None and self.response.label not in derived:
             derived[self.response.label] = response
         return Schema(derived)
+
+
+def _split_offset(right: Sequence[tuple[str, ...]]) -> tuple[Computed | None, list[tuple[str, ...]]]:
+    """The arithmetic in ``offset()``, and the other terms."""
+    given = [term for term in right if any(name.startswith("offset(") for name in term)]
+    if not given:
+        return None, list(right)
+    if len(given) > 1 or len(given[0]) > 1:
+        raise InvalidInput("write one offset, by itself: visits ~ age + offset(log(years))")
+    inner = given[0][0].removeprefix("offset(").removesuffix(")")
+    return computed(inner), [term for term in right if term is not given[0]]
 
 
 def _response(left: Sequence[tuple[str, ...]]) -> Computed:

@@ -1,0 +1,179 @@
+"""The common steps of all central estimators: public facts, charge, ask, solve."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpregress.accounting import GDP, Event, gaussian_promise
+from dpregress.accounting.names import note_of
+from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.errors import InvalidInput, NotAvailable, one_line
+from dpregress.estimators.base import PrivateLinearModel
+from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
+from dpregress.estimators.diagnosing import Subject, diagnosed, shared
+from dpregress.estimators.progress import reported
+from dpregress.estimators.provenance import made_now
+from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.training import Training
+from dpregress.inference import Diagnosis, Suitability, suitability
+from dpregress.public.facts import PublicFacts
+from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.reports.summary import Summary
+from dpregress.rows import Engine
+from dpregress.rows.engines import Progress
+from dpregress.rows.memory import check_moments_fit, check_squares_fit
+from dpregress.solvers import Solution, Solver, Uncertainty
+from dpregress.trust import Session
+
+_LARGEST_PENALTY = 1e200
+
+
+class CentralModel(PrivateLinearModel):
+    """Base class of linear estimators for a curator. Subclasses choose the solver."""
+
+    #: How the public rows suited the private ones; None without public rows.
+    suitability_: Suitability | None = None
+
+    @abstractmethod
+    def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
+        """The method, from public facts and the budget."""
+
+    @abstractmethod
+    def _uncertainty(self, solution: Solution) -> Uncertainty | None:
+        """Covariances of the whitened coefficients, if they are known."""
+
+    def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
+        """Coefficients in original units."""
+        return original(solution, self._uncertainty(solution), facts)
+
+    def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
+        facts = self._facts(
+            data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
+        )
+        promise = gaussian_promise(budget)
+        check_moments_fit(facts.start.space.order, len(self.target_classes))
+        if data.diagnose and getattr(self, "recipe", None) == "paper":
+            raise NotAvailable('recipe="paper" releases no dispersion, which a diagnosis needs: choose another recipe')
+        budgets = shared(data.unit.per_record(promise), data.diagnose, self.response_model)
+        solver = self._solver(facts, budgets.fit)
+        if solver.squares:
+            check_squares_fit(solver.squares)
+        asks = None if budgets.questions else solver.asks
+        with reported(progress, solver.rounds + budgets.questions) as report, data.rows(engine, report, asks) as rows:
+            session = Session.reserve(
+                rows,
+                promise,
+                rounds=solver.rounds + budgets.questions,
+                budget=budget,
+                ledger=self.ledger,
+                unit=data.unit,
+                note=note_of(f"{type(self).__name__} of {data.target}"),
+                request=data.request,
+                random_state=self.random_state,
+            )
+            solution = solver.solve(session)
+            result = self._result(solution, facts)
+            several = self.target_classes if len(self.target_classes) > 2 else ()
+            robust = getattr(self, "cov_type", "model") == "robust"
+            estimates = estimates_of(solution, data.source.n, several, data.unit.most, robust=robust)
+            diagnosis = None
+            if budgets.diagnosis is not None:
+                subject = Subject.of_fit(one_predictor(result), self.response_model, estimates, facts, solution.space)
+                if subject.scaled:
+                    diagnosis = diagnosed(session, subject, budgets.diagnosis, data.source.n)
+
+        data.inputs.keep(self)
+        self.coefficients_ = result
+        self.estimates_, self.diagnosis_ = estimates, diagnosis
+        shortened = None if diagnosis is None or diagnosis.shortened is None else diagnosis.shortened[0]
+        self.suitability_ = self._suited(solution, facts, shortened)
+        self.coef_: Vector = result.coef
+        self.intercept_: Any = result.intercept
+        self.moments_ = solution.moments
+        self.design_ = data.design
+        self.exposure_ = data.exposure
+        self.provenance_ = made_now(data.origin)
+        self.privacy_ = session.statement(facts.assumed_public())
+        return self
+
+    def _suited(self, solution: Solution, facts: PublicFacts, shortened: float | None) -> Suitability | None:
+        """How public rows suited the private ones, if there are any and their moments are released."""
+        gram = solution.moments.gram if solution.moments is not None else None
+        gram = solution.unshrunk.gram if gram is None and solution.unshrunk is not None else gram
+        if gram is None or facts.public is None or facts.public.rows is None:
+            return None
+        return suitability(solution.space, gram, facts.public.rows, shortened)
+
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of every model, with what the released moments tell of the public rows."""
+        found = super().summary(level=level, alpha=alpha)
+        if self.suitability_ is None:
+            return found
+        *said, guarantee = found.notes
+        return replace(found, notes=(*said, *self.suitability_.sentences(), guarantee))
+
+    def diagnose(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        privacy: Event,
+        exposure: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
+        random_state: Any = None,
+    ) -> Diagnosis:
+        """Diagnose the fitted model on private rows, at a cost of its own: ROC, AUC, calibration, deviance, residuals.
+
+        The ledger of the model is charged. ``fit(.., diagnose=0.02)`` does the same within the budget of the fit. The
+        result is also kept as ``diagnosis_`` (docs/diagnosis.md).
+
+        Parameters
+        ----------
+        X : array-like, table or file
+            Private rows with the columns of the fit.
+        y : array-like of shape (n,), optional
+            Default: the column of the table X that has the response's name.
+        privacy : GDP, ApproxDP or ZCDP
+            The whole budget of the diagnosis.
+        exposure, unit : array-like of shape (n,) or str, optional
+            As in :meth:`fit`, or the name of a column of the table X.
+        max_rows_per_unit : int, optional
+        random_state : None, int or Generator
+            A seed is for tests and simulations only.
+
+        Raises
+        ------
+        NotAvailable
+            For more than two classes, and for a fit that did not release the dispersion; nothing is charged.
+        BudgetExceeded
+            If the ledger does not hold enough; nothing is charged.
+        """
+        check_is_fitted(self)
+        model = Diagnosed(
+            one_predictor(self.coefficients_), self.response_model, self.estimates_, self.written_formula, self.schema
+        )
+        self.diagnosis_ = diagnose_model(
+            model, X, y, privacy=privacy, exposure=exposure, unit=unit, max_rows_per_unit=max_rows_per_unit,
+            ledger=self.ledger, random_state=random_state,
+        )  # fmt: skip
+        return self.diagnosis_
+
+
+def checked_penalty(alpha: float, space: WhitenedSpace) -> float:
+    """The penalty, unless it is negative, not finite, or too large for the scale of the columns."""
+    try:
+        usable = math.isfinite(alpha) and alpha >= 0
+    except (TypeError, OverflowError):
+        usable = False
+    if not usable:
+        raise InvalidInput(f"alpha must be finite and not negative, not {one_line(alpha)}")
+    if alpha * float(np.abs(space.slopes).max()) ** 2 > _LARGEST_PENALTY:
+        raise InvalidInput(f"alpha = {alpha:g} is too large for columns of this scale: choose a smaller one")
+    return float(alpha)

@@ -1,0 +1,71 @@
+r"""Piecewise constant hazards: ``h(t | x) = h_k exp(x'b)`` for t in the k-th of K pieces of the follow-up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector
+from dpregress.errors import InvalidInput, one_line
+
+#: The family of a response that is an event after some time.
+SURVIVAL = "survival"
+#: More pieces are refused as a likely error.
+_MOST_PIECES = 200
+
+
+def checked_cuts(cuts: object) -> tuple[float, ...]:
+    """The ends of the pieces, increasing and positive; the last is the end of the follow-up.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    try:
+        ends = tuple(float(cut) for cut in (cuts if isinstance(cuts, Sequence | np.ndarray) else ()))
+    except (TypeError, ValueError, OverflowError):
+        ends = ()
+    if not 1 <= len(ends) <= _MOST_PIECES or not (np.diff([0.0, *ends]) > 0).all() or not np.isfinite(ends).all():
+        raise InvalidInput(
+            "cuts= takes the ends of the pieces, increasing and positive, the last one the end of the follow-up, such "
+            f"as (30, 90, 365), not {one_line(cuts)}"
+        )
+    return ends
+
+
+def time_in_pieces(time: Vector, cuts: Sequence[float]) -> Matrix:
+    """The time of each person in each piece, of shape (m, K); what lies beyond the last cut is not observed.
+
+    Parameters
+    ----------
+    time : ndarray of shape (m,)
+    cuts : sequence of float
+
+    Examples
+    --------
+    >>> time_in_pieces(np.array([0.5, 5.0]), (1.0, 3.0)).tolist()
+    [[0.5, 0.0], [1.0, 2.0]]
+    """
+    ends = np.asarray(cuts, dtype=np.float64)
+    starts = np.append(0.0, ends[:-1])
+    return np.asarray(np.clip(time[:, None], starts, ends) - starts)
+
+
+def event_in_piece(time: Vector, event: Vector, cuts: Sequence[float]) -> Matrix:
+    """1 in the piece of a person's event, of shape (m, K); an event beyond the last cut is not observed.
+
+    Parameters
+    ----------
+    time : ndarray of shape (m,)
+    event : ndarray of shape (m,)
+        At least 1/2 for an event at that time, otherwise the person was censored then.
+    cuts : sequence of float
+
+    Examples
+    --------
+    >>> event_in_piece(np.array([0.5, 2.0, 2.0, 9.0]), np.array([1.0, 1.0, 0.0, 1.0]), (1.0, 3.0)).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+    """
+    piece = np.searchsorted(np.asarray(cuts, dtype=np.float64), time, side="left")
+    return np.asarray((piece[:, None] == np.arange(len(cuts))) & (event >= 0.5)[:, None], dtype=np.float64)

@@ -1,0 +1,195 @@
+"""Piecewise constant hazards: the limit of statsmodels, persons as a whole, coverage, files and commands."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import dpregress
+from dpregress import DPSurvival, Numeric, PublicMoments, Schema
+from dpregress.accounting import GDP, MemoryLedger, Relation
+from dpregress.coordinates import Exposure, ResponseScale, WhitenedSpace, svec
+from dpregress.errors import InvalidInput, NotAvailable
+from dpregress.models.hazards import checked_cuts, event_in_piece, time_in_pieces
+from dpregress.queries import PieceInformation, PieceScore
+from dpregress.rows import RawRows, WhitenedRows
+from dpregress.solvers import PieceSteps
+from tests.laws.spies import Silent
+from tests.support import missing, run
+
+CUTS = (0.25, 0.5, 1.0, 1.5)
+SLOPES = np.array([0.6, -0.3])
+
+
+def people(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, events and times with a Weibull hazard."""
+    x = rng.normal(size=(n, 2)) * [1.0, 2.0]
+    life = rng.weibull(1.5, n) * np.exp(-x @ SLOPES / 1.5)
+    end = rng.uniform(0.0, 2.0, n)
+    return x, (life <= end).astype(float), np.minimum(life, end)
+
+
+def exploded(x: np.ndarray, event: np.ndarray, time: np.ndarray) -> Any:
+    """The Poisson fit to one row for each piece of each person, by statsmodels."""
+    try:
+        import statsmodels.api as sm
+    except ImportError:
+        missing("statsmodels")
+    pieces = len(CUTS)
+    design = np.vstack([np.column_stack([np.tile(np.eye(pieces)[k], (len(x), 1)), x]) for k in range(pieces)])
+    exposure, events = time_in_pieces(time, CUTS).T.ravel(), event_in_piece(time, event, CUTS).T.ravel()
+    at_risk = exposure > 0
+    model = sm.GLM(events[at_risk], design[at_risk], family=sm.families.Poisson(), exposure=exposure[at_risk])
+    return model.fit(tol=1e-14, maxiter=100)
+
+
+def without_noise(x: np.ndarray, event: np.ndarray, time: np.ndarray, public: PublicMoments, **more: Any) -> DPSurvival:
+    with patch("dpregress.trust.session.noise_sampler", return_value=Silent()):
+        return DPSurvival(GDP(1e20), cuts=CUTS, public=public, **more).fit(x, event, time=time)
+
+
+def test_limit_is_statsmodels(seed: int) -> None:
+    """Coefficients, hazards and standard errors of the Poisson fit to exploded rows. Deterministic."""
+    rng = np.random.default_rng(seed)
+    x, event, time = people(rng, 4_000)
+    right = exploded(x, event, time)
+
+    def more_scores(facts: Any, cuts: Any, budget: Any, **options: Any) -> PieceSteps:
+        return PieceSteps(facts, cuts, budget, (1.0,) * 8, **options)
+
+    with patch("dpregress.estimators.survival.PieceSteps", more_scores):
+        model = without_noise(x, event, time, PublicMoments.from_rows(people(rng, 300)[0]), cov_type="model")
+    np.testing.assert_allclose(model.coef_, right.params[4:], rtol=1e-6)
+    np.testing.assert_allclose(model.params[1:], right.params[4:], rtol=1e-6)
+    np.testing.assert_allclose(model.log_hazards_, right.params[:4], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.bse[1:], right.bse[4:], rtol=1e-5)
+    ratios = model.ratios()
+    np.testing.assert_allclose(ratios[:, 0], np.exp(right.params[4:]), rtol=1e-6)
+    baseline = time_in_pieces(np.full(5, 0.8), CUTS) @ np.exp(right.params[:4])
+    chance = 1 - np.exp(-baseline * np.exp(x[:5] @ right.params[4:]))
+    np.testing.assert_allclose(model.predict(x[:5], time=np.full(5, 0.8)), chance, rtol=1e-5)
+    np.testing.assert_allclose(model.survival(x[:5], [0.8])[:, 0], 1 - chance, rtol=1e-4)
+
+
+def test_score_is_the_derivative_and_information_its_slope(seed: int) -> None:
+    """Without clips the information is minus the slope of the score. Deterministic."""
+    rng = np.random.default_rng(seed)
+    names, y, time = ("a", "b"), ResponseScale("y"), Exposure("t")
+    space = WhitenedSpace(names, np.eye(3), 2.0, np.zeros(2), intercept=True, response=y, exposure=time)
+    x, event, times = people(rng, 200)
+    rows = WhitenedRows(space)(RawRows(x, event, exposure=times))
+    coef = 0.3 * rng.normal(size=6)
+    h = 1e-5 * np.eye(6)
+    slope = [(PieceScore(space, CUTS, coef + e, 1e6).value(rows) - PieceScore(space, CUTS, coef - e, 1e6).value(rows))
+             for e in h]  # fmt: skip
+    information = svec.unsvec(PieceInformation(space, CUTS, coef, 1e6).value(rows), 6)
+    np.testing.assert_allclose(np.array(slope) / 2e-5, -information, atol=1e-5 * np.abs(information).max())
+
+
+def test_a_person_is_bounded_as_a_whole(seed: int) -> None:
+    """The bound of the score is that of one row, however many pieces there are, and is reached."""
+    rng = np.random.default_rng(seed)
+    names = ("a", "b")
+    for pieces in (1, 4, 50):
+        cuts = tuple(np.linspace(0.1, 2.0, pieces))
+        space = WhitenedSpace(
+            names, np.eye(3), 1.5, np.zeros(2), intercept=True, response=ResponseScale("y"), exposure=Exposure("t")
+        )
+        query = PieceScore(space, cuts, rng.normal(size=3 + pieces - 1), 0.4)
+        assert query.sensitivity(Relation.REPLACE_ONE) == pytest.approx(2 * 1.5 * 0.4)
+        x, event, time = people(rng, 400)
+        each = query.each(WhitenedRows(space)(RawRows(10 * x, event, exposure=time)))
+        norms = np.linalg.norm(each, axis=1)
+        assert norms.max() <= 1.5 * 0.4 * (1 + 1e-12)
+        assert norms.max() >= 0.95 * 1.5 * 0.4
+
+
+def test_intervals_cover(seed: int) -> None:
+    """Of 60 intervals of 90% at least 36 cover: with a coverage of 85% that fails with probability below 1e-6."""
+    rng = np.random.default_rng(seed)
+    covered = []
+    assert binom.cdf(35, 60, 0.85) < 1e-6
+    for turn in range(30):
+        x, event, time = people(rng, 4_000)
+        model = DPSurvival(GDP(2.0), cuts=CUTS, public=PublicMoments.from_rows(x[:300]), random_state=seed + turn)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(x[300:], event[300:], time=time[300:])
+        lower, upper = model.conf_int(level=0.9)[1:].T
+        covered += list((lower <= SLOPES) & (upper >= SLOPES))
+    assert sum(covered) >= 36
+
+
+def test_what_is_not_observed_counts_nowhere(seed: int) -> None:
+    """People without a usable time or event, and what happens after the follow-up."""
+    rng = np.random.default_rng(seed)
+    x, event, time = people(rng, 2_000)
+    public = PublicMoments.from_rows(x[:300])
+    late = np.where(time > CUTS[-1], 50.0, time)
+    assert np.allclose(without_noise(x, event, late, public).coef_, without_noise(x, event, time, public).coef_)
+    gaps = time.copy()
+    gaps[1_000:] = np.array([np.nan, -1.0, 0.0, np.inf] * 250)
+    found = without_noise(x, event, gaps, public).coef_
+    np.testing.assert_allclose(found, without_noise(x[:1_000], event[:1_000], time[:1_000], public).coef_, rtol=0.05)
+
+
+def test_files_and_refusals(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    x, event, time = people(rng, 2_000)
+    public = PublicMoments.from_rows(x[:300])
+    model = without_noise(x, event, time, public)
+    model.save(tmp_path)
+    back = dpregress.load(tmp_path)
+    np.testing.assert_allclose(back.predict(x[:9], exposure=time[:9]), model.predict(x[:9], time=time[:9]))
+    np.testing.assert_allclose(back.predict(x[:9]), model.predict(x[:9]))
+    np.testing.assert_allclose(back.ratios(), model.ratios())
+    assert "survival, log link" in str(back.summary())
+    ledger = MemoryLedger(GDP(1.0))
+    for cuts in ((), (1.0, 0.5), (0.0, 1.0), (math.inf,), "1,2", (1.0, "a")):
+        with pytest.raises(InvalidInput, match="cuts="):
+            DPSurvival(GDP(1.0), cuts=cuts, public=public, ledger=ledger).fit(x, event, time=time)
+    with pytest.raises(InvalidInput, match="time="):
+        DPSurvival(GDP(1.0), cuts=CUTS, public=public, ledger=ledger).fit(x, event)
+    with pytest.raises(NotAvailable, match="diagnosis"):
+        DPSurvival(GDP(1.0), cuts=CUTS, public=public, ledger=ledger).fit(x, event, time=time, diagnose=0.1)
+    assert not ledger.charges
+    assert checked_cuts([1, 2]) == (1.0, 2.0)
+
+
+def test_command_and_formula(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(seed)
+    x, event, time = people(rng, 3_000)
+    frame = pd.DataFrame({"age": x[:, 0], "dose": x[:, 1], "died": event, "days": time})
+    schema = Schema({"age": Numeric(-4, 4), "dose": Numeric(-8, 8)})
+    formula = DPSurvival.from_formula("died ~ age + I(dose ** 2)", privacy=GDP(5.0), cuts=CUTS, schema=schema)
+    assert formula.fit_table(frame, time="days").coefficients_.features == ("age", "I(dose ** 2)")
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    schema.save(tmp_path / "s.toml")
+    done = run(
+        capsys, "fit", tmp_path / "people.csv", "--target", "died", "--family", "survival", "--time", "days", "--cuts",
+        "0.25,0.5,1,1.5", "--schema", tmp_path / "s.toml", "--epsilon", 5, "--delta", 1e-6, "--out", tmp_path / "m",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    page = (tmp_path / "m" / "report.html").read_text()
+    for words in ("<h3>Hazard ratios</h3>", "the hazard is multiplied by the ratio", "<dt>Time</dt>"):
+        assert words in page
+    done = run(capsys, "predict", tmp_path / "m", tmp_path / "people.csv", "--out", tmp_path / "p.csv")
+    assert done.code == 0, done.err
+    chances = pd.read_csv(tmp_path / "p.csv")["died"]
+    assert chances.between(0, 1).all()
+    wrong = ["--family", "survival", "--time", "days", "--cuts", "x"]
+    for given in (wrong[:2], wrong[2:4], wrong, [*wrong[:5], "1,2", "--no-intercept"]):
+        done = run(
+            capsys, "fit", tmp_path / "people.csv", "--target", "died", *given, "--schema", tmp_path / "s.toml",
+            "--epsilon", 5, "--delta", 1e-6, "--out", tmp_path / "n",
+        )  # fmt: skip
+        assert done.code == 2
+        assert "--cuts" in done.err or "--no-intercept" in done.err
