@@ -97,6 +97,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "an indicator of missing cells": (
         {"schema": Schema({**SCHEMA.columns, "a": Numeric(-4, 4, missing="indicator")})}, {}, "column 'a'"
     ),
+    "a diagnosis": ({}, {"diagnose": 0.05}, "without diagnose="),
     "a formula": ({"formula": "y ~ a + b"}, {"target": None, "features": None}, "computes neither formulas"),
 }  # fmt: skip
 
