@@ -13,6 +13,7 @@ import click
 from dpregress import __version__
 from dpregress.cli.check import check
 from dpregress.cli.collect import collect, report
+from dpregress.cli.datasets import datasets
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
@@ -68,7 +69,7 @@ def cli() -> None:
 
 for command in (
     fit, predict, release, regress, moments, space, combine_files, public, schema, check, ledger, marginals, vertical,
-    study, collect, report, experiment,
+    study, collect, report, experiment, datasets,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -64,7 +64,8 @@ def download(url: str) -> bytes:
         with urlopen(url, timeout=_SECONDS) as answer:
             return bytes(answer.read(_LARGEST))
     except (URLError, OSError, ValueError) as error:
-        raise InvalidInput(f"{url} cannot be downloaded: {reason(error)}; try again, or put the table there yourself") from error
+        mend = "try again, or put the table there yourself"
+        raise InvalidInput(f"{url} cannot be downloaded: {reason(error)}; {mend}") from error
 
 
 def fetch_dataset(dataset: Dataset, get: Download = download) -> Path:

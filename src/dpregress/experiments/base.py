@@ -1,4 +1,4 @@
-"""What an experiment is: the settings of a figure or table of a paper, how one repeat is simulated, and what is claimed."""
+"""What an experiment is: the settings of a figure or table, how one repeat is simulated, and what the paper claims."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from scipy.stats import spearmanr
 
@@ -39,8 +40,8 @@ def _pairs(
 
 
 def below(
-    method: str, other: str, *, factor: float = 1.0, panels: Sequence[str] | None = None, higher_is_better: bool = False,
-    last: bool = False,
+    method: str, other: str, *, factor: float = 1.0, panels: Sequence[str] | None = None,
+    higher_is_better: bool = False, last: bool = False,
 ) -> Judge:  # fmt: skip
     """The mean of a method is below ``factor`` times that of another (or above it), at every point or the last ones."""
 
@@ -115,7 +116,8 @@ def steadier(method: str, other: str, *, panels: Sequence[str] | None = None) ->
         ratios = []
         for curve in _curves(summary, method, panels):
             for its in summary.find(other, curve.panel, curve.line):
-                shared = [(curve.sd[curve.x.index(x)], its.sd[its.x.index(x)], its.at(x)) for x in curve.x if x in its.x]
+                places = [(curve.x.index(x), its.x.index(x), x) for x in curve.x if x in its.x]
+                shared = [(curve.sd[mine], its.sd[theirs], its.at(x)) for mine, theirs, x in places]
                 ratios += [0.0 if math.isinf(at) else mine / sd for mine, sd, at in shared if sd or math.isinf(at)]
         seen = f"standard deviation of {method} over that of {other}: {_range(sorted(ratios))}; below 1"
         return _judged(sum(ratio < 1 for ratio in ratios), len(ratios), seen)
@@ -130,7 +132,7 @@ def orders(method: str, lines: Sequence[str], *, what: str) -> Judge:
         ratios = []
         for panel in summary.panels:
             curves = [curve for line in lines for curve in summary.find(method, panel, line)]
-            for before, after in zip(curves, curves[1:], strict=False):
+            for before, after in pairwise(curves):
                 ratios += [after.at(x) / before.at(x) for x in before.x if x in after.x]
         seen = f"error of {method} over the error one step before, {what}: {_range(sorted(ratios))}; below 1"
         return _judged(sum(ratio < 1 for ratio in ratios), len(ratios), seen)
@@ -177,7 +179,8 @@ def falls_apart_at_small(panel_method: str) -> Judge:
         if len(points) < 5:
             return Finding("not run", "too few points")
         rank = float(spearmanr(*zip(*points, strict=True)).statistic)
-        return Finding("yes" if rank < -0.5 else "no", f"rank correlation of x and distance {rank:.2f} ({panel_method})")
+        seen = f"rank correlation of x and distance {rank:.2f} ({panel_method}); below -0.5"
+        return Finding("yes" if rank < -0.5 else "no", seen)
 
     return judge
 

@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,7 @@ def _measured(experiment: Experiment, jobs: Sequence[Job], workers: int) -> Iter
         return
     left = iter(jobs)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(_by_name, experiment.name, job) for _, job in zip(range(2 * workers), left, strict=False)}
+        running = {pool.submit(_by_name, experiment.name, job) for job in islice(left, 2 * workers)}
         while running:
             ended, running = wait(running, return_when=FIRST_COMPLETED)
             for future in ended:

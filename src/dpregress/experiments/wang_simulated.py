@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -75,12 +76,16 @@ class LocalSetting:
 
 def local_panel(setting: LocalSetting) -> str:
     """Which plot a setting belongs to."""
-    return {
-        "n": f"p = {setting.d}",
-        "p": f"epsilon {setting.epsilons[0]:g}",
-        "m": f"n = {setting.n:,}, p = {setting.d}",
-        "epsilon": setting.model,
-    }[setting.axis] if not setting.two_rounds else f"{setting.model}, p = {setting.d}"
+    return (
+        {
+            "n": f"p = {setting.d}",
+            "p": f"epsilon {setting.epsilons[0]:g}",
+            "m": f"n = {setting.n:,}, p = {setting.d}",
+            "epsilon": setting.model,
+        }[setting.axis]
+        if not setting.two_rounds
+        else f"{setting.model}, p = {setting.d}"
+    )
 
 
 def _drawn(setting: LocalSetting, rng: np.random.Generator) -> tuple[Matrix, Vector, Matrix, Vector, float]:
@@ -106,9 +111,11 @@ def _drawn(setting: LocalSetting, rng: np.random.Generator) -> tuple[Matrix, Vec
     return x, y, public, w, largest
 
 
-def _published(model: LocalModel, x: Matrix, y: Vector, public: Matrix, epsilon: float, rng: np.random.Generator) -> Vector:
+def _published(
+    model: LocalModel, x: Matrix, y: Vector, public: Matrix, epsilon: float, rng: np.random.Generator
+) -> Vector:
     """The algorithm with the printed constants."""
-    shared = {"epsilon": epsilon, "delta": len(x) ** -1.1, "rng": rng}
+    shared: dict[str, Any] = {"epsilon": epsilon, "delta": len(x) ** -1.1, "rng": rng}
     if model.algorithm == 1:
         return wang2023.gaussian_glm(x, y, public, loss=model.response, **shared)
     if model.algorithm == 2:
@@ -118,7 +125,9 @@ def _published(model: LocalModel, x: Matrix, y: Vector, public: Matrix, epsilon:
     return wang2023.bounded_nonlinear(x, y, public, link=model.response, noise_bound=NOISE, radius=1.0, **shared)
 
 
-def _two_rounds(model: LocalModel, x: Matrix, y: Vector, largest: float, epsilon: float, rng: np.random.Generator) -> Vector:
+def _two_rounds(
+    model: LocalModel, x: Matrix, y: Vector, largest: float, epsilon: float, rng: np.random.Generator
+) -> Vector:
     """Algorithm 5; Bernoulli rows are bounded by 1, which its radius is made to be."""
     n, d = x.shape
     norm = 1 / (10 * d * math.log(n)) if model.design == "Bernoulli" else largest
@@ -221,20 +230,21 @@ def _by_epsilon(quick: bool) -> tuple[LocalSetting, ...]:
 
 def _rounds(quick: bool) -> tuple[LocalSetting, ...]:
     sizes = _QUICK_SIZES if quick else _SIZES
-    shown = (("logistic, diagonal", 20), ("exponential, Bernoulli", 20), ("sigmoid, diagonal", 20), ("cubic, Bernoulli", 40))
-    return tuple(
-        LocalSetting(name, "n", n, d, n // 100, (10.0,), two_rounds=True) for name, d in shown for n in sizes
-    )
+    names = ("logistic, diagonal", "exponential, Bernoulli", "sigmoid, diagonal", "cubic, Bernoulli")
+    shown = zip(names, (20, 20, 20, 40), strict=True)
+    return tuple(LocalSetting(name, "n", n, d, n // 100, (10.0,), two_rounds=True) for name, d in shown for n in sizes)
 
 
 _PRINTED = (
-    "the printed noise is (epsilon, delta)-DP only for epsilon up to 1; the library has exact noise at the same epsilon "
+    "the printed noise is (epsilon, delta)-DP only for epsilon up to 1; the library has exact noise at the same "
+    "epsilon "
     "and delta"
 )
 _CHOICES = (
     "n, p and epsilon are read off the two figures whose axes are legible in our copy (10 and 11) and used for all; "
     "m = n/100 and delta = n^-1.1 (both garbled)",
     _PRINTED,
+    "above epsilon 10 the library has no unit vectors, its most accurate message, and is less accurate than at 10",
     "public rows have no labels, so public rows alone predict 0: the trivial line; the trivial error is 1",
     "noise of labels is uniform in [-.05, .05]",
     "U is a rotation (with a reflection U + I is singular), and U + I is made symmetric",
@@ -248,7 +258,8 @@ _CONSTANTS = (
 
 def _useful(name: str) -> Claim:
     return Claim(
-        "A small public sample is enough for outstanding performance (we ask: an error below half of that of answering 0).",
+        "A small public sample is enough for outstanding performance (we ask: an error below half of that of "
+        "answering 0).",
         below(name, TRIVIAL, factor=0.5), _CONSTANTS,
     )  # fmt: skip
 
@@ -283,8 +294,8 @@ def _pair_of(first: int, name: str) -> tuple[Experiment, Experiment]:
         )
         made.append(
             Experiment(
-                f"wang-{figure}", PAPER, f"Figure {figure}", title, panels, settings, runs(name, True), _simulate, 20, 3,
-                _weight, (*claims, _useful(model.name)), _CHOICES,
+                f"wang-{figure}", PAPER, f"Figure {figure}", title, panels, settings, runs(name, True), _simulate, 20,
+                3, _weight, (*claims, _useful(model.name)), _CHOICES,
             )
         )  # fmt: skip
     return made[0], made[1]
@@ -314,9 +325,11 @@ def _rounds_figure() -> Experiment:
         _useful("published algorithm"),
     )  # fmt: skip
     choices = (
-        "of the four plots only the last (cubic, p = 40) is described; the others are Algorithms 1 to 3 at p = 20, all at "
+        "of the four plots only the last (cubic, p = 40) is described; the others are Algorithms 1 to 3 at p = 20, "
+        "all at "
         "epsilon 10",
-        "the paper prints two rounds for Algorithm 1 alone: the others use it with their own mean response, with predictions "
+        "the paper prints two rounds for Algorithm 1 alone: the others use it with their own mean response, with "
+        "predictions "
         "clipped to [0, 1] as printed",
     )
     return Experiment(

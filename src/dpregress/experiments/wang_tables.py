@@ -137,11 +137,13 @@ _CHOICES = (
     "largest l1 norm of a public row; delta = n^-1.1",
     "Figure 16 is read as accuracy against the number of public rows at n = 100,000",
     "public rows have no labels; the line of public rows alone shows what they would give with labels",
-    "accuracies are told apart at a probability of 1/2; the trivial predictor names the commoner class; Algorithm 2 has no "
+    "accuracies are told apart at a probability of 1/2; the trivial predictor names the commoner class; Algorithm 2 "
+    "has no "
     "intercept",
 )
 _WHY = (
-    "with the printed constants the noise is larger than the moments, and without an intercept the commoner class is out "
+    "with the printed constants the noise is larger than the moments, and without an intercept the commoner class is "
+    "out "
     "of reach"
 )
 
