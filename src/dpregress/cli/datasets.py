@@ -19,7 +19,7 @@ def datasets() -> None:
 
 
 @datasets.command("list")
-def list_() -> None:
+def list_datasets() -> None:
     """List the tables, which of them are here, and where the others come from.
 
     \b
@@ -39,7 +39,7 @@ def list_() -> None:
 @datasets.command("fetch")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Agree to the licence without being asked.")
-def fetch_(name: str, yes: bool) -> None:
+def fetch_table(name: str, yes: bool) -> None:
     """Download a table from its original source and check its rows.
 
     The licence is shown, and asked about once.

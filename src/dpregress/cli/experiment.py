@@ -34,7 +34,7 @@ def experiment() -> None:
 
 
 @experiment.command("list")
-def list_() -> None:
+def list_experiments() -> None:
     """List the figures and tables of the papers that can be run.
 
     \b
@@ -66,7 +66,7 @@ def _needed(experiment: Experiment) -> list[str]:
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of rows and noise.")
 @click.option("--out", type=_PATH, default=_OUT, show_default=True, help="Folder of rows, summaries and plots.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one for each processor.")
-def run_(name: str, quick: bool, repeats: int | None, seed: int, out: Path, workers: int | None) -> None:
+def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out: Path, workers: int | None) -> None:
     """Run a figure or table of a paper, or all of them.
 
     NAME is one of `dpregress experiment list`, or all. Its cost is predicted before it starts. A run that was stopped
@@ -107,7 +107,7 @@ def _run(experiment: Experiment, out: Path, ask: Ask) -> None:
 @click.option("--runs", type=_PATH, default=_OUT, show_default=True, help="Folder of the summaries of runs.")
 @click.option("--out", type=_PATH, required=True, help="The Markdown file to write.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-def page(runs: Path, out: Path, overwrite: bool) -> None:
+def write_page(runs: Path, out: Path, overwrite: bool) -> None:
     """Write a page that compares the claims of the papers with runs.
 
     \b

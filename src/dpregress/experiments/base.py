@@ -137,12 +137,12 @@ def everywhere(xs: Iterable[float], panel: str, line: str, method: str, value: f
     return (Reading(panel, line, method, float(x), value) for x in xs)
 
 
-def product_of(kind: Callable[..., _Setting], **values: Sequence[Any]) -> tuple[_Setting, ...]:
+def settings_of(kind: Callable[..., _Setting], **values: Sequence[Any]) -> tuple[_Setting, ...]:
     """A setting for every combination of values, the first varying slowest.
 
     Examples
     --------
-    >>> product_of(lambda n, mu: (n, mu), n=[1, 2], mu=[3, 4])
+    >>> settings_of(lambda n, mu: (n, mu), n=[1, 2], mu=[3, 4])
     ((1, 3), (1, 4), (2, 3), (2, 4))
     """
     made: list[dict[str, Any]] = [{}]

@@ -28,7 +28,7 @@ from dpregress.experiments.base import (
     Panel,
     Reading,
     everywhere,
-    product_of,
+    settings_of,
 )
 from dpregress.experiments.cao_ridge import LABELLED, PAPER
 from dpregress.experiments.findings import below, diverges, least_at, steadier
@@ -118,8 +118,8 @@ def _newton(oracle: bool, data: Sample, setting: NewtonSetting, rng: np.random.G
     try:
         if oracle:
             second = data.x.T @ data.x / len(data.x)
-            return cao2026.private_only_logistic(data.x, data.y, second_moment=second, steps=STEPS, **shared)
-        return cao2026.pmt_logistic(data.x, data.y, data.x_public, steps=STEPS, **shared)
+            return cao2026.private_only_logistic(data.x, data.y, second_moment=second, **shared)
+        return cao2026.pmt_logistic(data.x, data.y, data.x_public, **shared)
     except np.linalg.LinAlgError:
         return np.full((STEPS, data.x.shape[1]), np.nan)
 
@@ -147,23 +147,23 @@ def _weight(setting: NewtonSetting) -> float:
 def _runs(figure: int) -> tuple[NewtonSetting, ...]:
     """The settings of a figure as data."""
     if figure == 7:
-        return product_of(
+        return settings_of(
             NewtonSetting, differs=["mu"], table=[""], n=[10_000], mu=[1.0, 3.0, 10.0], penalty=[1e-3], eta=[ETA]
         )
     if figure == 8:
-        return product_of(
+        return settings_of(
             NewtonSetting, differs=["penalty"], table=[""], n=[8_000], mu=[10.0], penalty=[0.0, 1e-3, 0.01], eta=[ETA]
         )
     bank: dict[str, Any] = {"table": ["bank_marketing"], "n": [40_690], "eta": [1e-3]}
     note: dict[str, Any] = {"table": ["banknote"], "n": [1_235], "eta": [1e-3]}
     if figure == 9:
         return (
-            *product_of(NewtonSetting, differs=["mu"], mu=[1.0, 3.0, 10.0], penalty=[0.0], **bank),
-            *product_of(NewtonSetting, differs=["mu"], mu=[3.0, 10.0, 30.0], penalty=[0.01], **note),
+            *settings_of(NewtonSetting, differs=["mu"], mu=[1.0, 3.0, 10.0], penalty=[0.0], **bank),
+            *settings_of(NewtonSetting, differs=["mu"], mu=[3.0, 10.0, 30.0], penalty=[0.01], **note),
         )
     return (
-        *product_of(NewtonSetting, differs=["penalty"], mu=[3.0], penalty=[0.0, 0.001, 0.01], **bank),
-        *product_of(NewtonSetting, differs=["penalty"], mu=[10.0], penalty=[0.005, 0.01, 0.05], **note),
+        *settings_of(NewtonSetting, differs=["penalty"], mu=[3.0], penalty=[0.0, 0.001, 0.01], **bank),
+        *settings_of(NewtonSetting, differs=["penalty"], mu=[10.0], penalty=[0.005, 0.01, 0.05], **note),
     )
 
 

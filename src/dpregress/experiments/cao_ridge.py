@@ -26,7 +26,7 @@ from dpregress.experiments.base import (
     Experiment,
     Panel,
     Reading,
-    product_of,
+    settings_of,
 )
 from dpregress.experiments.findings import below, changes, flat, steadier
 from dpregress.experiments.simulation import ETA, Sample, sample
@@ -164,23 +164,25 @@ def _runs(figure: int, quick: bool) -> tuple[RidgeSetting, ...]:
     lone: dict[str, Any] = {"table": [""], "eta": [ETA]}
     if figure == 1:
         sizes = sizes[::2] if quick else sizes
-        return product_of(RidgeSetting, x=["n"], n=sizes, m=[200], mu=[1.0, 3.0], penalty=[0.0], descent=[True], **lone)
+        return settings_of(
+            RidgeSetting, x=["n"], n=sizes, m=[200], mu=[1.0, 3.0], penalty=[0.0], descent=[True], **lone
+        )
     if figure == 2:
-        return product_of(RidgeSetting, x=["n"], n=sizes, m=[20], mu=[0.5, 1.0, 3.0], penalty=[0.01], **lone)
+        return settings_of(RidgeSetting, x=["n"], n=sizes, m=[20], mu=[0.5, 1.0, 3.0], penalty=[0.01], **lone)
     if figure == 3:
-        return product_of(RidgeSetting, x=["penalty"], n=[10_000], m=[100], mu=[3.0], penalty=penalties, **lone)
+        return settings_of(RidgeSetting, x=["penalty"], n=[10_000], m=[100], mu=[3.0], penalty=penalties, **lone)
     if figure == 6:
         return (
-            *product_of(RidgeSetting, x=["penalty"], n=[4_649], mu=[20.0], penalty=penalties, **_wine),
-            *product_of(RidgeSetting, x=["penalty"], n=[9_376], mu=[3.0], penalty=penalties, eta=[ETA], **_power),
+            *settings_of(RidgeSetting, x=["penalty"], n=[4_649], mu=[20.0], penalty=penalties, **_wine),
+            *settings_of(RidgeSetting, x=["penalty"], n=[9_376], mu=[3.0], penalty=penalties, eta=[ETA], **_power),
         )
     one = figure == 4
     return (
-        *product_of(
+        *settings_of(
             RidgeSetting, x=["n"], n=wine, mu=[20.0] if one else [5.0, 10.0, 20.0], penalty=[0.0], descent=[one],
             **_wine,
         ),
-        *product_of(
+        *settings_of(
             RidgeSetting, x=["n"], n=power, mu=[3.0] if one else [1.0, 3.0, 10.0], penalty=[0.0], descent=[one],
             eta=[1e-3], **_power,
         ),

@@ -14,7 +14,7 @@ import numpy as np
 from dpregress.accounting import ApproxDP
 from dpregress.coordinates import Vector
 from dpregress.estimators import MarginalsRegression
-from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, product_of
+from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, settings_of
 from dpregress.experiments.coded_tables import TASKS, CodedSplit
 from dpregress.experiments.findings import below, changes
 from dpregress.papers import ferrando2024
@@ -110,7 +110,7 @@ def _weight(setting: CodedSetting) -> float:
 
 
 def _settings(epsilons: Sequence[float], tasks: Sequence[str], **fixed: object) -> tuple[CodedSetting, ...]:
-    return product_of(
+    return settings_of(
         CodedSetting, task=tasks, epsilon=epsilons, **{name: [value] for name, value in fixed.items()}
     )  # fmt: skip
 

@@ -70,7 +70,7 @@ class Job:
     seed: int
 
 
-def measure(experiment: Experiment, job: Job) -> list[Row]:
+def measure_repeat(experiment: Experiment, job: Job) -> list[Row]:
     """The rows of one repeat: the same at the same seed, whatever else is run."""
     key = repr(job.setting)
     rng = np.random.default_rng([job.seed, zlib.crc32(experiment.name.encode()), zlib.crc32(key.encode()), job.repeat])
@@ -104,7 +104,7 @@ def run_experiment(experiment: Experiment, out: Path, ask: Ask, say: Say) -> Run
     """
     if experiment.package and find_spec(experiment.package) is None:
         raise InvalidInput(f"{experiment.name} needs {experiment.package}: pip install 'dpregress[aim]'")
-    asked, left_out = available(experiment, ask.quick)
+    asked, left_out = settings_here(experiment, ask.quick)
     if not asked:
         needed = ", ".join(left_out)
         raise InvalidInput(f"{experiment.name} needs {needed}: see `dpregress datasets list`")
@@ -124,7 +124,7 @@ def run_experiment(experiment: Experiment, out: Path, ask: Ask, say: Say) -> Run
     return _summary(experiment, asked, left_out, held, ask)
 
 
-def available(experiment: Experiment, quick: bool) -> tuple[list[Any], tuple[str, ...]]:
+def settings_here(experiment: Experiment, quick: bool) -> tuple[list[Any], tuple[str, ...]]:
     """The settings whose data are here, and the names of data sets that are not."""
     names = dict.fromkeys(experiment.table(setting) for setting in experiment.asked(quick))
     absent = tuple(name for name in names if name and not has_table(name))
@@ -163,10 +163,10 @@ def _probed(experiment: Experiment, jobs: list[Job], held: RunFile) -> list[Job]
     heavy = max(jobs, key=lambda job: experiment.weight(job.setting))
     measured = held.seconds
     if math.isnan(predicted(experiment, [heavy.setting], measured)):
-        held.add(measure(experiment, light))
+        held.add(measure_repeat(experiment, light))
         jobs = [job for job in jobs if job is not light]
         if heavy is not light and predicted(experiment, [heavy.setting], held.seconds) < _LONGEST_PROBE:
-            held.add(measure(experiment, heavy))
+            held.add(measure_repeat(experiment, heavy))
             jobs = [job for job in jobs if job is not heavy]
         held.write()
     return jobs
@@ -189,7 +189,7 @@ def _run(experiment: Experiment, jobs: Sequence[Job], held: RunFile, workers: in
 def _measured(experiment: Experiment, jobs: Sequence[Job], workers: int) -> Iterator[list[Row]]:
     """Rows in the order in which repeats end; few are waiting at any time, so that an interruption is quick."""
     if workers == 1 or len(jobs) < 2:
-        yield from (measure(experiment, job) for job in jobs)
+        yield from (measure_repeat(experiment, job) for job in jobs)
         return
     left = iter(jobs)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -205,7 +205,7 @@ def _measured(experiment: Experiment, jobs: Sequence[Job], workers: int) -> Iter
 
 def _by_name(name: str, job: Job) -> list[Row]:
     """In a worker process: an experiment holds functions that cannot be sent."""
-    return measure(experiment_named(name), job)
+    return measure_repeat(experiment_named(name), job)
 
 
 def _summary(

@@ -16,7 +16,7 @@ import numpy as np
 from dpregress.accounting import ApproxDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.estimators import LocalGLM
-from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, product_of
+from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, settings_of
 from dpregress.experiments.findings import below, changes, flat, orders, slope_near
 from dpregress.models.mean_responses import LINKS, LOSSES, MeanResponse
 from dpregress.papers import wang2023
@@ -204,7 +204,7 @@ def _pair(name: str) -> tuple[Sequence[int], tuple[float, ...]]:
 def _against_n(name: str, quick: bool) -> tuple[LocalSetting, ...]:
     dimensions, epsilons = _pair(name)
     sizes = _QUICK_SIZES if quick else _SIZES
-    made = product_of(LocalSetting, model=[name], axis=["n"], n=sizes, d=dimensions, m=[0], epsilons=[epsilons])
+    made = settings_of(LocalSetting, model=[name], axis=["n"], n=sizes, d=dimensions, m=[0], epsilons=[epsilons])
     return tuple(replace(one, m=one.n // 100) for one in made)
 
 
@@ -212,9 +212,9 @@ def _beside(name: str, quick: bool) -> tuple[LocalSetting, ...]:
     """The left plot against n at one epsilon, the others against the number of public rows."""
     dimensions, epsilons = _pair(name)
     sizes = _QUICK_SIZES if quick else _SIZES
-    left = product_of(LocalSetting, model=[name], axis=["p"], n=sizes, d=dimensions, m=[0], epsilons=[epsilons[:1]])
+    left = settings_of(LocalSetting, model=[name], axis=["p"], n=sizes, d=dimensions, m=[0], epsilons=[epsilons[:1]])
     publics = (500, 3_000) if quick else (250, 500, 1_000, 2_000, 3_000, 5_000)
-    right = product_of(
+    right = settings_of(
         LocalSetting, model=[name], axis=["m"], n=[200_000, 400_000], d=[20], m=publics, epsilons=[epsilons]
     )
     return (*(replace(one, m=one.n // 100) for one in left), *right)
@@ -222,7 +222,7 @@ def _beside(name: str, quick: bool) -> tuple[LocalSetting, ...]:
 
 def _by_epsilon(quick: bool) -> tuple[LocalSetting, ...]:
     sizes = (200_000,) if quick else (200_000, 400_000, 800_000)
-    return product_of(
+    return settings_of(
         LocalSetting, model=list(_MODELS), axis=["epsilon"], n=sizes, d=[20], m=[4_000],
         epsilons=[(4.0, 5.0, 7.0, 10.0, 15.0, 20.0)[:: 2 if quick else 1]],
     )  # fmt: skip

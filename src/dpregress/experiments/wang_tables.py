@@ -25,7 +25,7 @@ from dpregress.experiments.base import (
     Experiment,
     Panel,
     Reading,
-    product_of,
+    settings_of,
 )
 from dpregress.experiments.findings import changes, closes_in, flat
 from dpregress.experiments.wang_simulated import PAPER
@@ -126,10 +126,10 @@ def _settings(axis: str, quick: bool) -> tuple[AccuracySetting, ...]:
     if axis == "n":
         return tuple(
             each for name in _TABLES
-            for each in product_of(AccuracySetting, table=[name], axis=["n"], n=sizes[name], m=[most[name]])
+            for each in settings_of(AccuracySetting, table=[name], axis=["n"], n=sizes[name], m=[most[name]])
         )  # fmt: skip
     publics = (500, 5_000) if quick else (100, 250, 500, 1_000, 2_000, 5_000)
-    return product_of(AccuracySetting, table=list(_TABLES), axis=["m"], n=[100_000], m=publics)
+    return settings_of(AccuracySetting, table=list(_TABLES), axis=["m"], n=[100_000], m=publics)
 
 
 _CHOICES = (

@@ -15,7 +15,7 @@ import numpy as np
 from dpregress.accounting import ApproxDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.estimators import VerticalRegression
-from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, product_of
+from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, settings_of
 from dpregress.experiments.findings import below, changes, falls_apart_at_small, shares
 from dpregress.experiments.wu_tables import BGM, DELTA, DGM, EPSILONS, PAPER, RMGM, scaled_table, split_columns
 from dpregress.papers.wu2022 import dgm_system, published_sigma, rmgm_system
@@ -123,8 +123,8 @@ _EACH = (
 
 EXPERIMENTS = (
     Experiment(
-        "wu-2", PAPER, "Figure 2", "distances at six parties", _PANELS, product_of(PartiesSetting, n=_SIZES),
-        product_of(PartiesSetting, n=_QUICK), _simulate, 1000, 8, lambda setting: setting.n / 1e5,
+        "wu-2", PAPER, "Figure 2", "distances at six parties", _PANELS, settings_of(PartiesSetting, n=_SIZES),
+        settings_of(PartiesSetting, n=_QUICK), _simulate, 1000, 8, lambda setting: setting.n / 1e5,
         (
             Claim("RMGM-OLS has smaller mean distances than DGM-OLS.", below(RMGM, DGM, panels=_MEANS)),
             Claim("BGM-OLS is above .1 in all repeats, whatever n is.",

@@ -18,7 +18,7 @@ from dpregress.accounting import ApproxDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import folder_table
 from dpregress.estimators import VerticalRegression
-from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, product_of
+from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, settings_of
 from dpregress.experiments.findings import below, lowest
 from dpregress.experiments.summaries import VARIANT
 from dpregress.papers.wu2022 import dgm_ols, rmgm_ols
@@ -164,8 +164,8 @@ EXPERIMENTS = (
     Experiment(
         "wu-table-1", PAPER, "Table 1", "test losses on real tables",
         tuple(Panel(of.title, "epsilon of each party", "mean squared test loss", "log") for of in TABLES.values()),
-        product_of(TableSetting, table=list(TABLES), most=[1e12]),
-        product_of(TableSetting, table=list(TABLES), most=[2e8]), _simulate, 20, 2, _weight,
+        settings_of(TableSetting, table=list(TABLES), most=[1e12]),
+        settings_of(TableSetting, table=list(TABLES), most=[2e8]), _simulate, 20, 2, _weight,
         (
             Claim("RMGM-OLS has the lowest loss of the three in most cells (12 of 15).", lowest(RMGM, (DGM, BGM))),
             Claim("DGM-OLS is much worse than BGM-OLS (we ask: five times).", below(BGM, DGM, factor=0.2)),
