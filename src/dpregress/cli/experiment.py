@@ -14,7 +14,7 @@ from dpregress.errors import DPRegressError
 
 if TYPE_CHECKING:
     from dpregress.experiments.base import Experiment
-    from dpregress.experiments.runner import Ask
+    from dpregress.experiments.runner import RunSize
     from dpregress.reports import Fitted
 
 _PATH = click.Path(path_type=Path)
@@ -77,24 +77,24 @@ def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out:
       dpregress experiment run wu-3 --quick --repeats 2
     """
     from dpregress.experiments.catalogue import EXPERIMENTS, experiment_named
-    from dpregress.experiments.runner import Ask
+    from dpregress.experiments.runner import RunSize
 
-    ask = Ask(quick, repeats, seed, workers or os.cpu_count() or 1)
+    size = RunSize(quick, repeats, seed, workers or os.cpu_count() or 1)
     if name != "all":
-        _run(experiment_named(name), out, ask)
+        _run(experiment_named(name), out, size)
         return
     for each in EXPERIMENTS.values():
         try:
-            _run(each, out, ask)
+            _run(each, out, size)
         except DPRegressError as refusal:
             say(f"left out: {refusal}")
 
 
-def _run(experiment: Experiment, out: Path, ask: Ask) -> None:
+def _run(experiment: Experiment, out: Path, size: RunSize) -> None:
     from dpregress.experiments.plots import draw
     from dpregress.experiments.runner import run_experiment
 
-    summary = run_experiment(experiment, out, ask, say)
+    summary = run_experiment(experiment, out, size, say)
     (out / f"{experiment.name}.json").write_text(summary.to_json() + "\n", encoding="utf-8")
     draw(experiment, summary, out / f"{experiment.name}.png")
     for claim in experiment.claims:

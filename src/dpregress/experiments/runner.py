@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Ask:
+class RunSize:
     """How much of an experiment to run.
 
     Parameters
@@ -85,7 +85,7 @@ def measure_repeat(experiment: Experiment, job: Job) -> list[Row]:
     return [{**fixed, **reading._asdict(), "x": float(reading.x)} for reading in readings]
 
 
-def run_experiment(experiment: Experiment, out: Path, ask: Ask, say: Say) -> RunSummary:
+def run_experiment(experiment: Experiment, out: Path, size: RunSize, say: Say) -> RunSummary:
     """Run what the file in ``out`` does not hold yet, and sum up all of it.
 
     Parameters
@@ -93,7 +93,7 @@ def run_experiment(experiment: Experiment, out: Path, ask: Ask, say: Say) -> Run
     experiment : Experiment
     out : Path
         The folder of ``NAME.parquet``.
-    ask : Ask
+    size : RunSize
     say : callable
         Prints a line.
 
@@ -104,24 +104,24 @@ def run_experiment(experiment: Experiment, out: Path, ask: Ask, say: Say) -> Run
     """
     if experiment.package and find_spec(experiment.package) is None:
         raise InvalidInput(f"{experiment.name} needs {experiment.package}: pip install 'dpregress[aim]'")
-    asked, left_out = settings_here(experiment, ask.quick)
+    asked, left_out = settings_here(experiment, size.quick)
     if not asked:
         needed = ", ".join(left_out)
         raise InvalidInput(f"{experiment.name} needs {needed}: see `dpregress datasets list`")
     out.mkdir(parents=True, exist_ok=True)
-    held = RunFile(out / f"{experiment.name}.parquet", ask.seed)
-    repeats = ask.repeats_of(experiment)
+    held = RunFile(out / f"{experiment.name}.parquet", size.seed)
+    repeats = size.repeats_of(experiment)
     done = held.seconds
-    jobs = [Job(setting, repeat, ask.seed) for repeat in range(repeats) for setting in asked]
+    jobs = [Job(setting, repeat, size.seed) for repeat in range(repeats) for setting in asked]
     missing = [job for job in jobs if (repr(job.setting), job.repeat) not in done]
     if missing:
         missing = _probed(experiment, missing, held)
         left = predicted(experiment, [job.setting for job in missing], held.seconds)
-        say(f"{experiment.name}: {len(missing):,} of {len(jobs):,} repeats to run, {_cost(left, ask.workers)}")
+        say(f"{experiment.name}: {len(missing):,} of {len(jobs):,} repeats to run, {_cost(left, size.workers)}")
         for name in left_out:
             say(f"{experiment.name}: without {name}, which is not here (dpregress datasets list)")
-        _run(experiment, missing, held, ask.workers)
-    return _summary(experiment, asked, left_out, held, ask)
+        _run(experiment, missing, held, size.workers)
+    return _summary(experiment, asked, left_out, held, size)
 
 
 def settings_here(experiment: Experiment, quick: bool) -> tuple[list[Any], tuple[str, ...]]:
@@ -209,15 +209,15 @@ def _by_name(name: str, job: Job) -> list[Row]:
 
 
 def _summary(
-    experiment: Experiment, asked: Sequence[Any], left_out: tuple[str, ...], held: RunFile, ask: Ask
+    experiment: Experiment, asked: Sequence[Any], left_out: tuple[str, ...], held: RunFile, size: RunSize
 ) -> RunSummary:
-    keys, repeats = {repr(setting) for setting in asked}, ask.repeats_of(experiment)
+    keys, repeats = {repr(setting) for setting in asked}, size.repeats_of(experiment)
     rows = [row for row in held.rows if row["setting"] in keys and row["repeat"] < repeats]
     scatter = {panel.name for panel in experiment.panels if panel.kind == "scatter"}
     seconds = {(row["setting"], row["repeat"]): row["seconds"] for row in rows}
     full = predicted(experiment, experiment.settings, seconds) * experiment.repeats
     return RunSummary(
-        experiment.name, ask.quick, ask.seed, repeats, sum(seconds.values()), full, left_out,
+        experiment.name, size.quick, size.seed, repeats, sum(seconds.values()), full, left_out,
         curves_of(row for row in rows if row["panel"] not in scatter),
         points_of(row for row in rows if row["panel"] in scatter), f"dpregress {__version__}",
     )  # fmt: skip
