@@ -300,7 +300,7 @@ def test_expected_failures_fail(name: str) -> None:
 @seeded
 @pytest.mark.filterwarnings("ignore::dpregress.errors.NoScaleWarning")
 def test_a_cube_is_fitted_where_the_noise_hides_it() -> None:
-    """Its slope at coefficients of 0 is 0: the fit says 0 and claims to know nothing, instead of failing when paid for."""
+    """Its slope at coefficients of 0 is 0: the fit says 0 and claims to know nothing, instead of failing once paid."""
     rng = np.random.default_rng(0)
     x = rng.choice([-0.1, 0.1], size=(2_000, 10))
     model = LocalGLM(

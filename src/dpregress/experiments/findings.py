@@ -55,6 +55,11 @@ def below(
     return judge
 
 
+def _ratio(one: float, other: float) -> float:
+    """Of numbers that are not negative; standard deviations of a single repeat are 0."""
+    return one / other if other else math.inf if one else 1.0
+
+
 def _range(values: Sequence[float]) -> str:
     if not values:
         return "no finite ratio"
@@ -86,7 +91,7 @@ def changes(
         ratios = []
         for curve in _curves(summary, method, panels):
             first, last = (_statistic(curve, what, place) for place in (0, -1))
-            ratios.append(last / first if rises else first / last)
+            ratios.append(_ratio(last, first) if rises else _ratio(first, last))
         verb = "rises" if rises else "falls"
         good = [ratio > least for ratio in ratios]
         name = {"sd": "standard deviation"}.get(what, what)
@@ -102,7 +107,7 @@ def flat(method: str, factor: float, *, panels: Sequence[str] | None = None) -> 
         ratios = []
         for curve in _curves(summary, method, panels):
             values = [curve.at(x) for x in curve.x]
-            ratios.append(max(values) / min(values))
+            ratios.append(_ratio(max(values), min(values)))
         seen = f"largest over smallest mean of {method}: {_range(sorted(ratios))}; at most {factor:g}"
         return _judged(sum(ratio <= factor for ratio in ratios), len(ratios), seen)
 
@@ -118,7 +123,7 @@ def steadier(method: str, other: str, *, panels: Sequence[str] | None = None) ->
             for its in summary.find(other, curve.panel, curve.line):
                 places = [(curve.x.index(x), its.x.index(x), x) for x in curve.x if x in its.x]
                 shared = [(curve.sd[mine], its.sd[theirs], its.at(x)) for mine, theirs, x in places]
-                ratios += [0.0 if math.isinf(at) else mine / sd for mine, sd, at in shared if sd or math.isinf(at)]
+                ratios += [0.0 if math.isinf(at) else _ratio(mine, sd) for mine, sd, at in shared]
         seen = f"standard deviation of {method} over that of {other}: {_range(sorted(ratios))}; below 1"
         return _judged(sum(ratio < 1 for ratio in ratios), len(ratios), seen)
 
@@ -133,7 +138,7 @@ def orders(method: str, lines: Sequence[str], *, what: str) -> Judge:
         for panel in summary.panels:
             curves = [curve for line in lines for curve in summary.find(method, panel, line)]
             for before, after in pairwise(curves):
-                ratios += [after.at(x) / before.at(x) for x in before.x if x in after.x]
+                ratios += [_ratio(after.at(x), before.at(x)) for x in before.x if x in after.x]
         seen = f"error of {method} over the error one step before, {what}: {_range(sorted(ratios))}; below 1"
         return _judged(sum(ratio < 1 for ratio in ratios), len(ratios), seen)
 
@@ -149,7 +154,7 @@ def diverges(method: str, other: str, factor: float, *, panels: Sequence[str]) -
             for panel in panels
             for mine, its in zip(summary.find(method, panel), summary.find(other, panel), strict=False)
         ]
-        ratios = sorted(mine.median[-1] / its.median[-1] for mine, its in pairs)
+        ratios = sorted(_ratio(mine.median[-1], its.median[-1]) for mine, its in pairs)
         failed = max((mine.failed[-1] for mine, _ in pairs), default=0)
         seen = f"median error of {method} over that of {other} at the end: {_range(ratios)}; above {factor:g}"
         return _judged(sum(ratio > factor for ratio in ratios) if not failed else len(pairs), len(pairs), seen)

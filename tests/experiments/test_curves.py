@@ -1,0 +1,145 @@
+"""Curves of the papers' methods against independent implementations, at the same settings within Monte-Carlo error.
+
+The data of a repeat are the same on both sides, the noise is not. Mean differences of log errors are compared with
+their standard errors: with 24 repeats and more a statistic above 8 has probability below 1e-7 (Student's t).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+
+from dpregress.experiments import cao_logistic, cao_ridge, wang_simulated, wu_simulated
+from dpregress.experiments.base import Reading
+from dpregress.experiments.simulation import sample
+from dpregress.papers.wu2022 import published_sigma
+from tests.reference import cao2026, wang2023, wu2022
+
+Rng = np.random.Generator
+pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+
+
+def agree(pairs: Iterable[tuple[float, float]]) -> None:
+    """The mean log ratio of errors is 0 within 8 standard errors."""
+    ratios = np.log([mine / theirs for mine, theirs in pairs])
+    assert np.isfinite(ratios).all()
+    assert len(ratios) >= 24
+    assert abs(ratios.mean()) <= 8 * ratios.std(ddof=1) / math.sqrt(len(ratios)), ratios.mean()
+
+
+def streams(seed: int, repeats: int = 24) -> Iterable[tuple[Rng, Rng, Rng]]:
+    """For each repeat: two generators of the same data, and one of other noise."""
+    for repeat in range(repeats):
+        yield (*(np.random.default_rng([seed, repeat]) for _ in range(2)), np.random.default_rng([seed, repeat, 1]))
+
+
+def shown(readings: Iterable[Reading], method: str) -> float:
+    """The last value of a method."""
+    return [reading.value for reading in readings if reading.method == method][-1]
+
+
+@pytest.mark.parametrize("method", [cao_ridge.OWN, cao_ridge.ORACLE, cao_ridge.DESCENT])
+def test_cao_ridge(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    way = cao_ridge._Descent(1.0, 0.09, steps=20)
+    monkeypatch.setitem(cao_ridge._DESCENTS, "", way)
+    setting = cao_ridge.RidgeSetting("n", "", 2_000, 100, 20.0, 0.01, 0.05, descent=method == cao_ridge.DESCENT)
+    shared = {"mu": 20.0, "alpha": 0.01, "eta": 0.05}
+
+    def theirs(data: cao_ridge.Sample, rng: Rng) -> np.ndarray:
+        if method == cao_ridge.OWN:
+            return cao2026.pmt_ridge(data.x, data.y, data.x_public, data.y_public, **shared, rng=rng)
+        if method == cao_ridge.ORACLE:
+            second, size = cao2026.raw_second_moment(data.x), np.linalg.norm(data.beta)
+            return cao2026.private_only_ridge(data.x, data.y, second_moment=second, coef_norm=size, **shared, rng=rng)
+        mu = math.sqrt(2) * 20.0
+        return cao2026.gradient_descent(data.x, data.y, mu=mu, steps=way.steps, clip=1.0, rate=0.09, rng=rng)
+
+    found = []
+    for first, again, noise in streams(seed):
+        data = sample(again, n=setting.n, m=setting.m)
+        error = float(np.linalg.norm(theirs(data, noise) - data.beta))
+        found.append((shown(cao_ridge._simulate(setting, first), method), error))
+    agree(found)
+
+
+@pytest.mark.parametrize("method", [cao_logistic.OWN, cao_logistic.ORACLE])
+def test_cao_logistic(method: str, seed: int) -> None:
+    setting = cao_logistic.NewtonSetting("mu", "", 2_000, 300.0, 0.05, 0.05)
+    shared = {"mu": 300.0, "alpha": 0.05, "eta": 0.05, "steps": cao_logistic.STEPS}
+    found = []
+    for first, again, noise in streams(seed):
+        data = cao_logistic._drawn(setting, again)
+        if method == cao_logistic.OWN:
+            fit = cao2026.pmt_logistic(data.x, data.y, data.x_public, **shared, rng=noise)
+        else:
+            second = cao2026.raw_second_moment(data.x)
+            fit = cao2026.private_only_logistic(data.x, data.y, second_moment=second, **shared, rng=noise)
+        error = float(np.linalg.norm(np.asarray(fit)[-1] - data.beta))
+        found.append((shown(cao_logistic._simulate(setting, first), method), error))
+    agree(found)
+
+
+_ALGORITHMS: dict[str, Callable[..., tuple[np.ndarray, float]]] = {
+    "logistic, diagonal": lambda *a, **k: wang2023.gaussian_glm(*a[:3], "logistic", *a[3:], **k),
+    "logistic, Bernoulli": lambda *a, **k: wang2023.bounded_glm(*a[:3], "logistic", *a[3:], radius=1.0, **k),
+    "sigmoid, diagonal": lambda *a, **k: wang2023.gaussian_nonlinear(*a[:3], "sigmoid", *a[3:], noise_bound=0.05, **k),
+    "cubic, Bernoulli": lambda *a, **k: wang2023.bounded_nonlinear(
+        *a[:3], "cubic", *a[3:], noise_bound=0.05, radius=1.0, **k
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _ALGORITHMS)
+def test_wang(name: str, seed: int) -> None:
+    """At an epsilon where the published noise leaves something of the moments."""
+    n, d, epsilon = 150, 3, 1e5
+    setting = wang_simulated.LocalSetting(name, "n", n, d, 200, (epsilon,))
+    model = wang_simulated._MODELS[name]
+    found = []
+    for first, again, noise in streams(seed):
+        x, y, public, w, _ = wang_simulated._drawn(setting, first)
+        mine = wang_simulated._published(model, x, y, public, epsilon, first)
+        x, y, public, w, _ = wang_simulated._drawn(setting, again)
+        draws = noise.normal(size=(n, d, d)), noise.normal(size=(n, d))
+        theirs, _ = _ALGORITHMS[name](x, y, public, *draws, epsilon=epsilon, delta=n**-1.1, pooled=False)
+        found.append(tuple(wang_simulated._error(model.design, coef, w) for coef in (mine, theirs)))
+    agree(found)
+
+
+def test_wang_two_rounds(seed: int) -> None:
+    n, d, epsilon = 150, 3, 1e5
+    setting = wang_simulated.LocalSetting("logistic, diagonal", "n", n, d, 200, (epsilon,), two_rounds=True)
+    model = wang_simulated._MODELS[setting.model]
+    found = []
+    for first, again, noise in streams(seed):
+        x, y, _, w, largest = wang_simulated._drawn(setting, first)
+        mine = wang_simulated._two_rounds(model, x, y, largest, epsilon, first)
+        x, y, _, w, largest = wang_simulated._drawn(setting, again)
+        draws = noise.normal(size=(n, d, d)), noise.normal(size=(n, d)), noise.normal(size=n)
+        theirs, _ = wang2023.two_round_glm(
+            x, y, "logistic", *draws, covariance_norm=largest, epsilon=epsilon, delta=n**-1.1
+        )[:2]
+        found.append(tuple(wang_simulated._error(model.design, coef, w) for coef in (mine, theirs)))
+    agree(found)
+
+
+@pytest.mark.parametrize("method", [wu_simulated.DGM, wu_simulated.BGM, wu_simulated.RMGM])
+def test_wu(method: str, seed: int) -> None:
+    n, epsilon = 1_000, 50.0
+    sigma = published_sigma(epsilon, wu_simulated.DELTA)
+    found = []
+    for first, again, noise in streams(seed):
+        ((_, mine),) = wu_simulated.distances(n, (epsilon,), first)
+        parties, true = wu_simulated.simulated_parties(n, again)
+        if method == wu_simulated.RMGM:
+            k = wu_simulated.sketch_rows(n, epsilon)
+            signs = noise.choice([-1.0, 1.0], size=(k, n))
+            fit = wu2022.rmgm_ols(parties, signs, [noise.normal(size=(k, 2)) for _ in parties], sigma)
+        else:
+            draws = [noise.normal(size=party.shape) for party in parties]
+            fit = wu2022.dgm_ols(parties, draws, sigma, debias=method == wu_simulated.DGM)
+        found.append((mine[method], float(np.linalg.norm(fit - true))))
+    agree(found)
