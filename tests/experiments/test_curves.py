@@ -43,10 +43,10 @@ def shown(readings: Iterable[Reading], method: str) -> float:
 
 @pytest.mark.parametrize("method", [cao_ridge.OWN, cao_ridge.ORACLE, cao_ridge.DESCENT])
 def test_cao_ridge(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    way = cao_ridge._Descent(1.0, 0.09, steps=20)
+    way = cao_ridge._Descent(1.0, 0.09, steps=5)
     monkeypatch.setitem(cao_ridge._DESCENTS, "", way)
-    setting = cao_ridge.RidgeSetting("n", "", 2_000, 100, 20.0, 0.01, 0.05, descent=method == cao_ridge.DESCENT)
-    shared = {"mu": 20.0, "alpha": 0.01, "eta": 0.05}
+    setting = cao_ridge.RidgeSetting("n", "", 400, 100, 100.0, 0.01, 0.05, descent=method == cao_ridge.DESCENT)
+    shared = {"mu": 100.0, "alpha": 0.01, "eta": 0.05}
 
     def theirs(data: cao_ridge.Sample, rng: Rng) -> np.ndarray:
         if method == cao_ridge.OWN:
@@ -54,7 +54,7 @@ def test_cao_ridge(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> N
         if method == cao_ridge.ORACLE:
             second, size = cao2026.raw_second_moment(data.x), np.linalg.norm(data.beta)
             return cao2026.private_only_ridge(data.x, data.y, second_moment=second, coef_norm=size, **shared, rng=rng)
-        mu = math.sqrt(2) * 20.0
+        mu = math.sqrt(2) * 100.0
         return cao2026.gradient_descent(data.x, data.y, mu=mu, steps=way.steps, clip=1.0, rate=0.09, rng=rng)
 
     found = []
@@ -66,9 +66,10 @@ def test_cao_ridge(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("method", [cao_logistic.OWN, cao_logistic.ORACLE])
-def test_cao_logistic(method: str, seed: int) -> None:
-    setting = cao_logistic.NewtonSetting("mu", "", 2_000, 300.0, 0.05, 0.05)
-    shared = {"mu": 300.0, "alpha": 0.05, "eta": 0.05, "steps": cao_logistic.STEPS}
+def test_cao_logistic(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cao_logistic, "STEPS", 3)
+    setting = cao_logistic.NewtonSetting("mu", "", 400, 1000.0, 0.05, 0.05)
+    shared = {"mu": 1000.0, "alpha": 0.05, "eta": 0.05, "steps": cao_logistic.STEPS}
     found = []
     for first, again, noise in streams(seed):
         data = cao_logistic._drawn(setting, again)
@@ -127,17 +128,18 @@ def test_wang_two_rounds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", [wu_simulated.DGM, wu_simulated.BGM, wu_simulated.RMGM])
-def test_wu(method: str, seed: int) -> None:
-    n, epsilon = 1_000, 50.0
+def test_wu(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wu_simulated, "sketch_rows", lambda *_: 24)
+    n, epsilon = 200, 100.0
     sigma = published_sigma(epsilon, wu_simulated.DELTA)
     found = []
     for first, again, noise in streams(seed):
         ((_, mine),) = wu_simulated.distances(n, (epsilon,), first)
         parties, true = wu_simulated.simulated_parties(n, again)
         if method == wu_simulated.RMGM:
-            k = wu_simulated.sketch_rows(n, epsilon)
+            k = wu_simulated.sketch_rows()
             signs = noise.choice([-1.0, 1.0], size=(k, n))
-            fit = wu2022.rmgm_ols(parties, signs, [noise.normal(size=(k, 2)) for _ in parties], sigma)
+            fit = wu2022.rmgm_ols(parties, signs, [noise.normal(size=(k, party.shape[1])) for party in parties], sigma)
         else:
             draws = [noise.normal(size=party.shape) for party in parties]
             fit = wu2022.dgm_ols(parties, draws, sigma, debias=method == wu_simulated.DGM)

@@ -41,7 +41,7 @@ class HessianSetting:
 
 
 def simulated_parties(n: int, rng: np.random.Generator) -> tuple[list[Matrix], Vector]:
-    """Five parties with two columns and one with a column and the response, and the true coefficients."""
+    """Five parties with two columns and one with the response, and the true coefficients."""
     true = rng.uniform(-1 / _D, 1 / _D, size=_D)
     x = rng.uniform(-1, 1, size=(n, _D))
     joint = np.column_stack([x, x @ true])
