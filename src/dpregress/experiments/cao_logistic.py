@@ -141,7 +141,7 @@ def _simulate(setting: NewtonSetting, rng: np.random.Generator) -> Iterator[Read
 
 
 def _weight(setting: NewtonSetting) -> float:
-    return setting.n / 1e4
+    return 1.0 + setting.n / 1e4
 
 
 def _runs(figure: int) -> tuple[NewtonSetting, ...]:

@@ -17,15 +17,22 @@ from dpregress.experiments import (
 )
 from dpregress.experiments.base import Experiment
 
-EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
-    {
-        experiment.name: experiment
-        for family in (
-            cao_ridge, cao_logistic, wang_simulated, wang_tables, wu_simulated, wu_tables, ferrando_tables,
-        )
-        for experiment in family.EXPERIMENTS
-    }
-)  # fmt: skip
+_FAMILIES = (cao_ridge, cao_logistic, wang_simulated, wang_tables, wu_simulated, wu_tables, ferrando_tables)
+
+
+def _in_order() -> list[Experiment]:
+    """Papers as the families are listed, and the figures of each by their numbers."""
+    every = [experiment for family in _FAMILIES for experiment in family.EXPERIMENTS]
+    papers = list(dict.fromkeys(experiment.paper for experiment in every))
+
+    def place(experiment: Experiment) -> tuple[int, int]:
+        number = experiment.figure.removeprefix("Figure ")
+        return papers.index(experiment.paper), int(number) if number.isdigit() else 100
+
+    return sorted(every, key=place)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({experiment.name: experiment for experiment in _in_order()})
 
 
 def experiment_named(name: str) -> Experiment:

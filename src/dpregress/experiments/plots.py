@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072b2", "#d55e00", "#e69f00", "#56b4e9", "#7f3c8d", "#a05a2c")
 #: The library's own have the same colours in every plot without lines.
 _OWN = ("#009e73", "#cc79a7")
+_LINES = (*_COLOURS[:3], "#009e73", "#cc79a7", *_COLOURS[3:])
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 #: What is the same for everybody is grey.
@@ -27,7 +29,7 @@ _GREY = {PLAIN: "-", PUBLIC_ONLY: "--", TRIVIAL: ":"}
 #: Panels beside each other, the size of each, and the least width of a figure.
 _ACROSS, _WIDE, _HIGH, _LEAST = 4, 3.9, 3.2, 7.4
 #: A logarithmic axis shows at most so many powers of ten, upwards from 1e-6.
-_DECADES, _FLOOR = 8, 1e-6
+_DECADES, _FLOOR = 12, 1e-6
 
 
 def draw(experiment: Experiment, summary: RunSummary, target: Path | io.BytesIO, kind: str = "png") -> None:
@@ -67,7 +69,8 @@ def draw(experiment: Experiment, summary: RunSummary, target: Path | io.BytesIO,
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 labels.setdefault(label, handle)
         repeats = f"{summary.repeats} repeat{'s' if summary.repeats > 1 else ''}"
-        figure.suptitle(f"{experiment.paper}, {experiment.figure}: {experiment.title} ({repeats})", fontsize=10)
+        title = f"{experiment.paper}, {experiment.figure}: {experiment.title} ({repeats})"
+        figure.suptitle(textwrap.fill(title, int(12 * width)), fontsize=10)
         longest = max(map(len, labels))
         columns = max(1, min(len(labels), int(width * 12 / (longest + 7))))
         figure.legend(labels.values(), labels.keys(), loc="outside lower center", ncols=columns, frameon=False)
@@ -108,6 +111,7 @@ def _lines(ax: Axes, panel: Panel, experiment: Experiment, summary: RunSummary) 
         if panel.y_scale == "log":
             mean = np.where(mean >= _FLOOR, mean, np.nan)
             hidden = all(max(each.mean) < _FLOOR for each in summary.find(curve.method))
+            hidden = hidden and all(each.y_scale == "log" for each in experiment.panels)
             label += " (below 1e-6)" if hidden else ""
         ax.plot(curve.x, mean, label=label, lw=1.5, ms=4, **style)
         if panel.kind == "band" and len(curve.x) > 1:
@@ -128,7 +132,7 @@ def _style(curve: Curve, methods: Sequence[str], lines: Sequence[str]) -> dict[s
     place = methods.index(curve.method)
     mark = _MARKS[place % len(_MARKS)]
     if curve.line:
-        colour = _COLOURS[lines.index(curve.line) % len(_COLOURS)]
+        colour = _LINES[lines.index(curve.line) % len(_LINES)]
         return {"color": colour, "ls": _DASHES[place % len(_DASHES)], "marker": mark}
     return {"color": _colour(curve.method, methods), "ls": "-", "marker": mark}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
 from dpregress.datasets import has_table
@@ -142,11 +143,12 @@ def predicted(experiment: Experiment, settings: Sequence[Any], seconds: dict[tup
         return math.nan
     weights = np.array([texts[setting] for setting in known])
     times = np.array([float(np.mean(each)) for each in known.values()])
-    slope = float(weights @ times / (weights @ weights))
+    fixed = len(set(weights.tolist())) > 1  # seconds that every repeat takes
+    start, slope = nnls(np.column_stack([np.full(len(weights), float(fixed)), weights]), times)[0]
 
     def one(setting: Any) -> float:
         own = known.get(repr(setting))
-        return float(np.mean(own)) if own else slope * experiment.weight(setting)
+        return float(np.mean(own)) if own else start + slope * experiment.weight(setting)
 
     return float(sum(map(one, settings)))
 

@@ -250,6 +250,16 @@ _CHOICES = (
     "U is a rotation (with a reflection U + I is singular), and U + I is made symmetric",
     "exponential responses are divided by e, the bound of the design, since Algorithm 2 needs |y| <= 1",
 )
+_DESIGNS = {
+    "logistic, non-diagonal": (
+        "U + I has eigenvalues near 0: along them noise determines the coefficients, also those of the library, whose "
+        "predictions hardly depend on them"
+    ),
+    "cubic, Bernoulli": (
+        "x'w is of size 1/p, and its cube is hidden by the noise of labels of .05: even the fit without privacy is far "
+        "from w where p is 30 or more"
+    ),
+}
 _CONSTANTS = (
     "the printed radius (r^2 about 250 p for normal rows; 1 for Bernoulli rows of norm p^-1/2) makes the noise larger "
     "than the moments: the answer is that of noise"
@@ -295,10 +305,15 @@ def _pair_of(first: int, name: str) -> tuple[Experiment, Experiment]:
         made.append(
             Experiment(
                 f"wang-{figure}", PAPER, f"Figure {figure}", title, panels, settings, runs(name, True), _simulate, 20,
-                3, _weight, (*claims, _useful(model.name)), _CHOICES,
+                3, _weight, (*claims, _useful(model.name)), (*_CHOICES, *_seen(name)),
             )
         )  # fmt: skip
     return made[0], made[1]
+
+
+def _seen(name: str) -> tuple[str, ...]:
+    """What is to be known of a design."""
+    return (_DESIGNS[name],) if name in _DESIGNS else ()
 
 
 def _by_epsilon_figure() -> Experiment:
@@ -310,7 +325,7 @@ def _by_epsilon_figure() -> Experiment:
     panels = tuple(Panel(name, "epsilon", "squared relative error", "log") for name in _MODELS)
     return Experiment(
         "wang-17", PAPER, "Figure 17", "all algorithms against epsilon", panels, _by_epsilon(False), _by_epsilon(True),
-        _simulate, 20, 3, _weight, claims, _CHOICES,
+        _simulate, 20, 3, _weight, claims, (*_CHOICES, *_DESIGNS.values()),
     )  # fmt: skip
 
 
