@@ -190,15 +190,18 @@ def falls_apart_at_small(panel_method: str) -> Judge:
     return judge
 
 
-def lowest(method: str, others: Sequence[str]) -> Judge:
-    """A method has the lowest mean of several, at so many points."""
+def lowest(method: str, others: Sequence[str], *, least: float = 0.8) -> Judge:
+    """A method has the lowest mean of several, at a share of the points of at least ``least``."""
 
     def judge(summary: RunSummary) -> Finding:
         good = []
         for curve in summary.find(method):
             rivals = [its for name in others for its in summary.find(name, curve.panel, curve.line)]
             good += [all(curve.at(x) <= its.at(x) for its in rivals if x in its.x) for x in curve.x]
-        return _judged(sum(good), len(good), f"{method} is the lowest")
+        if not good:
+            return Finding("not run", "the data are not there")
+        verdict: Verdict = "yes" if sum(good) >= least * len(good) else "partly" if sum(good) * 2 >= len(good) else "no"
+        return Finding(verdict, f"{method} is the lowest in {sum(good)} of {len(good)} cells; {least:.0%}")
 
     return judge
 
