@@ -131,7 +131,7 @@ def _style(curve: Curve, methods: Sequence[str], lines: Sequence[str]) -> dict[s
         return {"color": "#555555", "ls": _GREY[curve.method]}
     place = methods.index(curve.method)
     mark = _MARKS[place % len(_MARKS)]
-    if curve.line:
+    if len(lines) > 1 and curve.line:
         colour = _LINES[lines.index(curve.line) % len(_LINES)]
         return {"color": colour, "ls": _DASHES[place % len(_DASHES)], "marker": mark}
     return {"color": _colour(curve.method, methods), "ls": "-", "marker": mark}
