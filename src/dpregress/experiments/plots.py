@@ -164,17 +164,17 @@ def _ticks(ax: Axes, panel: Panel, xs: Sequence[float]) -> None:
 
 
 def _number(value: float) -> str:
-    """``20k`` for 20,000 and ``1M`` for a million.
+    """``20k`` for 20,000 and ``1M`` for a million; other whole numbers as they are.
 
     Examples
     --------
-    >>> _number(20_000), _number(1e6), _number(0.05), _number(1500)
-    ('20k', '1M', '0.05', '1.5k')
+    >>> _number(20_000), _number(1e6), _number(0.05), _number(4_649)
+    ('20k', '1M', '0.05', '4,649')
     """
     for size, letter in ((1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
+        if abs(value) >= size and value % (size / 10) == 0:
             return f"{value / size:.4g}{letter}"
-    return f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
 
 
 def _scale(ax: Axes, panel: Panel, curves: Sequence[Curve]) -> None:

@@ -285,7 +285,7 @@ def _growing(name: str, epsilons: Sequence[float]) -> tuple[Claim, ...]:
 def _pair_of(first: int, name: str) -> tuple[Experiment, Experiment]:
     model = _MODELS[name]
     dimensions, epsilons = _pair(name)
-    measure = "squared relative error" + (", largest coordinate" if model.design == "Bernoulli" else "")
+    measure = "squared relative error" + (" (largest entry)" if model.design == "Bernoulli" else "")
     title = f"{model.name}, {name}"
     made = []
     for figure, runs, claims in (
