@@ -69,11 +69,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name in (f"{source.stem}.ipynb", f"{source.stem}.svg", f"{source.stem}-report.html"):
             if (BUILT / name).is_file():
                 files.append(File.generated(config, (place / name).as_posix(), abs_src_path=str(BUILT / name)))
+    for path, picture in plots().items():
+        files.append(File.generated(config, path, content=picture))
+    return files
+
+
+def plots() -> dict[str, bytes]:
+    """Paths and contents of the plots of the papers' figures, drawn from the kept summaries."""
+    drawn = {}
     for name, summary in read_summaries(_KEPT).items():
         picture = BytesIO()
         draw(EXPERIMENTS[name], summary, picture, "svg")
-        files.append(File.generated(config, f"reproduction/{name}.svg", content=picture.getvalue()))
-    return files
+        drawn[f"reproduction/{name}.svg"] = picture.getvalue()
+    return drawn
 
 
 def python_reference() -> dict[str, str]:
@@ -121,9 +129,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if (BUILT / f"{source.stem}-report.html").is_file():
             links.append(f"[see the report that it writes]({source.stem}-report.html)")
         return f"{title}\n\n{'; '.join(links)}.\n{rest}"
-    markdown = _PLOT.sub(lambda found: f"![{EXPERIMENTS[found[1]].title}](reproduction/{found[1]}.svg)", markdown)
-    markdown = markdown.replace("<!-- gallery -->\n", gallery()).replace("<!-- example -->\n", readme_example())
+    markdown = (
+        with_plots(markdown).replace("<!-- gallery -->\n", gallery()).replace("<!-- example -->\n", readme_example())
+    )
     return inside(markdown, source.parent)
+
+
+def with_plots(markdown: str) -> str:
+    """The page with the plots of the papers' figures at their marks."""
+    return _PLOT.sub(lambda found: f"![{EXPERIMENTS[found[1]].title}](reproduction/{found[1]}.svg)", markdown)
 
 
 def inside(markdown: str, folder: Path) -> str:

@@ -26,8 +26,8 @@ _INTRO = (
     "otherwise; the counts are in brackets. Where the paper states no number, the claim says in brackets what we "
     "ask for. Differences are not tested: with few repeats, single points can be due to chance.",
     "**Repeats.** Quick runs have fewer points and fewer repeats than the papers. A full run is the same command "
-    "without `--quick`; the table says what it is predicted to take on two processes. A run that was stopped goes "
-    "on where it was.",
+    "without `--quick`. What it takes on two processes is predicted from the seconds of the run shown, which shared "
+    "its processors with other work: an idle machine takes a part of it. A run that was stopped goes on where it was.",
 )
 
 
