@@ -95,7 +95,8 @@ def changes(
         verb = "rises" if rises else "falls"
         good = [ratio > least for ratio in ratios]
         name = {"sd": "standard deviation"}.get(what, what)
-        return _judged(sum(good), len(good), f"{name} of {method} {verb} by a factor of {_range(sorted(ratios))}")
+        seen = f"{name} of {method} {verb} by a factor of {_range(sorted(ratios))}; above {least:g}"
+        return _judged(sum(good), len(good), seen)
 
     return judge
 
