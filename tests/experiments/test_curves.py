@@ -117,7 +117,7 @@ _ALGORITHMS: dict[str, Callable[..., tuple[np.ndarray, float]]] = {
 @pytest.mark.parametrize("name", _ALGORITHMS)
 def test_wang(name: str, seed: int) -> None:
     """At an epsilon where the published noise leaves something of the moments."""
-    n, d, epsilon = 100, 3, 1e6
+    n, d, epsilon = 100, 8, 1e6
     setting = wang_simulated.LocalSetting(name, "n", n, d, 200, (epsilon,))
     model = wang_simulated._MODELS[name]
     found = []
@@ -134,7 +134,7 @@ def test_wang(name: str, seed: int) -> None:
 
 
 def test_wang_two_rounds(seed: int) -> None:
-    n, d, epsilon = 100, 3, 1e6
+    n, d, epsilon = 100, 8, 1e6
     setting = wang_simulated.LocalSetting("logistic, diagonal", "n", n, d, 200, (epsilon,), two_rounds=True)
     model = wang_simulated._MODELS[setting.model]
     found = []
