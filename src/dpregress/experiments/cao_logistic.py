@@ -190,7 +190,8 @@ _WINS = Claim(
 )  # fmt: skip
 _STEADY = Claim(
     "DP-PMTLR has a smaller standard deviation than DP-LR.", steadier(OWN, ORACLE),
-    "single divergent repeats decide the standard deviations of both",
+    "where both converge, it is that of the truth, which is drawn anew in every repeat; where neither does, single "
+    "divergent repeats decide it",
 )  # fmt: skip
 
 _TITLES = {
