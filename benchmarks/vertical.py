@@ -1,9 +1,9 @@
 """Columns of the same people at several parties: the published algorithms beside the library's own.
 
-    python -m benchmarks.vertical [synthetic|tables|speed] [Insurance|Bike|SGEMM] [repeats]
+    python -m benchmarks.vertical [synthetic|tables|speed] [Insurance|Bike|GPU] [repeats]
 
 ``synthetic``: mean ``||w - w*||`` of Figure 2 of Wu et al. (2022); d = 10, six parties, k = sqrt(n) / sigma for RMGM.
-``tables``: test losses of their Table 1 on Insurance, Bike and SGEMM (DPREGRESS_DATA), their numbers beside; k of RMGM
+``tables``: test losses of their Table 1 on Insurance, Bike and GPU (DPREGRESS_DATA), their numbers beside; k of RMGM
 is the best of five **on the test set**, as published: not private, and optimistic.
 ``speed``: mixing against dense blocks of signs in float32, and memory beside the input.
 """
@@ -21,28 +21,29 @@ import numpy as np
 from benchmarks.one_shot import memory
 from dpregress import ApproxDP, VerticalRegression
 from dpregress.coordinates import WhitenedSpace
-from dpregress.datasets.loaders import folder_table
 from dpregress.errors import SeededNoiseWarning
+from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL
+from dpregress.experiments.wu_simulated import distances
+from dpregress.experiments.wu_tables import (
+    BGM,
+    DELTA,
+    DGM,
+    EPSILONS,
+    PUBLISHED,
+    RMGM,
+    SKETCHES,
+    TABLES,
+    scaled_table,
+    split_columns,
+)
 from dpregress.mechanisms.sketching import sketch_matrix
-from dpregress.papers.wu2022 import dgm_ols, published_sigma, rmgm_ols
+from dpregress.papers.wu2022 import dgm_ols, rmgm_ols
 from dpregress.queries import RowSketch
 from dpregress.rows import ArraySource, ThreadedEngine, WhitenedRows
 
-DELTA = 1e-5
-EPSILONS = (1.0, 0.3, 0.1)
-KS = (100, 300, 1000, 3000, 10_000)
 Rng = np.random.Generator
-#: Table 1: OLS, then DGM, RMGM, BGM at each epsilon.
-PUBLISHED = {
-    "Insurance": (0.008, (0.7015, 0.0791, 0.0805), (0.7550, 0.0782, 0.0850), (0.7263, 0.0793, 0.0832)),
-    "Bike": (0.017, (0.8105, 0.0581, 0.0691), (0.9080, 0.0711, 0.0703), (0.8792, 0.0700, 0.0707)),
-    "SGEMM": (0.007, (0.6953, 0.0137, 0.0158), (0.7843, 0.0160, 0.0160), (0.7822, 0.0165, 0.0160)),
-}
-
-
-def split(joint: np.ndarray, parties: int) -> list[np.ndarray]:
-    """Columns evenly among the parties, in their order."""
-    return [np.ascontiguousarray(block) for block in np.array_split(joint, parties, axis=1)]
+#: Tables of the data folder by their titles.
+TITLES = {TABLES[name].title: name for name in ("insurance", "bike_sharing", "sgemm_gpu")}
 
 
 def own(parties: list[np.ndarray], epsilon: float, rng: Rng, bounds: tuple[float, float]) -> VerticalRegression:
@@ -62,7 +63,7 @@ def synthetic(repeats: int) -> None:
             # more repeats where they cost little
             rounds = 2 if n > 10**6 else repeats if n > 10**5 else 4 * repeats
             rng = np.random.default_rng(n)
-            found = np.array([_distances(n, epsilon, rng) for _ in range(rounds)])
+            found = np.array([list(_distances(n, epsilon, rng)) for _ in range(rounds)])
             means, above = found.mean(axis=0), (found > 0.1).mean(axis=0)
             cells = " ".join(f"{mean:7.3f} {share:5.2f}" for mean, share in zip(means[2:], above[2:], strict=True))
             print(
@@ -70,56 +71,19 @@ def synthetic(repeats: int) -> None:
             )
 
 
-def _distances(n: int, epsilon: float, rng: Rng) -> list[float]:
-    d = 10
-    true = rng.uniform(-1 / d, 1 / d, size=d)
-    x = rng.uniform(-1, 1, size=(n, d))
-    joint = np.column_stack([x, x @ true])
-    parties = [joint[:, 2 * i : 2 * i + 2] for i in range(6)]
-    shared = {"epsilon": epsilon, "delta": DELTA, "rng": rng}
-    k = max(d + 1, round(np.sqrt(n) / published_sigma(epsilon, DELTA)))
-    fits = (
-        np.zeros(d),
-        np.linalg.solve(x.T @ x, x.T @ joint[:, -1]),
-        dgm_ols(parties, **shared),
-        dgm_ols(parties, debias=False, **shared),
-        rmgm_ols(parties, k=k, **shared),
-        own(parties, epsilon, rng, (-1.0, 1.0)).coef_,
-    )
-    return [float(np.linalg.norm(fit - true)) for fit in fits]
-
-
-def insurance() -> np.ndarray:
-    """Two indicators, four of the region, age, bmi, children; charges last. d = 9."""
-    table = folder_table("insurance").to_pandas()
-    flags = [table["sex"] == "male", table["smoker"] == "yes"]
-    regions = [table["region"] == name for name in sorted(table["region"].unique())]
-    return np.column_stack([table["age"], *flags, table["bmi"], table["children"], *regions, table["charges"]])
-
-
-def bike() -> np.ndarray:
-    """The day of the month for the date, the twelve weather and calendar columns; the count last. d = 13."""
-    table = folder_table("bike_sharing").to_pandas()
-    day = [int(str(date)[8:10]) for date in table["dteday"]]
-    return np.column_stack([day, table.drop(columns=["instant", "dteday", "casual", "registered"]).to_numpy(float)])
-
-
-def sgemm() -> np.ndarray:
-    """The fourteen parameters; the mean of four run times last."""
-    values = folder_table("sgemm_gpu").to_pandas().to_numpy(float)
-    return np.column_stack([values[:, :14], values[:, 14:].mean(axis=1)])
-
-
-TABLES: dict[str, Callable[[], np.ndarray]] = {"Insurance": insurance, "Bike": bike, "SGEMM": sgemm}
+def _distances(n: int, epsilon: float, rng: Rng) -> Iterator[float]:
+    """Zero, OLS, DGM, BGM, RMGM, own."""
+    ((_, found),) = distances(n, (epsilon,), rng)
+    return (found[method] for method in (TRIVIAL, PLAIN, DGM, BGM, RMGM, DEFAULT))
 
 
 def tables(repeats: int) -> None:
     """Test losses on [0, 1] columns, 4:1 splits, five parties."""
     print(f"\ntest loss, columns in [0, 1], {repeats} splits, the paper's beside; k of RMGM chosen on the test set")
-    for name in [word for word in sys.argv[1:] if word in TABLES] or TABLES:
-        values = TABLES[name]().astype(float)
-        low, high = values.min(axis=0), values.max(axis=0)
-        joint = (values - low) / np.where(high > low, high - low, 1.0)
+    for name, table in TITLES.items():
+        if any(word in TITLES for word in sys.argv[1:]) and name not in sys.argv[1:]:
+            continue
+        joint = scaled_table(table)
         print(
             f"\n{name}: n = {len(joint) * 4 // 5}, d = {joint.shape[1] - 1}, m = 5; published OLS {PUBLISHED[name][0]}"
         )
@@ -144,7 +108,7 @@ def _losses(joint: np.ndarray, epsilon: float, seed: int) -> Iterator[float]:
     joint = joint[rng.permutation(len(joint))]
     n = len(joint) * 4 // 5
     train, x, y = joint[:n], joint[n:, :-1], joint[n:, -1]
-    parties = split(train, 5)
+    parties = split_columns(train, 5)
     shared = {"epsilon": epsilon, "delta": DELTA, "rng": rng}
 
     def loss(coef: np.ndarray, intercept: float = 0.0) -> float:
@@ -156,7 +120,7 @@ def _losses(joint: np.ndarray, epsilon: float, seed: int) -> Iterator[float]:
     yield loss(dgm_ols(parties, debias=False, **shared))
     model = own(parties, epsilon, rng, (0.0, 1.0))
     yield loss(model.coef_, model.intercept_)
-    for k in (k for k in KS if n * k < 6e8):
+    for k in (k for k in SKETCHES if n * k < 6e8):
         yield loss(rmgm_ols(parties, k=k, **shared))
 
 

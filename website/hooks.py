@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from dpregress.cli.main import cli
+from dpregress.experiments.catalogue import EXPERIMENTS
+from dpregress.experiments.plots import draw
+from dpregress.experiments.summaries import read_summaries
 from website.tutorials import BUILT, DOCS, ROOT, SOURCES
 
 _SECTION = re.compile(r"^\*\*(.+)\*\*$")
@@ -26,6 +30,9 @@ _SHARED = re.compile(r"(</code></b>)\s*\(<code>(?:(?!</li>).)*?\)(?=\s*\u2013\s*
 _PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
 _NAME = re.compile(r"^\| `(\w+)` \|")
 _COMMANDS = "reference/commands.md"
+#: The kept summaries of the papers' figures, and where a page wants the plot of one.
+_KEPT = ROOT / "benchmarks" / "reproduction"
+_PLOT = re.compile(r"^<!-- plot: ([\w-]+) -->$", re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -62,7 +69,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name in (f"{source.stem}.ipynb", f"{source.stem}.svg", f"{source.stem}-report.html"):
             if (BUILT / name).is_file():
                 files.append(File.generated(config, (place / name).as_posix(), abs_src_path=str(BUILT / name)))
+    for path, picture in plots().items():
+        files.append(File.generated(config, path, content=picture))
     return files
+
+
+def plots() -> dict[str, bytes]:
+    """Paths and contents of the plots of the papers' figures, drawn from the kept summaries."""
+    drawn = {}
+    for name, summary in read_summaries(_KEPT).items():
+        picture = BytesIO()
+        draw(EXPERIMENTS[name], summary, picture, "svg")
+        drawn[f"reproduction/{name}.svg"] = picture.getvalue()
+    return drawn
 
 
 def python_reference() -> dict[str, str]:
@@ -110,8 +129,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if (BUILT / f"{source.stem}-report.html").is_file():
             links.append(f"[see the report that it writes]({source.stem}-report.html)")
         return f"{title}\n\n{'; '.join(links)}.\n{rest}"
-    markdown = markdown.replace("<!-- gallery -->\n", gallery()).replace("<!-- example -->\n", readme_example())
+    markdown = (
+        with_plots(markdown).replace("<!-- gallery -->\n", gallery()).replace("<!-- example -->\n", readme_example())
+    )
     return inside(markdown, source.parent)
+
+
+def with_plots(markdown: str) -> str:
+    """The page with the plots of the papers' figures at their marks."""
+    return _PLOT.sub(lambda found: f"![{EXPERIMENTS[found[1]].title}](reproduction/{found[1]}.svg)", markdown)
 
 
 def inside(markdown: str, folder: Path) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.special import ndtr
 
@@ -200,6 +202,11 @@ def test_command_line_examples_run(
 ) -> None:
     """Every command on the page, in order, in one folder; every command has an example."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPREGRESS_DATA", str(tmp_path / "tables"))
+    (tmp_path / "tables").mkdir()
+    pq.write_table(
+        pa.table({"class": [0, 1]}), tmp_path / "tables" / "banknote.parquet"
+    )  # there: nothing is downloaded
     text = (DOCS / "command-line.md").read_text(encoding="utf-8")
     (setup,) = blocks(text, "python")
     exec(compile(setup, "command-line.md", "exec"), {})
@@ -211,7 +218,7 @@ def test_command_line_examples_run(
         outcome = run(capsys, *arguments)
         assert outcome.code == 0, f"{line}: {outcome.err}"
         assert outcome.out
-        shown |= {command for command in COMMANDS if line.startswith(command + " ")}
+        shown |= {command for command in COMMANDS if f"{line} ".startswith(command + " ")}
     assert shown == set(COMMANDS)
 
 

@@ -56,6 +56,16 @@ def test_every_command_is_on_the_generated_page() -> None:
             assert all(option in text for option in parameter.opts if option.startswith("-"))
 
 
+def test_the_plots_of_the_papers_are_drawn_from_the_kept_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every mark of the page is a picture that is made; one of them is drawn here."""
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    kept = hooks.read_summaries(hooks._KEPT)
+    assert set(hooks._PLOT.findall(text)) == set(kept)
+    monkeypatch.setattr(hooks, "read_summaries", lambda _: {"wu-3": kept["wu-3"]})
+    assert hooks.plots()["reproduction/wu-3.svg"].startswith(b"<?xml")
+    assert "![small eigenvalues and large distances](reproduction/wu-3.svg)" in hooks.with_plots("<!-- plot: wu-3 -->")
+
+
 def test_links_out_of_the_site_become_text() -> None:
     text = "[in](api.md) [out](../README.md) [there](https://host/) [part](#part)"
     assert hooks.inside(text, DOCS) == "[in](api.md) out [there](https://host/) [part](#part)"

@@ -295,3 +295,20 @@ def test_expected_failures_fail(name: str) -> None:
     for check in [check for _, check in estimator_checks_generator(estimator()) if check.func.__name__ == name]:
         with pytest.raises(AssertionError):
             check(estimator())
+
+
+@seeded
+@pytest.mark.filterwarnings("ignore::dpregress.errors.NoScaleWarning")
+def test_a_cube_is_fitted_where_the_noise_hides_it() -> None:
+    """Its slope at coefficients of 0 is 0: the fit says 0 and claims to know nothing, instead of failing once paid."""
+    rng = np.random.default_rng(0)
+    x = rng.choice([-0.1, 0.1], size=(2_000, 10))
+    model = LocalGLM(
+        ApproxDP(0.5, 1e-6), family="cubic", public=PublicMoments.from_rows(x[:200]), response_bounds=(-1.05, 1.05),
+        fit_intercept=False, random_state=0,
+    )  # fmt: skip
+    model.fit(x, (x @ np.full(10, 0.3)) ** 3)
+    assert not model.coef_.any()
+    errors = model.coefficients_.standard_error
+    assert np.isfinite(errors).all()
+    assert (errors > 1e3).all()

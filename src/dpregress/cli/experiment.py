@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,21 +10,117 @@ import click
 
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
+from dpregress.errors import DPRegressError
 
 if TYPE_CHECKING:
+    from dpregress.experiments.base import Experiment
+    from dpregress.experiments.runner import RunSize
     from dpregress.reports import Fitted
 
 _PATH = click.Path(path_type=Path)
+_OUT = Path("experiments-out")
 
 
 @click.group()
 def experiment() -> None:
-    """Run a demonstration or an experiment on data that come with packages.
+    """Run a demonstration, or the figures and tables of the papers.
+
+    \b
+    Examples:
+      dpregress experiment rand-health --out demo-out
+      dpregress experiment list
+      dpregress experiment run cao-2 --quick
+    """
+
+
+@experiment.command("list")
+def list_experiments() -> None:
+    """List the figures and tables of the papers that can be run.
 
     \b
     Example:
-      dpregress experiment rand-health --out demo-out
+      dpregress experiment list
     """
+    from dpregress.experiments.catalogue import EXPERIMENTS
+
+    rows = [
+        [each.name, each.paper, each.figure, each.title, str(each.repeats), ", ".join(_needed(each)) or "-"]
+        for each in EXPERIMENTS.values()
+    ]
+    print_table("Figures and tables", ["name", "paper", "figure", "what", "repeats", "needs"], rows)
+
+
+def _needed(experiment: Experiment) -> list[str]:
+    """The data sets of an experiment, those that are not here in brackets, and its optional package."""
+    from dpregress.datasets import has_table
+
+    names = dict.fromkeys(experiment.table(setting) for setting in experiment.settings)
+    tables = [name if has_table(name) else f"({name})" for name in names if name]
+    return [*tables, *([experiment.package] if experiment.package else [])]
+
+
+@experiment.command("run")
+@click.argument("name")
+@click.option("--quick", is_flag=True, help="Fewer points and repeats: under a minute each on two cores.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Repeats in place of those of the paper.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of rows and noise.")
+@click.option("--out", type=_PATH, default=_OUT, show_default=True, help="Folder of rows, summaries and plots.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one for each processor.")
+def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out: Path, workers: int | None) -> None:
+    """Run a figure or table of a paper, or all of them.
+
+    NAME is one of `dpregress experiment list`, or all. Its cost is predicted before it starts. A run that was stopped
+    goes on where it was: what the file in --out holds is not run again.
+
+    \b
+    Example:
+      dpregress experiment run wu-3 --quick --repeats 2
+    """
+    from dpregress.experiments.catalogue import EXPERIMENTS, experiment_named
+    from dpregress.experiments.runner import RunSize
+
+    size = RunSize(quick, repeats, seed, workers or os.cpu_count() or 1)
+    if name != "all":
+        _run(experiment_named(name), out, size)
+        return
+    for each in EXPERIMENTS.values():
+        try:
+            _run(each, out, size)
+        except DPRegressError as refusal:
+            say(f"left out: {refusal}")
+
+
+def _run(experiment: Experiment, out: Path, size: RunSize) -> None:
+    from dpregress.experiments.plots import draw
+    from dpregress.experiments.runner import run_experiment
+
+    summary = run_experiment(experiment, out, size, say)
+    (out / f"{experiment.name}.json").write_text(summary.to_json() + "\n", encoding="utf-8")
+    draw(experiment, summary, out / f"{experiment.name}.png")
+    for claim in experiment.claims:
+        found = claim.judge(summary)
+        say(f"  {found.verdict}: {claim.text} {found.seen}")
+    say(f"Wrote {experiment.name}.parquet, .json and .png in {out}.")
+
+
+@experiment.command("page")
+@click.option("--runs", type=_PATH, default=_OUT, show_default=True, help="Folder of the summaries of runs.")
+@click.option("--out", type=_PATH, required=True, help="The Markdown file to write.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+def write_page(runs: Path, out: Path, overwrite: bool) -> None:
+    """Write a page that compares the claims of the papers with runs.
+
+    \b
+    Example:
+      dpregress experiment page --runs experiments-out --out reproduction.md
+    """
+    from dpregress.experiments.page import reproduction_page
+    from dpregress.experiments.summaries import read_summaries
+
+    text = reproduction_page(read_summaries(runs))
+    with taken(out, overwrite=overwrite) as place:
+        place.write(text)
+    say(f"Wrote {out}.")
 
 
 @experiment.command("rand-health")

@@ -1,5 +1,19 @@
-"""Real tables for demonstrations, tests and benchmarks."""
+"""Real tables for demonstrations, experiments, tests and benchmarks."""
 
-from dpregress.datasets.loaders import folder_table, randhie
+from dpregress.datasets.catalogue import DATASETS, Dataset, dataset_named
+from dpregress.datasets.fetch import agreed, fetch_dataset, record_agreement
+from dpregress.datasets.loaders import data_folder, folder_table, has_table, randhie, where_is
 
-__all__ = ["folder_table", "randhie"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "agreed",
+    "data_folder",
+    "dataset_named",
+    "fetch_dataset",
+    "folder_table",
+    "has_table",
+    "randhie",
+    "record_agreement",
+    "where_is",
+]

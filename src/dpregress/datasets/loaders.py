@@ -1,4 +1,4 @@
-"""Loaders: tables that a package bundles, or that lie in the folder named by DPREGRESS_DATA."""
+"""Loaders: tables that a package bundles, or Parquet files of a folder."""
 
 from __future__ import annotations
 
@@ -29,15 +29,37 @@ def randhie() -> pa.Table:
     return pa.table({str(name): np.asarray(space[name], dtype=np.float64) for name in space.columns})
 
 
+def data_folder() -> Path:
+    """Where downloaded tables are kept: the folder of ``DPREGRESS_DATA``, else one in the user's cache."""
+    given = os.environ.get(FOLDER)
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpregress"
+
+
+def where_is(name: str) -> Path | None:
+    """The Parquet file of a table, if it is there."""
+    path = data_folder() / f"{name}.parquet"
+    return path if path.is_file() else None
+
+
+def has_table(name: str) -> bool:
+    """Whether :func:`folder_table` finds a table."""
+    return where_is(name) is not None
+
+
 def folder_table(name: str) -> pa.Table:
-    """A Parquet table from the folder that ``DPREGRESS_DATA`` names.
+    """A Parquet table of :func:`data_folder`.
 
     Raises
     ------
     InvalidInput
-        When the variable is not set or the table is not there.
+        When the table is not there.
     """
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        raise InvalidInput(f"set {FOLDER} to a folder that holds {name}.parquet")
-    return read(Path(folder) / f"{name}.parquet")
+    path = where_is(name)
+    if path is None:
+        raise InvalidInput(
+            f"set {FOLDER} to a folder that holds {name}.parquet, or download it where "
+            f"`dpregress datasets list` shows a source: dpregress datasets fetch {name}"
+        )
+    return read(path)

@@ -47,12 +47,21 @@ def dgm_ols(
     coef : ndarray of shape (d,)
         No intercept.
     """
+    return np.asarray(
+        np.linalg.solve(*dgm_system(parties, epsilon=epsilon, delta=delta, rng=rng, debias=debias, ridge=ridge))
+    )
+
+
+def dgm_system(
+    parties: Sequence[Matrix], *, epsilon: float, delta: float, rng: np.random.Generator, debias: bool = True,
+    ridge: float = 1e-5,
+) -> tuple[Matrix, Vector]:  # fmt: skip
+    """The Hessian and the right-hand side that :func:`dgm_ols` solves, with its parameters."""
     blocks, scale = _checked(parties, epsilon, delta, ridge)
     n = len(blocks[0])
     joint = np.hstack([_noisy(block, scale, rng) for block in blocks])
     second = joint.T @ joint / n
-    hessian = second[:-1, :-1] + (ridge - scale**2 * debias) * np.eye(len(second) - 1)
-    return np.asarray(np.linalg.solve(hessian, second[:-1, -1]))
+    return second[:-1, :-1] + (ridge - scale**2 * debias) * np.eye(len(second) - 1), second[:-1, -1]
 
 
 def rmgm_ols(
@@ -77,6 +86,13 @@ def rmgm_ols(
     coef : ndarray of shape (d,)
         No intercept.
     """
+    return np.asarray(np.linalg.solve(*rmgm_system(parties, k=k, epsilon=epsilon, delta=delta, rng=rng, ridge=ridge)))
+
+
+def rmgm_system(
+    parties: Sequence[Matrix], *, k: int, epsilon: float, delta: float, rng: np.random.Generator, ridge: float = 1e-5
+) -> tuple[Matrix, Vector]:
+    """The Hessian and the right-hand side that :func:`rmgm_ols` solves, with its parameters."""
     blocks, scale = _checked(parties, epsilon, delta, ridge)
     if k < 1:
         raise InvalidInput(f"a sketch has at least one row, not {k}")
@@ -92,7 +108,7 @@ def rmgm_ols(
     edges = np.cumsum([block.shape[1] for block in blocks])[:-1]
     joint = np.hstack([_noisy(block, scale, rng) for block in np.hsplit(mixed / math.sqrt(k), edges)])
     second = joint.T @ joint
-    return np.asarray(np.linalg.solve(second[:-1, :-1] + ridge * np.eye(columns - 1), second[:-1, -1]))
+    return second[:-1, :-1] + ridge * np.eye(columns - 1), second[:-1, -1]
 
 
 def published_sigma(epsilon: float, delta: float) -> float:

@@ -1,0 +1,82 @@
+"""The Parquet file of a run: one tidy row for every number of every repeat, always whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpregress.errors import InvalidInput
+
+#: ``setting`` is the text of the setting; ``seconds`` are of the whole repeat.
+COLUMNS = pa.schema(
+    [
+        ("experiment", pa.string()), ("setting", pa.string()), ("repeat", pa.int64()), ("seed", pa.int64()),
+        ("panel", pa.string()), ("line", pa.string()), ("method", pa.string()), ("x", pa.float64()),
+        ("value", pa.float64()), ("seconds", pa.float64()),
+    ]
+)  # fmt: skip
+Row = Mapping[str, Any]
+
+
+class RunFile:
+    """The rows of an experiment at a seed, and which repeats of which settings are among them.
+
+    Parameters
+    ----------
+    path : Path
+    seed : int
+
+    Raises
+    ------
+    InvalidInput
+        If the file is of another seed, or no such file.
+    """
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.path = path
+        self._table = _read(path)
+        self._new: list[Row] = []
+        seeds = set(self._table["seed"].to_pylist())
+        if seeds - {seed}:
+            raise InvalidInput(f"{path} was run with seed {seeds.pop()}: give this seed, or another --out")
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return [*self._table.to_pylist(), *self._new]
+
+    @property
+    def seconds(self) -> dict[tuple[str, int], float]:
+        """Seconds of every repeat that is done, by setting and repeat."""
+        return {(row["setting"], row["repeat"]): row["seconds"] for row in self.rows}
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Keep the rows of a repeat until the next :meth:`write`."""
+        self._new += rows
+
+    def write(self) -> None:
+        """Write everything; a reader, or a run that is killed, sees the old file or the new one."""
+        if not self._new:
+            return
+        self._table = pa.concat_tables([self._table, pa.Table.from_pylist(self._new, schema=COLUMNS)])
+        self._new = []
+        part = self.path.with_suffix(".part")
+        pq.write_table(self._table, part)
+        os.replace(part, self.path)
+
+
+def _read(path: Path) -> pa.Table:
+    if not path.exists():
+        return COLUMNS.empty_table()
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InvalidInput(f"{path} is not the file of a run: remove it, or give another --out") from error
+    if table.schema.names != COLUMNS.names:
+        raise InvalidInput(f"{path} has other columns than the file of a run: remove it, or give another --out")
+    return table.cast(COLUMNS)

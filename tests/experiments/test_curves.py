@@ -1,0 +1,170 @@
+"""Curves of the papers' methods against independent implementations, at the same settings within Monte-Carlo error.
+
+The data of a repeat are the same on both sides, the noise is not. The truth of an error is the fit without noise on the
+same data, so that noise alone decides about it. Mean differences of log errors are compared with their standard errors:
+with 40 repeats a statistic above 7 has probability below 1e-7 (Student's t).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpregress.experiments import cao_logistic, cao_ridge, wang_simulated, wu_simulated
+from dpregress.experiments.base import Reading
+from dpregress.experiments.simulation import sample
+from dpregress.papers.wu2022 import published_sigma
+from tests.reference import cao2026, wang2023, wu2022
+
+Rng = np.random.Generator
+#: A budget at which noise moves fits, but does not decide about all of them.
+MU = 300.0
+pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+
+
+def agree(pairs: Iterable[tuple[float, float]]) -> None:
+    """The mean log ratio of errors is 0 within 7 standard errors."""
+    ratios = np.log([mine / theirs for mine, theirs in pairs])
+    assert np.isfinite(ratios).all()
+    assert len(ratios) >= 40
+    assert abs(ratios.mean()) <= 7 * ratios.std(ddof=1) / math.sqrt(len(ratios)), ratios.mean()
+
+
+def streams(seed: int, repeats: int = 40) -> Iterable[tuple[Rng, Rng, Rng]]:
+    """For each repeat: two generators of the same data, and one of other noise."""
+    for repeat in range(repeats):
+        yield (*(np.random.default_rng([seed, repeat]) for _ in range(2)), np.random.default_rng([seed, repeat, 1]))
+
+
+def shown(readings: Iterable[Reading], method: str) -> float:
+    """The last value of a method."""
+    return [reading.value for reading in readings if reading.method == method][-1]
+
+
+@pytest.mark.parametrize("method", [cao_ridge.OWN, cao_ridge.ORACLE, cao_ridge.DESCENT])
+def test_cao_ridge(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    way = cao_ridge._Descent(1.0, 0.09, steps=5)
+    monkeypatch.setitem(cao_ridge._DESCENTS, "", way)
+    monkeypatch.setattr(cao_ridge, "_library", lambda *_: np.zeros(10))  # its curves are not the subject
+    setting = cao_ridge.RidgeSetting("n", "", 200, 60, MU, 0.01, 0.05, descent=method == cao_ridge.DESCENT)
+    shared = {"alpha": 0.01, "eta": 0.05}
+
+    def theirs(data: cao_ridge.Sample, rng: Rng, mu: float = MU) -> np.ndarray:
+        if method == cao_ridge.OWN:
+            return cao2026.pmt_ridge(data.x, data.y, data.x_public, data.y_public, **shared, mu=mu, rng=rng)
+        if method == cao_ridge.ORACLE:
+            second, size = cao2026.raw_second_moment(data.x), np.linalg.norm(data.beta)
+            known = {"second_moment": second, "coef_norm": size}
+            return cao2026.private_only_ridge(data.x, data.y, **known, **shared, mu=mu, rng=rng)
+        total = math.sqrt(2) * mu
+        return cao2026.gradient_descent(data.x, data.y, mu=total, steps=way.steps, clip=1.0, rate=0.09, rng=rng)
+
+    def drawn(rng: Rng, **sizes: int) -> cao_ridge.Sample:
+        data = sample(rng, **sizes)
+        return replace(data, beta=theirs(data, np.random.default_rng(0), mu=1e12))
+
+    monkeypatch.setattr(cao_ridge, "sample", drawn)
+    found = []
+    for first, again, noise in streams(seed):
+        data = drawn(again, n=setting.n, m=setting.m)
+        error = float(np.linalg.norm(theirs(data, noise) - data.beta))
+        found.append((shown(cao_ridge._simulate(setting, first), method), error))
+    agree(found)
+
+
+@pytest.mark.parametrize("method", [cao_logistic.OWN, cao_logistic.ORACLE])
+def test_cao_logistic(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cao_logistic, "STEPS", 3)
+    monkeypatch.setattr(cao_logistic, "_library", lambda *_: np.zeros(8))
+    setting = cao_logistic.NewtonSetting("mu", "", 200, MU, 0.05, 0.05)
+    shared = {"alpha": 0.05, "eta": 0.05, "steps": cao_logistic.STEPS}
+    real = cao_logistic._drawn
+
+    def theirs(data: cao_logistic.Sample, rng: Rng, mu: float = MU) -> np.ndarray:
+        if method == cao_logistic.OWN:
+            return np.asarray(cao2026.pmt_logistic(data.x, data.y, data.x_public, **shared, mu=mu, rng=rng))[-1]
+        second = cao2026.raw_second_moment(data.x)
+        fit = cao2026.private_only_logistic(data.x, data.y, second_moment=second, **shared, mu=mu, rng=rng)
+        return np.asarray(fit)[-1]
+
+    def drawn(setting: cao_logistic.NewtonSetting, rng: Rng) -> cao_logistic.Sample:
+        data = real(setting, rng)
+        return replace(data, beta=theirs(data, np.random.default_rng(0), mu=1e12))
+
+    monkeypatch.setattr(cao_logistic, "_drawn", drawn)
+    found = []
+    for first, again, noise in streams(seed):
+        data = drawn(setting, again)
+        error = float(np.linalg.norm(theirs(data, noise) - data.beta))
+        found.append((shown(cao_logistic._simulate(setting, first), method), error))
+    agree(found)
+
+
+_ALGORITHMS: dict[str, Callable[..., tuple[np.ndarray, float]]] = {
+    "logistic, diagonal": lambda *a, **k: wang2023.gaussian_glm(*a[:3], "logistic", *a[3:], **k),
+    "logistic, Bernoulli": lambda *a, **k: wang2023.bounded_glm(*a[:3], "logistic", *a[3:], radius=1.0, **k),
+    "sigmoid, diagonal": lambda *a, **k: wang2023.gaussian_nonlinear(*a[:3], "sigmoid", *a[3:], noise_bound=0.05, **k),
+    "cubic, Bernoulli": lambda *a, **k: wang2023.bounded_nonlinear(
+        *a[:3], "cubic", *a[3:], noise_bound=0.05, radius=1.0, **k
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _ALGORITHMS)
+def test_wang(name: str, seed: int) -> None:
+    """At an epsilon where the published noise leaves something of the moments."""
+    n, d, epsilon = 100, 8, 1e6
+    setting = wang_simulated.LocalSetting(name, "n", n, d, 200, (epsilon,))
+    model = wang_simulated._MODELS[name]
+    found = []
+    for first, again, noise in streams(seed):
+        x, y, public, w, _ = wang_simulated._drawn(setting, first)
+        mine = wang_simulated._published(model, x, y, public, epsilon, first)
+        x, y, public, w, _ = wang_simulated._drawn(setting, again)
+        draws = noise.normal(size=(n, d, d)), noise.normal(size=(n, d))
+        terms = {"delta": n**-1.1, "pooled": False}
+        theirs, _ = _ALGORITHMS[name](x, y, public, *draws, epsilon=epsilon, **terms)
+        w, _ = _ALGORITHMS[name](x, y, public, None, None, epsilon=epsilon, **terms)
+        found.append(tuple(wang_simulated._error(model.design, coef, w) for coef in (mine, theirs)))
+    agree(found)
+
+
+def test_wang_two_rounds(seed: int) -> None:
+    n, d, epsilon = 100, 8, 1e6
+    setting = wang_simulated.LocalSetting("logistic, diagonal", "n", n, d, 200, (epsilon,), two_rounds=True)
+    model = wang_simulated._MODELS[setting.model]
+    found = []
+    for first, again, noise in streams(seed):
+        x, y, _, w, largest = wang_simulated._drawn(setting, first)
+        mine = wang_simulated._two_rounds(model, x, y, largest, epsilon, first)
+        x, y, _, w, largest = wang_simulated._drawn(setting, again)
+        draws = noise.normal(size=(n, d, d)), noise.normal(size=(n, d)), noise.normal(size=n)
+        terms = {"covariance_norm": largest, "delta": n**-1.1}
+        theirs = wang2023.two_round_glm(x, y, "logistic", *draws, epsilon=epsilon, **terms)[0]
+        w = wang2023.two_round_glm(x, y, "logistic", None, None, None, epsilon=epsilon, **terms)[0]
+        found.append(tuple(wang_simulated._error(model.design, coef, w) for coef in (mine, theirs)))
+    agree(found)
+
+
+@pytest.mark.parametrize("method", [wu_simulated.DGM, wu_simulated.BGM, wu_simulated.RMGM])
+def test_wu(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wu_simulated, "sketch_rows", lambda *_: 24)
+    n, epsilon = 100, 200.0
+    sigma = published_sigma(epsilon, wu_simulated.DELTA)
+    found = []
+    for first, again, noise in streams(seed):
+        ((_, mine),) = wu_simulated.distances(n, (epsilon,), first)
+        parties, true = wu_simulated.simulated_parties(n, again)
+        if method == wu_simulated.RMGM:
+            k = wu_simulated.sketch_rows()
+            signs = noise.choice([-1.0, 1.0], size=(k, n))
+            fit = wu2022.rmgm_ols(parties, signs, [noise.normal(size=(k, party.shape[1])) for party in parties], sigma)
+        else:
+            draws = [noise.normal(size=party.shape) for party in parties]
+            fit = wu2022.dgm_ols(parties, draws, sigma, debias=method == wu_simulated.DGM)
+        found.append((mine[method], float(np.linalg.norm(fit - true))))
+    agree(found)
