@@ -13,11 +13,8 @@ import click
 from dpregress import __version__
 from dpregress.cli.check import check
 from dpregress.cli.collect import collect, report
-<<<<<<< HEAD
-from dpregress.cli.diagnose import diagnose
-=======
 from dpregress.cli.datasets import datasets
->>>>>>> papers
+from dpregress.cli.diagnose import diagnose
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
 from dpregress.cli.ledger import ledger
@@ -73,13 +70,8 @@ def cli() -> None:
 
 
 for command in (
-<<<<<<< HEAD
     fit, predict, diagnose, plan_study, release, regress, moments, space, combine_files, public, schema, check, ledger,
-    marginals, vertical, study, collect, report, experiment,
-=======
-    fit, predict, release, regress, moments, space, combine_files, public, schema, check, ledger, marginals, vertical,
-    study, collect, report, experiment, datasets,
->>>>>>> papers
+    marginals, vertical, study, collect, report, experiment, datasets,
 ):  # fmt: skip
     cli.add_command(command)
 
