@@ -137,7 +137,7 @@ def test_tutorials_run(source: Path, tmp_path: Path) -> None:
 def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     """In a copy of the checkout, with tutorials that have not been run in place of their results."""
     copied = tmp_path / "copy"
-    for name in ("docs", "website", "src"):
+    for name in ("docs", "website", "src", "benchmarks/reproduction"):
         shutil.copytree(ROOT / name, copied / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("mkdocs.yml", "README.md"):
         shutil.copy(ROOT / name, copied / name)

@@ -25,7 +25,7 @@ from dpregress import (
 )
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import PushDownEngine, push_down_engine
-from dpregress.rows.readers.base import Database, DuckDBReader
+from dpregress.rows.readers.base import Aggregator, DuckDBReader
 from tests.rows.leaks import everything_said
 
 N, NAMES = 5_000, ["a", "b"]
@@ -139,7 +139,7 @@ def database_of(answer: Any) -> Any:
     """Planted: what a database says, changed."""
     original = DuckDBReader.database
 
-    def changed(reader: DuckDBReader) -> Database:
+    def changed(reader: DuckDBReader) -> Aggregator:
         found = original.fget(reader)  # type: ignore[attr-defined]
         return replace(found, answer=lambda statement: answer(statement, found.answer))
 

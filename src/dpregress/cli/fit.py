@@ -178,13 +178,12 @@ def fit(
         rehearsed=uncharged if dry_run else None,
     )  # fmt: skip
     model.set_params(
-        privacy=budget, public=public, schema=schema, formula=formula, cov_type=cov_type, ledger=ledger,
-        random_state=seed,
+        privacy=budget, public=public, schema=schema, formula=formula, cov_type=cov_type, random_state=seed,
+        ledger=ledger if dialect is None else uncharged,
     )  # fmt: skip
     extras = {"time" if time is not None else "exposure": exposure, "weights": weights, "diagnose": diagnose}
     capped = {"unit": unit, "max_rows_per_unit": max_rows_per_unit}
     if dialect is not None:
-        model.set_params(ledger=uncharged)
         print_statement(model, rows, (target, columns), (dialect, query or ""), **extras, **capped)
         return
     with taken(out, FIT_FILES, overwrite=overwrite) as place, in_own_words(source):

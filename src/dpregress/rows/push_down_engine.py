@@ -23,7 +23,7 @@ from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.engines import Engine, ProductValue, Progress, Value
 from dpregress.rows.ordered import OrderedRows
 from dpregress.rows.push_down_sql import JointSums, written
-from dpregress.rows.readers.base import Database, Reader
+from dpregress.rows.readers.base import Aggregator, Reader
 from dpregress.rows.readers.failures import raise_alone
 from dpregress.rows.row_kernel import summed
 from dpregress.rows.sources import Source, StreamSource
@@ -94,7 +94,7 @@ class _Table:
     """Numeric columns of a database."""
 
     name: str
-    database: Database
+    database: Aggregator
     features: tuple[str, ...]
     target: str | None
 

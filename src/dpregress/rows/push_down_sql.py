@@ -167,17 +167,17 @@ class _Written:
             cells.append(f"{self._clipped('y', 0.0)} AS y")
         usable = "1"
         if self.sums.target is not None:
-            finite = self._number(FINITE)
+            finite = self._literal(FINITE)
             usable = f"CASE WHEN y >= -{finite} AND y <= {finite} THEN 1 ELSE 0 END"
         return [*cells, f"{usable} AS k"]
 
     def _clipped(self, name: str, fill: float) -> str:
-        finite, most, least = (self._number(limit) for limit in (FINITE, LARGEST, SMALLEST))
+        finite, most, least = (self._literal(limit) for limit in (FINITE, LARGEST, SMALLEST))
         return (
-            f"CASE WHEN {name} > -{least} AND {name} < {least} THEN {self._number(0.0)} "
+            f"CASE WHEN {name} > -{least} AND {name} < {least} THEN {self._literal(0.0)} "
             f"WHEN {name} >= -{most} AND {name} <= {most} THEN {name} "
             f"WHEN {name} > {most} AND {name} <= {finite} THEN {most} "
-            f"WHEN {name} < -{most} AND {name} >= -{finite} THEN -{most} ELSE {self._number(fill)} END"
+            f"WHEN {name} < -{most} AND {name} >= -{finite} THEN -{most} ELSE {self._literal(fill)} END"
         )
 
     @property
@@ -188,11 +188,11 @@ class _Written:
         found = []
         for i, row in enumerate(self.sums.rows.entries):
             terms = [
-                f"{name} * {self._number(entry)}" if name else self._number(entry)
+                f"{name} * {self._literal(entry)}" if name else self._literal(entry)
                 for name, entry in zip(columns, row, strict=True)
                 if entry != 0
             ]
-            found.append(f"{' + '.join(terms) or self._number(0.0)} AS z{i}")
+            found.append(f"{' + '.join(terms) or self._literal(0.0)} AS z{i}")
         return [*found, *self._kept]
 
     @property
@@ -207,11 +207,11 @@ class _Written:
     @property
     def _shrunk(self) -> list[str]:
         rows = self.sums.rows
-        limit, steps = self._number(rows.limit), self._number(rows.steps)
+        limit, steps = self._literal(rows.limit), self._literal(rows.steps)
         columns = [f"z{i}" for i in range(self._p)]
-        columns.append(f"CASE WHEN r > {limit} THEN {steps} / r ELSE {self._number(rows.steps / rows.limit)} END AS s")
+        columns.append(f"CASE WHEN r > {limit} THEN {steps} / r ELSE {self._literal(rows.steps / rows.limit)} END AS s")
         if self._of_y:
-            one = self._number(1.0)
+            one = self._literal(1.0)
             columns.append(f"{f'CASE WHEN r > {limit} THEN {limit} / r ELSE {one} END' if rows.weighted else one} AS w")
         return [*columns, *self._kept]
 
@@ -222,7 +222,7 @@ class _Written:
         if response is not None and self._of_y:
             step, most = self.sums.rows.grid_of(response).step, float(self.sums.rows.most_of(response))
             public = (self.sums.rows.centre_of(response), 1 / response.scale, 1 / step, most)
-            centre, factor, steps, largest = (self._number(each) for each in public)
+            centre, factor, steps, largest = (self._literal(each) for each in public)
             scaled = f"(y - {centre}) * {factor} * w * {steps}"
             found.append(f"{self._rounded(f'LEAST(GREATEST({scaled}, -{largest}), {largest})')} AS v")
         elif response is not None:
@@ -255,14 +255,14 @@ class _Written:
         return [f"SUM({product})"]
 
     def _rounded(self, number: str) -> str:
-        rounder = self._number(ROUNDER)
+        rounder = self._literal(ROUNDER)
         return f"CAST(({number} + {rounder}) - {rounder} AS BIGINT)"
 
-    def _number(self, value: float) -> str:
-        return number(value, self.dialect)
+    def _literal(self, value: float) -> str:
+        return literal(value, self.dialect)
 
 
-def number(value: float, dialect: str) -> str:
+def literal(value: float, dialect: str) -> str:
     """A float in this dialect, exactly."""
     if dialect != "sqlite":
         return f"CAST({value:.16e} AS DOUBLE PRECISION)"
@@ -274,7 +274,7 @@ def written(table: pa.Table, dialect: str) -> str:
     names = [quoted([name]) for name in table.schema.names]
     rows = []
     for row in table.to_pylist():
-        cells = ("NULL" if cell is None else number(cell, dialect) for cell in row.values())
+        cells = ("NULL" if cell is None else literal(cell, dialect) for cell in row.values())
         columns = (f"CAST({cell} AS DOUBLE PRECISION) AS {name}" for cell, name in zip(cells, names, strict=True))
         rows.append(f"SELECT {', '.join(columns)}")
     return f"({' UNION ALL '.join(rows)}) AS dpregress_tests"

@@ -50,7 +50,7 @@ class ProductSums(Protocol):
     def of_words(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> tuple[Integers, int, int]: ...
 
 
-class Database(ABC):
+class Aggregator(ABC):
     """What holds the rows of a reader and computes sums over them itself.
 
     Attributes
@@ -66,12 +66,12 @@ class Database(ABC):
         """The sums of products, the number of usable rows, and that of all rows. Errors may quote cells."""
 
     @abstractmethod
-    def holding(self, table: pa.Table, write: Writer) -> Database:
+    def holding(self, table: pa.Table, write: Writer) -> Aggregator:
         """The same with public rows in place of the private ones."""
 
 
 @dataclass(frozen=True)
-class SQLDatabase(Database):
+class SQLDatabase(Aggregator):
     """One that takes statements.
 
     Parameters
@@ -138,7 +138,7 @@ class Reader(ABC):
         )
 
     @property
-    def database(self) -> Database | None:
+    def database(self) -> Aggregator | None:
         """The database that holds the rows, if it can compute sums over them."""
         return None
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from dpregress.coordinates.exact import Integers
 from dpregress.rows import row_kernel
-from dpregress.rows.readers.base import Database, ProductSums, Reader, Writer
+from dpregress.rows.readers.base import Aggregator, ProductSums, Reader, Writer
 from dpregress.rows.readers.failures import planning, reading
 
 
 @dataclass(frozen=True)
-class SparkDatabase(Database):
+class SparkDatabase(Aggregator):
     """The rows of a DataFrame, classic or by Spark Connect.
 
     A task that Spark runs twice counts once, because the result of a DataFrame has each row once.
