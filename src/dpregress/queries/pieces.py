@@ -28,6 +28,15 @@ from dpregress.rows.bounded import BoundedRows
 
 #: Linear predictors are clipped to this range, as those of a log link.
 _FURTHEST = 30.0
+#: Relative error of a time that comes from its logarithm.
+_LOG_ERROR = 1e-12
+
+
+def _at_cuts(time: Vector, cuts: Sequence[float]) -> Vector:
+    """The times, those within rounding of a cut at that cut: an event there belongs to the piece that it ends."""
+    ends = np.asarray(cuts, dtype=np.float64)
+    near = ends[np.minimum(np.searchsorted(ends, time * (1 - _LOG_ERROR)), len(ends) - 1)]
+    return np.where(np.abs(time - near) <= _LOG_ERROR * near, near, time)
 
 
 class _Pieces(RowQuery[R]):
@@ -45,7 +54,7 @@ class _Pieces(RowQuery[R]):
         """Times and events by piece, each of shape (m, K); 0 for a row that does not count."""
         event, known = response_of(rows)
         offset = np.zeros(len(event)) if rows.offset is None else rows.offset
-        time = np.exp(offset)
+        time = _at_cuts(np.exp(offset), self.cuts)
         counts = known[:, None]
         return time_in_pieces(time, self.cuts) * counts, event_in_piece(time, event, self.cuts) * counts
 
