@@ -260,6 +260,15 @@ def test_refusals(seed: int) -> None:
         model.diagnose(x[:, :1], y, privacy=GDP(1.0))
 
 
+def test_a_table_without_rows_is_refused_before_the_charge(seed: int) -> None:
+    """No seed can break it."""
+    model, x, y = fitted("gaussian", seed)
+    model.set_params(ledger=MemoryLedger(GDP(1.0)))
+    with pytest.raises(InvalidInput, match="the table has no rows: nothing can be diagnosed"):
+        model.diagnose(x[:0], y[:0], privacy=GDP(0.1))
+    assert not model.ledger.charges
+
+
 def test_command_line(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(seed)
     x, y = data("binomial", rng, 3_000)

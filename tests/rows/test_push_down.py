@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import PushDownEngine, push_down_engine
 from dpregress.rows.readers.base import Aggregator, DuckDBReader
 from tests.rows.leaks import everything_said
+from tests.rows.servers import run, running_postgresql
 
 N, NAMES = 5_000, ["a", "b"]
 SCHEMA = Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4), "y": Numeric(-9, 9)})
@@ -194,8 +197,9 @@ def test_no_sum_is_kept_or_printed(
     monkeypatch.setattr(DuckDBReader, "database", database_of(remembered))
     fit = model().fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down", False)
     kept = repr(vars(fit)) + "".join(capfd.readouterr())
-    assert len(answers) == 3  # test rows, the second moment that whitens, the joint one
-    for number in (*answers[1][:-2], *answers[2][:-2]):
+    assert len(answers) == 4  # test rows, none of the private ones, the second moment that whitens, the joint one
+    assert answers[1][-1] == 0
+    for number in (*answers[2][:-2], *answers[3][:-2]):
         assert abs(number) < 10**6 or str(number) not in kept
 
 
@@ -223,3 +227,35 @@ def test_scales_beyond_the_range_of_databases_are_refused(connection: Any) -> No
     with pytest.raises(InvalidInput, match="change their units; a budget that was charged stays charged"):
         model(ledger=ledger, schema=schema).fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down", False)
     assert len(ledger.charges) == 1
+
+
+def test_a_type_that_the_database_cannot_cast_is_refused_before_the_charge() -> None:
+    """Money of PostgreSQL arrives as whole numbers, and has no cast to floats. No seed can break it."""
+    with running_postgresql() as url:
+        run(url, "CREATE TABLE t AS SELECT 1::money AS a, 2.5::float8 AS b, 1::float8 AS y FROM generate_series(1, 50)")
+        ledger = MemoryLedger(GDP(1.0))
+        with pytest.raises(InvalidInput, match="cast all columns to DOUBLE PRECISION in the query") as caught:
+            model(ledger=ledger).fit_table(SQLQuery(url, "SELECT * FROM t"), "y", NAMES, "push-down", progress=False)
+        assert "\n" not in str(caught.value)
+        assert not ledger.charges
+
+
+def test_a_table_named_like_the_rows_does_not_stand_in_their_way(connection: Any) -> None:
+    """No seed can break it."""
+    connection.execute("CREATE TABLE dpregress_rows AS SELECT 1 AS other")
+    model().fit_table(connection.sql("SELECT * FROM t"), "y", NAMES, "push-down", progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_whole_numbers_of_sqlite_are_those_of_its_reader(tmp_path: Path, seed: int) -> None:
+    """A fraction in a column of whole numbers is missing, whoever adds up. No seed can break it."""
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b REAL, y REAL)")
+        x = np.random.default_rng(seed).normal(size=(N, 3))
+        x[::2, 0] = np.round(x[::2, 0])
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", x.tolist())
+    query = SQLQuery(f"sqlite:///{tmp_path}/t.db", "SELECT * FROM t")
+    fits = [
+        model(random_state=seed).fit_table(query, "y", NAMES, engine, progress=False) for engine in (None, "push-down")
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)

@@ -69,6 +69,8 @@ def diagnose_model(
     check_diagnosable(model.response)
     promise = gaussian_promise(checked_budget(privacy))
     rows, coefficients = _rows(model, X, y, exposure, unit)
+    if not rows.n:
+        raise InvalidInput("the table has no rows: nothing can be diagnosed")
     source, whose = bounded_units(rows, unit, max_rows_per_unit)
     name = model.response.exposure
     needed = name is not None and not name.startswith(OFFSET)

@@ -181,3 +181,12 @@ def _check_arithmetic(table: _Table) -> None:
     whole, *of_rows = sums.of_words([expected])
     if (joint.tolist(), counts) != (whole.tolist(), of_rows):
         raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")
+    try:
+        table.database.plan(sums)
+    except Exception:
+        raise_alone(
+            InvalidInput(
+                f"the database cannot plan sums over {table.name}: cast all columns to DOUBLE PRECISION in the query, "
+                "or give no engine"
+            )
+        )

@@ -69,6 +69,9 @@ class Aggregator(ABC):
     def holding(self, table: pa.Table, write: Writer) -> Aggregator:
         """The same with public rows in place of the private ones."""
 
+    def plan(self, sums: ProductSums) -> None:  # noqa: B027  # of those that plan a statement before they run it
+        """Fail as :meth:`products` would for the types of columns, without reading a row."""
+
 
 @dataclass(frozen=True)
 class SQLDatabase(Aggregator):
@@ -90,6 +93,9 @@ class SQLDatabase(Aggregator):
 
     def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
         return sums.read(self.answer(sums.statement(self.source, self.dialect)))
+
+    def plan(self, sums: ProductSums) -> None:
+        self.answer(sums.statement(f"(SELECT * FROM {self.source} LIMIT 0) AS dpregress_none", self.dialect))
 
     def holding(self, table: pa.Table, write: Writer) -> SQLDatabase:
         return replace(self, source=write(table, self.dialect))
@@ -340,6 +346,10 @@ class LazyFrameReader(Reader):
             yield from pa.RecordBatchReader.from_stream(frame)
 
 
+#: The rows of a relation in a statement; a table of this name in the database would hide them.
+_DUCKDB_ROWS = "dpregress_rows_of_the_relation"
+
+
 class DuckDBReader(Reader):
     """A DuckDB relation, run in every pass.
 
@@ -372,15 +382,15 @@ class DuckDBReader(Reader):
 
     @property
     def database(self) -> SQLDatabase:
-        return SQLDatabase("duckdb", "dpregress_rows", self._answer)
+        return SQLDatabase("duckdb", _DUCKDB_ROWS, self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         """All threads of DuckDB compute, where nobody else does."""
         if self._connection is None:
-            return _only(self._relation.query("dpregress_rows", statement).fetchall())
+            return _only(self._relation.query(_DUCKDB_ROWS, statement).fetchall())
         self._connection.execute("RESET threads")
         try:
-            return _only(self._relation.query("dpregress_rows", statement).fetchall())
+            return _only(self._relation.query(_DUCKDB_ROWS, statement).fetchall())
         finally:
             self._connection.execute("SET threads = 1")
 

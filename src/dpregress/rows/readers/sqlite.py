@@ -76,7 +76,12 @@ class SQLiteReader(Reader):
 
     @property
     def database(self) -> SQLDatabase:
-        return SQLDatabase("sqlite", self.query, self._answer)
+        """Columns of whole numbers hold nothing else there either."""
+        names = [(field, quoted([field.name])) for field in self._schema]
+        if not any(pa.types.is_integer(field.type) for field, _ in names):
+            return SQLDatabase("sqlite", self.query, self._answer)
+        cells = (f"{WHOLE.format(name) if pa.types.is_integer(field.type) else name} AS {name}" for field, name in names)
+        return SQLDatabase("sqlite", f"(SELECT {', '.join(cells)} FROM {self.query}) AS dpregress_rows", self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         with closing(self.connect()) as connection:
