@@ -264,8 +264,10 @@ def test_a_table_without_rows_is_refused_before_the_charge(seed: int) -> None:
     """No seed can break it."""
     model, x, y = fitted("gaussian", seed)
     model.set_params(ledger=MemoryLedger(GDP(1.0)))
+    found = model.coefficients_
+    table = pd.DataFrame(x, columns=list(found.features)).assign(**{found.target: y})
     with pytest.raises(InvalidInput, match="the table has no rows: nothing can be diagnosed"):
-        model.diagnose(x[:0], y[:0], privacy=GDP(0.1))
+        model.diagnose(table.iloc[:0], privacy=GDP(0.1))
     assert not model.ledger.charges
 
 

@@ -77,11 +77,11 @@ class SQLiteReader(Reader):
     @property
     def database(self) -> SQLDatabase:
         """Columns of whole numbers hold nothing else there either."""
-        names = [(field, quoted([field.name])) for field in self._schema]
-        if not any(pa.types.is_integer(field.type) for field, _ in names):
+        if not any(pa.types.is_integer(kind) for kind in self._schema.types):
             return SQLDatabase("sqlite", self.query, self._answer)
-        cells = (f"{WHOLE.format(name) if pa.types.is_integer(field.type) else name} AS {name}" for field, name in names)
-        return SQLDatabase("sqlite", f"(SELECT {', '.join(cells)} FROM {self.query}) AS dpregress_rows", self._answer)
+        columns = ((quoted([field.name]), pa.types.is_integer(field.type)) for field in self._schema)
+        cells = ", ".join(f"{WHOLE.format(name) if whole else name} AS {name}" for name, whole in columns)
+        return SQLDatabase("sqlite", f"(SELECT {cells} FROM {self.query}) AS dpregress_rows", self._answer)
 
     def _answer(self, statement: str) -> Sequence[Any]:
         with closing(self.connect()) as connection:
