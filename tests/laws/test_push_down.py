@@ -242,5 +242,5 @@ def test_numbers_of_sqlite_are_exact(seed: int) -> None:
     numbers.append(sql.FINITE)
     with closing(sqlite3.connect(":memory:")) as connection:
         for number in numbers:
-            written = sql.number(number, "sqlite").replace("DOUBLE PRECISION", "REAL")
+            written = sql.literal(number, "sqlite").replace("DOUBLE PRECISION", "REAL")
             assert connection.execute(f"SELECT {written}").fetchone() == (number,)
