@@ -7,7 +7,9 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -63,7 +65,7 @@ def download(url: str) -> bytes:
     try:
         with urlopen(url, timeout=_SECONDS) as answer:
             return bytes(answer.read(_LARGEST))
-    except (URLError, OSError, ValueError) as error:
+    except (URLError, OSError, ValueError, HTTPException) as error:
         mend = "try again, or put the table there yourself"
         raise InvalidInput(f"{url} cannot be downloaded: {reason(error)}; {mend}") from error
 
@@ -131,9 +133,13 @@ def _parsed(dataset: Dataset, content: bytes) -> pa.Table:
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 content = archive.read(dataset.member)
-        except (zipfile.BadZipFile, KeyError) as error:
+        except (zipfile.BadZipFile, zlib.error, KeyError) as error:
             raise InvalidInput(f"{dataset.name}: the archive of the source does not hold {dataset.member}") from error
-    lines = [line for line in content.decode("utf-8-sig").splitlines() if line.strip() and not line.startswith("|")]
+    lines = [
+        line
+        for line in content.decode("utf-8-sig", "replace").splitlines()
+        if line.strip() and not line.startswith("|")
+    ]
     tidy = "\n".join(line.strip().removesuffix(".") if dataset.name == "adult" else line.strip() for line in lines)
     options = pacsv.ReadOptions(column_names=dataset.columns, skip_rows=int(dataset.header))
     parse = pacsv.ParseOptions(delimiter=dataset.delimiter)
