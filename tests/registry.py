@@ -477,14 +477,15 @@ QUERIES = (
     ),
     *(
         QueryEntry(f"{family.distribution.name} deviances", partial(_deviances, family))
-        for family in (GaussianFamily, BinomialFamily, PoissonFamily, GammaFamily)
+        for family in (GaussianFamily, PoissonFamily, GammaFamily)
     ),
+    QueryEntry("binomial deviances", partial(_deviances, BinomialFamily), extremes=rows_of_all_classes),
     QueryEntry("events by piece", lambda f, _: PieceTotals(_timed(f), _CUTS)),
     QueryEntry("score of pieces", lambda f, r: PieceScore(_timed(f), _CUTS, _hazards(f, r), 0.7)),
     QueryEntry(
         "information of pieces", lambda f, r: PieceInformation(_timed(f), _CUTS, _hazards(f, r), 0.7), symmetric
     ),
-    QueryEntry("shortened rows", lambda f, _: ShortenedRows(f)),
+    QueryEntry("shortened rows", lambda f, _: ShortenedRows(f), extremes=with_an_unusable_row),
     QueryEntry("usable rows", lambda f, _: UsableRowCount(f), extremes=with_an_unusable_row),
 )
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from dpregress.accounting import GDP, ApproxDP, MemoryLedger, PureDP, Relation, Reservation
-from dpregress.errors import BudgetExceeded
+from dpregress.accounting.events import Composed
+from dpregress.errors import BudgetExceeded, InvalidInput
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_reservation_is_not_copied(copied: Callable[[Reservation], Reservation]) -> None:
+    """Two copies would each cover the whole promise."""
+    with pytest.raises(InvalidInput, match="spent once"):
+        copied(Reservation(GDP(1.0), Relation.REPLACE_ONE))
+
+
+@pytest.mark.parametrize("event", [0.5, None, "GDP(0.5)", Composed(())])
+def test_what_is_no_cost_is_not_charged(event: Any) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match="cost"):
+        ledger.reserve(event)
+    assert not ledger.charges
 
 
 def test_draws_up_to_the_promise() -> None:

@@ -11,14 +11,14 @@ from typing import Any, Self
 
 from dpregress.accounting.adaptive import covers_adaptive, is_counted, sum_of
 from dpregress.accounting.entries import Account, Charge, Policy, Request
-from dpregress.accounting.events import ApproxDP, Composed, Event, Relation
+from dpregress.accounting.events import ApproxDP, Composed, Event, Relation, parts_of
 from dpregress.accounting.names import check_line, check_name
 from dpregress.accounting.remaining import describe_left
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
 from dpregress.accounting.wording import describe, describe_asked, describe_spent
 from dpregress.display import html_table
-from dpregress.errors import BudgetExceeded, ChargedBefore, LedgerError
+from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, type_of
 from dpregress.version import __version__
 
 #: What a ledger records as the software of a charge.
@@ -172,7 +172,7 @@ class Ledger(ABC):
         Raises
         ------
         InvalidInput
-            For a note that is not a single line of text.
+            For a note that is not a single line of text, and for what is no cost or none at all.
         BudgetExceeded
             When the remaining budget does not cover the event. Nothing is charged then.
         PolicyViolation
@@ -182,6 +182,7 @@ class Ledger(ABC):
         ChargedBefore
             With ``once``, when an earlier charge has the same note. Nothing is charged then.
         """
+        _check_cost(event)
         self._check_account(relation, unit)
         check_line(note, "the note of a charge")
         charge = Charge(event, note, now(), bool(seeded), self.request.over(request), SOFTWARE)
@@ -334,6 +335,14 @@ class MemoryLedger(Ledger):
 
 #: What a charge bought: seeded noise gives no protection from those who know the seed.
 _NOISE = {False: "secure", True: "SEEDED: no protection", None: "not recorded"}
+
+
+def _check_cost(event: object) -> None:
+    """Refuse what is no cost, and one of no parts: it would fix what the ledger adds up, and pay for nothing."""
+    if not isinstance(event, Event):
+        raise InvalidInput(f"a ledger is charged with a cost such as GDP(0.5), not {type_of(event)}")
+    if not any(True for _ in parts_of(event)):
+        raise InvalidInput("a charge needs a cost: this one has no parts")
 
 
 def charge_table(charges: Iterable[Charge], budget: Event) -> tuple[list[str], list[list[str]]]:

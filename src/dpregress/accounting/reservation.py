@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from typing import NoReturn
 
 from dpregress.accounting.adaptive import covers_adaptive
 from dpregress.accounting.events import Composed, Event, Relation, group
-from dpregress.errors import BudgetExceeded
+from dpregress.errors import BudgetExceeded, InvalidInput
 
 
 class Reservation:
@@ -34,6 +35,12 @@ class Reservation:
         self.rows = rows
         self._drawn: tuple[Event, ...] = ()
         self._lock = threading.Lock()
+
+    def __copy__(self) -> NoReturn:
+        raise InvalidInput("a reservation cannot be copied: what it covers is spent once")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise InvalidInput("a reservation cannot be copied: what it covers is spent once")
 
     @property
     def drawn(self) -> Composed:

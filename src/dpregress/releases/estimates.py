@@ -21,6 +21,8 @@ INTERCEPT = "(intercept)"
 
 #: How far correlations that are read from a file may be from possible ones.
 _ROUNDING = 1e-6
+#: Entries of covariances are no larger, so that their sums are numbers.
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class Estimates:
     @property
     def covariance(self) -> Matrix:
         """Of sampling and privacy noise together, of shape (k, k)."""
-        return np.asarray(self.sampling + self.privacy)
+        return np.asarray(sum(np.clip(part, -_LARGEST, _LARGEST) for part in (self.sampling, self.privacy)))
 
     def places(self, names: Sequence[str]) -> list[int]:
         """Those of coefficients, by their names."""

@@ -316,10 +316,10 @@ class SurrogateModel(ScoreModel):
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
         if self.levels is None:
             return ClassCut.of(self.rows, self.family, coef, clip)
-        if dispersion is None:  # predictions do better without a guess at a tail
-            return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
         if self.family.distribution.possible(-np.ones(1))[0]:
             return None
+        if dispersion is None:  # predictions do better without a guess at a tail
+            return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
         return TailCut.of(self.rows, self.family, coef, clip, dispersion)
 
     def information(self, coef: Vector) -> Matrix:
