@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, where the server's programs are installed."""
+"""Servers of tests: PostgreSQL where its programs are installed, and Spark Connect."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -73,6 +74,9 @@ def running_spark() -> Iterator[Any]:
         warnings.simplefilter("ignore")  # of the newest pandas, which nothing here uses
         from pyspark.sql import SparkSession
 
+        main = sys.modules["__main__"]
+        if not hasattr(main, "__file__"):  # a worker of pytest-xdist, which pyspark takes for its own doctests
+            main.__file__ = __file__
         server = spark.SparkConnectServer()
         server.start(background=True)
         session = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
