@@ -13,7 +13,9 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -22,6 +24,7 @@ import pytest
 
 from dpregress import ApproxDP, DPRidge, MemoryLedger, Numeric, Schema
 from dpregress.accounting import ledger as ledger_module
+from dpregress.estimators import provenance
 from dpregress.inputs import tables
 from dpregress.trust import TrustModel
 from tests.laws.spies import watched
@@ -116,6 +119,8 @@ def write(lines: list[bytes]) -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> list[bytes]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ledger_module, "now", lambda: "2026-11-22T00:00:00+00:00")
+    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)  # a report says the minute of the fit
+    monkeypatch.setattr(provenance, "datetime", SimpleNamespace(now=lambda _: noon))
     rng = np.random.default_rng(seed)
     Path("s.toml").write_text(SCHEMA)
     write(table(rng)[:100])
