@@ -17,6 +17,8 @@ from dpregress.solvers.shared.surrogate import SurrogateRows
 _SHAPES = (1e-6, 1e8)
 #: Share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
+#: What a sample tells is shrunk as if its variance were so many times as large: all scores share its error.
+_DOUBT = 3.0
 
 
 class CutOff(ABC):
@@ -154,7 +156,7 @@ class LabelledRows:
         carried = (self.weight[:, None] * self.x).T @ basis / len(mean)
         covariance = carried @ inverse @ (left.T @ left) @ inverse @ carried.T
         taken, variance = carried @ coefficients, float(np.trace(covariance))
-        gain = max(0.0, 1 - variance / max(float(taken @ taken), 1e-300))
+        gain = max(0.0, 1 - _DOUBT * variance / max(float(taken @ taken), 1e-300))
         return SampleCut(gain * taken, gain * variance / len(coef))
 
 
