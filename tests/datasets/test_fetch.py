@@ -117,6 +117,16 @@ def test_the_licence_is_shown_and_asked_once(
     assert "not the known ones" in second.err
 
 
+def test_a_damaged_file_of_answers_asks_again(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for damaged in ("3", "[]", '{"banknote": 3}', "{", '{"banknote": null}'):
+        (folder / "licences.json").write_text(damaged)
+        assert not agreed(DATASETS["banknote"])
+    fetch.record_agreement(DATASETS["banknote"])
+    assert agreed(DATASETS["banknote"])
+    assert not list(folder.glob("*.part"))
+
+
 def test_a_table_without_a_source_says_where_to_put_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not folder.exists()
     done = run(capsys, "datasets", "fetch", "susy", "--yes")

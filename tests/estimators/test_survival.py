@@ -158,8 +158,11 @@ def test_files_and_refusals(seed: int, tmp_path: Path) -> None:
             DPSurvival(GDP(1.0), cuts=cuts, public=public, ledger=ledger).fit(x, event, time=time)
     with pytest.raises(InvalidInput, match="time="):
         DPSurvival(GDP(1.0), cuts=CUTS, public=public, ledger=ledger).fit(x, event)
-    with pytest.raises(NotAvailable, match="diagnosis"):
+    with pytest.raises(NotAvailable, match="a survival model has none"):
         DPSurvival(GDP(1.0), cuts=CUTS, public=public, ledger=ledger).fit(x, event, time=time, diagnose=0.1)
+    with pytest.raises(InvalidInput, match="time") as refused:
+        DPSurvival(GDP(1.0), cuts=CUTS, public=public, ledger=ledger).fit(x, event, time="days")
+    assert "exposure" not in str(refused.value)
     assert not ledger.charges
     assert checked_cuts([1, 2]) == (1.0, 2.0)
 

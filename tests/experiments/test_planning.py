@@ -96,6 +96,13 @@ def test_refusals(seed: int) -> None:
             plan(1_000, BUDGET, **given)
     with pytest.raises(InvalidInput, match="whole number"):
         plan(0, BUDGET, public=PublicMoments.from_rows(x, y))
+    found = plan(1_000, BUDGET, public=PublicMoments.from_rows(x, y), repeats=1, seed=seed)
+    for effect in (math.nan, math.inf):
+        with pytest.raises(InvalidInput, match="effect"):
+            found.power(effect)
+    for width in (math.nan, math.inf, 0.0, -1.0):
+        with pytest.raises(InvalidInput, match="width"):
+            found.rows_for(width, "x0")
 
 
 def test_command(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,3 +126,11 @@ def test_command(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "b=v" in done.out
     wrong = ["--schema", tmp_path / "s.toml", "--response", "x", "--epsilon", 2, "--delta", 1e-6]
     assert run(capsys, "plan", "--n", 5000, *wrong).code == 2
+    asked = ("plan", "--n", 5000, "--public", public, "--epsilon", 1, "--delta", 1e-6)
+    for odd in (
+        ("--effect", "nan"), ("--width", -1, "--coefficient", "a"), ("--width", 1, "--coefficient", "z"),
+        ("--out", public), ("--out", tmp_path),
+    ):  # fmt: skip
+        refused = run(capsys, *asked, *odd)
+        assert (refused.code, refused.out) == (2, ""), odd
+        assert refused.err.count("\n") == 1

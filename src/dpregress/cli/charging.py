@@ -26,6 +26,41 @@ _OPTIONS = (
 )
 
 
+def budget_options(of: str) -> Callable[[_Command], _Command]:
+    """``--epsilon`` and ``--delta`` of a fit, a release or a diagnosis."""
+    return _all(
+        click.option("--epsilon", type=float, required=True, help=f"Privacy budget of the {of}."),
+        click.option("--delta", type=float, required=True, help="Choose it below one over the number of people."),
+    )
+
+
+def record_options(command: _Command) -> _Command:
+    """What commands that charge for records of a table share: ``--confirm-delta``, the ledger's, and the unit's."""
+    return _all(
+        click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records."),
+        charging_options("Ledger to charge; see `dpregress ledger new`."),
+        click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows."),
+        click.option(
+            "--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count."
+        ),
+    )(command)
+
+
+def _all(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+#: The seed of the noise.
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection."
+)
+
+
 def charging_options(ledger_help: str) -> Callable[[_Command], _Command]:
     """``--ledger``, ``--dataset``, ``--analyst``, ``--purpose``, ``--dry-run``, and what a dry run prints."""
 
@@ -39,9 +74,8 @@ def charging_options(ledger_help: str) -> Callable[[_Command], _Command]:
             except Rehearsed as stopped:
                 _say_rehearsed(stopped)
 
-        for option in reversed((click.option("--ledger", "ledger_file", type=_PATH, help=ledger_help), *_OPTIONS)):
-            charging = option(charging)
-        return cast(_Command, charging)
+        ledger = click.option("--ledger", "ledger_file", type=_PATH, help=ledger_help)
+        return _all(ledger, *_OPTIONS)(cast(_Command, charging))
 
     return decorate
 

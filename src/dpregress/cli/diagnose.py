@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger, say_spent
+from dpregress.cli.charging import budget_options, open_ledger, record_options, say_spent, seed_option
 from dpregress.cli.fit import in_own_words
 from dpregress.cli.output import print_diagnosis, say
 from dpregress.cli.places import taken
@@ -19,17 +19,13 @@ _FILES = ("diagnosis.json", "diagnosis.html")
 @click.command()
 @click.argument("model", type=_PATH)
 @click.argument("data", nargs=-1, required=True)
-@click.option("--epsilon", type=float, required=True, help="Privacy budget of the diagnosis.")
-@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
-@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
-@charging_options("Ledger to charge; see `dpregress ledger new`.")
-@click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
-@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
+@budget_options("diagnosis")
+@record_options
 @click.option(
     "--out", type=_PATH, default=Path("dpregress-diagnosis"), show_default=True, help="Folder for the results."
 )
 @click.option("--overwrite", is_flag=True, help="Replace existing results.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
+@seed_option
 def diagnose(
     model: Path,
     data: tuple[str, ...],

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger, say_spent
+from dpregress.cli.charging import budget_options, open_ledger, record_options, say_spent, seed_option
 from dpregress.cli.families import FamilyChoice, covariance_types, fitted_families, linear_recipes
 from dpregress.cli.output import FIT_FILES, print_diagnosis, print_lines, say
 from dpregress.cli.places import taken
@@ -37,8 +37,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--public", "public_rows", type=_PATH, help="Public rows (CSV, Parquet) or moments (JSON).")
 @click.option("--ignore-public-labels", is_flag=True, help="Do not use the target column of PUBLIC.")
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
-@click.option("--epsilon", type=float, required=True, help="Privacy budget of the fit.")
-@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@budget_options("fit")
 @click.option(
     "--family", type=FamilyChoice(fitted_families), default="gaussian", show_default=True,
     help="Family of the response: a number, one of two classes, one of several, a count, a positive amount.",
@@ -59,10 +58,7 @@ _PATH = click.Path(path_type=Path)
     "--cov-type", type=FamilyChoice(covariance_types), default="robust", show_default=True,
     help="Sampling covariance: released (1% to 6% of the budget), or by the model (free).",
 )  # fmt: skip
-@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
-@charging_options("Ledger to charge; see `dpregress ledger new`.")
-@click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
-@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
+@record_options
 @click.option("--diagnose", type=float, default=0.0, metavar="SHARE", help="Share of the budget for a diagnosis: 0.02.")
 @click.option(
     "--engine",
@@ -74,7 +70,7 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--out", type=_PATH, default=Path("dpregress-out"), show_default=True, help="Folder for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace existing results.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
+@seed_option
 def fit(
     data: tuple[str, ...],
     database: str | None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger, say_spent
+from dpregress.cli.charging import budget_options, charging_options, open_ledger, say_spent, seed_option
 from dpregress.cli.families import FamilyChoice, table_families
 from dpregress.cli.output import FIT_FILES, csv_of, print_lines, say
 from dpregress.cli.places import taken
@@ -39,8 +39,7 @@ def marginals() -> None:
 @click.argument("data", type=_PATH)
 @click.option("--schema", "schema_file", type=_PATH, required=True, help="Levels and bounds of columns (TOML).")
 @click.option("--columns", help="Columns to release, separated by commas [default: all of the schema].")
-@click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
-@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@budget_options("release")
 @click.option(
     "--use", type=click.Choice(["regressions", "rows"]), default="regressions", show_default=True,
     help="What the release is for; it chooses the recipe: one-shot for regressions, residuals for synthetic rows.",
@@ -55,7 +54,7 @@ def marginals() -> None:
 @charging_options("Ledger to charge, opened with --neighbours add-remove.")
 @_OUT
 @_OVERWRITE
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
+@seed_option
 def marginals_release(
     data: Path,
     schema_file: Path,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import budget_options
 from dpregress.cli.families import FamilyChoice, response_families
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
@@ -20,8 +22,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option("--public", "public_rows", type=_PATH, help="Public rows (CSV, Parquet).")
 @click.option("--schema", "schema_file", type=_PATH, help="Bounds and levels of columns (TOML).")
-@click.option("--epsilon", type=float, required=True, help="Privacy budget of the fit.")
-@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
+@budget_options("fit")
 @click.option(
     "--family", type=FamilyChoice(response_families), default="gaussian", show_default=True, help="As in fit."
 )
@@ -70,34 +71,46 @@ def plan_study(
     if family == MULTINOMIAL:
         raise InvalidInput("--family multinomial is not planned: plan two of the classes as binomial")
     models = [each.strip() for each in trust.split(",")]
-    found = plan(
-        rows, ApproxDP(epsilon, delta), public=public_rows, schema=load_schema(schema_file), target=target,
-        features=split_names(features), family=family, response=_pair(response),
-        explained=explained, trust=models,
-    )  # fmt: skip
-    header = ["trust", "coefficient", "std. error", "sampling", "privacy", *([] if effect is None else ["power"])]
-    table = []
-    for model in models:
-        power = [] if effect is None else [found.power(effect, trust=model)]
-        values = zip(found.bse(model), found.sampling[model], found.privacy_error[model], *power, strict=True)
-        pairs = zip(found.names, values, strict=True)
-        table += [[model, name, *(number(float(value)) for value in each)] for name, each in pairs]
+    with ExitStack() as stack:
+        place = None if out is None else stack.enter_context(taken(out, overwrite=overwrite))
+        found = plan(
+            rows, ApproxDP(epsilon, delta), public=public_rows, schema=load_schema(schema_file), target=target,
+            features=split_names(features), family=family, response=_pair(response),
+            explained=explained, trust=models,
+        )  # fmt: skip
+        header, table = _table(found, models, effect)
+        said = [] if width is None or coefficient is None else _needs(found, models, coefficient, width)
+        if place is not None:
+            place.write(found.picture(f"Plan of {target}", said, [header, *table]))
     print_table(f"Expected of {rows:,} rows at epsilon {epsilon:g}, by {found.basis}", header, table)
-    said = []
-    if width is not None and coefficient is not None:
-        for model in models:
-            needed = found.rows_for(width, coefficient, trust=model)
-            budget = found.epsilon_for(width, coefficient, trust=model)
-            said.append(
-                f"{model}: an interval of {coefficient} of width {width:g} needs {needed:,} rows at epsilon "
-                f"{epsilon:g}, or epsilon {budget:.3g} with {rows:,} rows."
-            )
     for line in said:
         say(line)
     if out is not None:
-        with taken(out, overwrite=overwrite) as place:
-            place.write(found.picture(f"Plan of {target}", said, [header, *table]))
         say(f"Wrote {out}.")
+
+
+def _table(found, models: list[str], effect: float | None) -> tuple[list[str], list[list[str]]]:  # type: ignore[no-untyped-def]  # imported lazily
+    """A header, and a row for each coefficient of each trust model."""
+    header = ["trust", "coefficient", "std. error", "sampling", "privacy", *([] if effect is None else ["power"])]
+    table = []
+    for model in models:
+        powers = [() for _ in found.names] if effect is None else found.power(effect, trust=model)[:, None]
+        pairs = zip(found.rows_of(model), powers, strict=True)
+        table += [[model, name, *(number(float(value)) for value in (*each, *power))] for (name, *each), power in pairs]
+    return header, table
+
+
+def _needs(found, models: list[str], coefficient: str, width: float) -> list[str]:  # type: ignore[no-untyped-def]
+    """What an interval of this width needs under each trust model."""
+    lines = []
+    for model in models:
+        needed = found.rows_for(width, coefficient, trust=model)
+        budget = found.epsilon_for(width, coefficient, trust=model)
+        lines.append(
+            f"{model}: an interval of {coefficient} of width {width:g} needs {needed:,} rows at epsilon "
+            f"{found.privacy.epsilon0:g}, or epsilon {budget:.3g} with {found.n:,} rows."
+        )
+    return lines
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:

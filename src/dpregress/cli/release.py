@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import charging_options, open_ledger, say_spent
+from dpregress.cli.charging import budget_options, open_ledger, record_options, say_spent, seed_option
 from dpregress.cli.fit import in_own_words, source_of
 from dpregress.cli.output import say
 from dpregress.cli.places import taken
@@ -28,15 +28,11 @@ _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing
 @click.option("--like", type=_PATH, help="Coordinates of `dpregress space`, or of an earlier release, to combine with.")
 @click.option("--complete", help="Columns without which a row does not count, such as later responses.")
 @click.option("--site", default="", help="A name for this table, if it will be combined with others.")
-@click.option("--epsilon", type=float, required=True, help="Privacy budget of the release.")
-@click.option("--delta", type=float, required=True, help="Choose it below one over the number of people.")
-@click.option("--confirm-delta", is_flag=True, help="Allow a delta above one over the number of records.")
-@charging_options("Ledger to charge; see `dpregress ledger new`.")
-@click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows.")
-@click.option("--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count.")
+@budget_options("release")
+@record_options
 @_OUT
 @_OVERWRITE
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the noise, for tests only: it ends all protection.")
+@seed_option
 def release(
     data: tuple[str, ...],
     database: str | None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -20,7 +19,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dpregress.datasets.catalogue import Dataset
-from dpregress.datasets.loaders import data_folder
+from dpregress.datasets.loaders import data_folder, keep
 from dpregress.errors import InvalidInput, reason
 
 #: Which licences were agreed to, beside the tables.
@@ -38,11 +37,8 @@ def record_agreement(dataset: Dataset) -> None:
     """Remember that the licence of a data set was agreed to."""
     held = _agreements()
     held.setdefault(dataset.name, []).append(dataset.licence)
-    folder = data_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{_AGREED}.part"
-    part.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
-    os.replace(part, folder / _AGREED)
+    text = json.dumps(held, indent=1) + "\n"
+    keep(data_folder() / _AGREED, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def _agreements() -> dict[str, list[str]]:
@@ -51,7 +47,7 @@ def _agreements() -> dict[str, list[str]]:
         held = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError):
         return {}
-    return held if isinstance(held, dict) else {}
+    return {name: each for name, each in held.items() if isinstance(each, list)} if isinstance(held, dict) else {}
 
 
 def download(url: str) -> bytes:
@@ -96,12 +92,8 @@ def fetch_dataset(dataset: Dataset, get: Download = download) -> Path:
     table = pa.concat_tables([_parsed(dataset, get(url)) for url in dataset.urls])
     if checksum_of(table) != dataset.checksum:
         raise InvalidInput(f"{dataset.name}: the rows at the source are not the known ones; nothing was kept")
-    folder = data_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{dataset.name}.parquet"
-    part = path.with_suffix(".part")
-    pq.write_table(table, part, compression="zstd")
-    os.replace(part, path)
+    path = data_folder() / f"{dataset.name}.parquet"
+    keep(path, lambda part: pq.write_table(table, part, compression="zstd"))
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,14 @@ from dpregress.rows.readers.files import read
 
 #: Environment variable that names a folder of Parquet tables.
 FOLDER = "DPREGRESS_DATA"
+
+
+def keep(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole: even if the process is killed, a reader finds the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    write(part)
+    part.replace(path)
 
 
 def randhie() -> pa.Table:

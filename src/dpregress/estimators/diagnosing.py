@@ -177,8 +177,10 @@ SEVERAL = "a diagnosis is of models of a number or of two classes: fit two of th
 
 
 def check_diagnosable(response: ResponseModel) -> None:
-    """Refuse models of several classes, before anything is charged."""
-    if response.family in (MULTINOMIAL, SURVIVAL):
+    """Refuse survival models and models of several classes, before anything is charged."""
+    if response.family == SURVIVAL:
+        raise NotAvailable("a diagnosis is of models of a number or of two classes: a survival model has none")
+    if response.family == MULTINOMIAL:
         raise NotAvailable(SEVERAL)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -127,16 +129,17 @@ class DPSurvival(RegressorMixin, CentralModel):
         """
         if exposure is not None or time is None:
             raise InvalidInput("give time=, the time of each person's event or censoring, and no exposure=")
-        return super().fit(
-            X,
-            y,
-            exposure=time,
-            weights=weights,
-            unit=unit,
-            max_rows_per_unit=max_rows_per_unit,
-            diagnose=diagnose,
-            progress=progress,
-        )
+        with _in_words_of_time():
+            return super().fit(
+                X,
+                y,
+                exposure=time,
+                weights=weights,
+                unit=unit,
+                max_rows_per_unit=max_rows_per_unit,
+                diagnose=diagnose,
+                progress=progress,
+            )
 
     def fit_table(
         self,
@@ -156,10 +159,11 @@ class DPSurvival(RegressorMixin, CentralModel):
         """Fit a column of events of any table, as :meth:`DPGLMRegressor.fit_table` has it; ``time`` names the times."""
         if exposure is not None or time is None:
             raise InvalidInput("give time=, the column of the times of events or censoring, and no exposure=")
-        return super().fit_table(
-            table, target, features, engine, progress, exposure=time, weights=weights, unit=unit,
-            max_rows_per_unit=max_rows_per_unit, diagnose=diagnose,
-        )  # fmt: skip
+        with _in_words_of_time():
+            return super().fit_table(
+                table, target, features, engine, progress, exposure=time, weights=weights, unit=unit,
+                max_rows_per_unit=max_rows_per_unit, diagnose=diagnose,
+            )  # fmt: skip
 
     def predict(self, X: ArrayLike, *, time: ArrayLike | None = None) -> Vector:
         """Probability of the event until a time, ``1 - exp(-H(t) exp(X b))``, of shape (m,).
@@ -217,3 +221,14 @@ class DPSurvival(RegressorMixin, CentralModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+@contextmanager
+def _in_words_of_time() -> Iterator[None]:
+    """Times take the place of exposures; a refusal calls them by the name under which they were given."""
+    try:
+        yield
+    except InvalidInput as error:
+        if type(error) is not InvalidInput or "exposure" not in str(error):
+            raise
+        raise InvalidInput(re.sub(r"\ban exposure\b", "a time", str(error)).replace("exposure", "time")) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpregress.datasets.loaders import keep
 from dpregress.errors import InvalidInput
 
 #: ``setting`` is the text of the setting; ``seconds`` are of the whole repeat.
@@ -60,14 +60,12 @@ class RunFile:
         self._new += rows
 
     def write(self) -> None:
-        """Write everything; a reader, or a run that is killed, sees the old file or the new one."""
+        """Write everything."""
         if not self._new:
             return
         self._table = pa.concat_tables([self._table, pa.Table.from_pylist(self._new, schema=COLUMNS)])
         self._new = []
-        part = self.path.with_suffix(".part")
-        pq.write_table(self._table, part)
-        os.replace(part, self.path)
+        keep(self.path, lambda part: pq.write_table(self._table, part))
 
 
 def _read(path: Path) -> pa.Table:

@@ -56,8 +56,15 @@ class Plan:
         check_choice("trust", trust, tuple(self.sampling))
         return np.hypot(self.sampling[trust], self.privacy_error[trust])
 
+    def rows_of(self, trust: str) -> list[tuple[str, float, float, float]]:
+        """Each name with its standard error and the parts due to sampling and to privacy noise."""
+        parts = (self.bse(trust).tolist(), self.sampling[trust].tolist(), self.privacy_error[trust].tolist())
+        return list(zip(self.names, *parts, strict=True))
+
     def power(self, effect: float, *, trust: str = "central", alpha: float = 0.05) -> Vector:
         """The probability that a two-sided test finds a coefficient of this size, of shape (k,)."""
+        if not math.isfinite(effect):
+            raise InvalidInput(f"effect takes a finite size of a coefficient, not {one_line(effect)}")
         ratio, reach = abs(effect) / self.bse(trust), float(ndtri(1 - alpha / 2))
         return np.asarray(norm.sf(reach - ratio) + norm.cdf(-reach - ratio))
 
@@ -117,21 +124,15 @@ class Plan:
     def _target(self, width: float, name: str, level: float) -> float:
         if name not in self.names:
             raise InvalidInput(f"{one_line(name)} is no coefficient of the plan: choose from {', '.join(self.names)}")
-        if not width > 0 or not 0 < level < 1:
-            raise InvalidInput("give a width above 0 and a level between 0 and 1")
+        if not 0 < width < math.inf or not 0 < level < 1:
+            raise InvalidInput("give a finite width above 0 and a level between 0 and 1")
         return width / 2 / float(ndtri((1 + level) / 2))
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each coefficient and trust model."""
         import pandas as pd
 
-        rows = [
-            (trust, name, *values)
-            for trust in self.sampling
-            for name, *values in zip(
-                self.names, self.bse(trust), self.sampling[trust], self.privacy_error[trust], strict=True
-            )
-        ]
+        rows = [(trust, *row) for trust in self.sampling for row in self.rows_of(trust)]
         return pd.DataFrame(rows, columns=["trust", "name", "std err", "sampling", "privacy"])
 
     def _described(self) -> str:
@@ -142,9 +143,7 @@ class Plan:
         width = max(map(len, map(plain, self.names)))
         for trust in self.sampling:
             lines.append(f"{trust:{width}}  {'std err':>10}  {'sampling':>10}  {'privacy':>10}")
-            for name, *values in zip(
-                self.names, self.bse(trust), self.sampling[trust], self.privacy_error[trust], strict=True
-            ):
+            for name, *values in self.rows_of(trust):
                 lines.append(f"{plain(name):{width}}  " + "  ".join(f"{value:10.4g}" for value in values))
         return "\n".join(lines)
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpregress.accounting import Event
-from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector
-from dpregress.queries.base import RowQuery
-from dpregress.releases import Count, NoiseLaw
+from dpregress.queries.count import RowCount
 from dpregress.rows.bounded import BoundedRows
 
 #: Weights this close to 1 are rounding.
 _ROUNDING = 1e-9
 
 
-class ShortenedRows(RowQuery[Count]):
+class ShortenedRows(RowCount):
     r"""The number of rows outside the ball, whose weight is below 1, as a vector of length 1.
 
     A row counts as 1 or 0, so adding, removing or replacing one changes the number by at most 1.
@@ -34,21 +31,6 @@ class ShortenedRows(RowQuery[Count]):
 
     #: In a space that weights features only, no row has a weight below 1.
     tight: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
 
-    @property
-    def size(self) -> int:
-        return 1
-
-    def exact(self, rows: BoundedRows) -> ExactVector:
-        shortened = (rows.weight > 0) & (rows.weight < (1 - _ROUNDING) * rows.root)
-        return ExactVector(np.array([np.count_nonzero(shortened)]))
-
-    def contribution(self) -> float:
-        return 1.0
-
-    def replacement(self) -> float:
-        return 1.0
-
-    def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Count:
-        return Count(total, n, noise, events, self.space)
+    def which(self, rows: BoundedRows) -> NDArray[np.bool_]:
+        return (rows.weight > 0) & (rows.weight < (1 - _ROUNDING) * rows.root)

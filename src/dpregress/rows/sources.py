@@ -232,21 +232,10 @@ class StreamSource(_Encoded):
 
 
 @dataclass(frozen=True, eq=False)
-class ExposedSource(Source):
-    """A source with exposures for its rows.
-
-    Parameters
-    ----------
-    rows : Source
-    exposure : ndarray of shape (n,)
-    """
+class SourceOf(Source):
+    """The rows of another source, with something beside them."""
 
     rows: Source
-    exposure: Vector
-
-    def __post_init__(self) -> None:
-        if self.exposure.shape != (self.rows.n,):
-            raise InvalidInput(f"X has {self.rows.n} rows, but exposure has {len(self.exposure)}")
 
     @property
     def n(self) -> int:
@@ -256,6 +245,26 @@ class ExposedSource(Source):
     def capped(self) -> bool:
         return self.rows.capped
 
+    def readers(self) -> tuple[Reader, ...]:
+        return self.rows.readers()
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedSource(SourceOf):
+    """A source with exposures for its rows.
+
+    Parameters
+    ----------
+    rows : Source
+    exposure : ndarray of shape (n,)
+    """
+
+    exposure: Vector
+
+    def __post_init__(self) -> None:
+        if self.exposure.shape != (self.rows.n,):
+            raise InvalidInput(f"X has {self.rows.n} rows, but exposure has {len(self.exposure)}")
+
     def pieces(self, rows: int) -> Iterator[Piece]:
         for piece in self.rows.pieces(rows):
             yield partial(_exposed, piece, self.exposure)
@@ -263,9 +272,6 @@ class ExposedSource(Source):
     def parts(self, rows: int) -> Iterator[Part]:
         for first, part in self.rows.parts(rows):
             yield Part(first, ExposedSource(part, self.exposure[first : first + part.n]))
-
-    def readers(self) -> tuple[Reader, ...]:
-        return self.rows.readers()
 
     def responses(self) -> Self:
         return replace(self, rows=self.rows.responses())
@@ -277,7 +283,7 @@ def _exposed(piece: Piece, exposure: Vector) -> RawRows:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSource(Source):
+class WeightedSource(SourceOf):
     """A source with survey weights for its rows, divided by their public bound.
 
     The weights are read by a pass of their own when rows are first requested, that is, after the charge, and are kept
@@ -292,17 +298,8 @@ class WeightedSource(Source):
         Larger weights count as this.
     """
 
-    rows: Source
     weights: Iterable[pa.Array | pa.ChunkedArray] | Vector
     bound: float
-
-    @property
-    def n(self) -> int:
-        return self.rows.n
-
-    @property
-    def capped(self) -> bool:
-        return self.rows.capped
 
     @cached_property
     def _shares(self) -> Vector:
@@ -322,9 +319,6 @@ class WeightedSource(Source):
         shares = self._shares
         for first, part in self.rows.parts(rows):
             yield Part(first, WeightedSource(part, shares[first : first + part.n], 1.0))
-
-    def readers(self) -> tuple[Reader, ...]:
-        return self.rows.readers()
 
     def responses(self) -> WeightedSource:
         return WeightedSource(self.rows.responses(), self._shares, 1.0)  # weights are read once

@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import RawRows
 from dpregress.rows.design.encoder import is_text, readable, text_of, undictionaried, value_type
-from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import from_series
-from dpregress.rows.sources import Part, Piece, Source
+from dpregress.rows.sources import Part, Piece, Source, SourceOf
 
 _SLICE = 1 << 20  # ids that are sorted at once
 
 
 @dataclass(frozen=True, eq=False)
-class CappedSource(Source):
+class CappedSource(SourceOf):
     """A source in which at most ``most`` rows of each unit count.
 
     One pass over the ids determines which rows count. It is made when rows are first requested, that is, after the
@@ -46,13 +45,8 @@ class CappedSource(Source):
         k, at least 1.
     """
 
-    rows: Source
     ids: Iterable[pa.Array | pa.ChunkedArray]
     most: int
-
-    @property
-    def n(self) -> int:
-        return self.rows.n
 
     @property
     def capped(self) -> bool:
@@ -71,9 +65,6 @@ class CappedSource(Source):
         counts = self._counts
         for first, part in self.rows.parts(rows):
             yield Part(first, self._of(part, counts[first : first + part.n]))
-
-    def readers(self) -> tuple[Reader, ...]:
-        return self.rows.readers()
 
     def responses(self) -> CappedSource:
         return self._of(self.rows.responses(), self._counts)

@@ -83,14 +83,25 @@ class ClassCut(CutOff):
 
 
 @dataclass(frozen=True, eq=False)
-class TailCut(CutOff):
-    """Of counts and amounts, taken where the score was asked: a tail above the mean is longer than one below.
+class _FixedCut(CutOff):
+    """What is taken where the score was asked, to first order whatever the true coefficients are."""
+
+    taken: Vector
+
+    def score(self, coef: Vector) -> Vector:  # noqa: ARG002
+        return self.taken
+
+    def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002
+        return np.zeros((len(self.taken), len(self.taken)))
+
+
+@dataclass(frozen=True, eq=False)
+class TailCut(_FixedCut):
+    """Of counts and amounts, by the model: a tail above the mean is longer than one below.
 
     Responses are taken to have gamma distributions with the mean and variance of the model; overdispersed counts
     have the variance ``m + k m^2`` of negative binomial ones.
     """
-
-    taken: Vector
 
     @classmethod
     def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float, dispersion: float) -> TailCut:
@@ -116,11 +127,12 @@ class TailCut(CutOff):
     def guessed(self) -> Vector:  # type: ignore[override]
         return self.taken
 
-    def score(self, coef: Vector) -> Vector:  # noqa: ARG002  # to first order
-        return self.taken
 
-    def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002
-        return np.zeros((len(self.taken), len(self.taken)))
+@dataclass(frozen=True, eq=False)
+class SampleCut(_FixedCut):
+    """Of counts and amounts, as a clip takes it from public rows, which are a sample."""
+
+    variance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,20 +170,6 @@ class LabelledRows:
         taken, variance = carried @ coefficients, float(np.trace(covariance))
         gain = max(0.0, 1 - _DOUBT * variance / max(float(taken @ taken), 1e-300))
         return SampleCut(gain * taken, gain * variance / len(coef))
-
-
-@dataclass(frozen=True, eq=False)
-class SampleCut(CutOff):
-    """Of counts and amounts, as a clip takes it from public rows, which are a sample."""
-
-    taken: Vector
-    variance: float
-
-    def score(self, coef: Vector) -> Vector:  # noqa: ARG002  # responses are those of the truth
-        return self.taken
-
-    def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002
-        return np.zeros((len(self.taken), len(self.taken)))
 
 
 def _beyond(mean: Vector, shape: Vector, bound: Vector) -> Vector:

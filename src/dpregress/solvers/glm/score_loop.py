@@ -251,13 +251,14 @@ class Beginning:
         """The coefficients that explain the scores, with a weak prior as wide as the slopes that are found."""
         if self.weak is None:
             return explain(scores, prior, start, limited)
-        width, found = self.weak.width(start), None
-        for _ in range(_WIDER):
-            found = explain(scores, self.weak.beside(prior, width), start, limited)
-            width, before = max(width, self.weak.width(found.coef)), width
-            if width < _MUCH_WIDER * before:
+        width = self.weak.width(start)
+        found = explain(scores, self.weak.beside(prior, width), start, limited)
+        for _ in range(_WIDER - 1):
+            wider = self.weak.width(found.coef)
+            if wider < _MUCH_WIDER * width:
                 break
-        assert found is not None
+            width = wider
+            found = explain(scores, self.weak.beside(prior, width), start, limited)
         return found
 
 
