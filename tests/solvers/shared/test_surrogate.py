@@ -93,6 +93,20 @@ def test_likely_rows_have_the_shapes_that_bounds_and_moments_imply(seed: int) ->
     assert abs(np.median(rows[:, 2]) - 50) < 1
 
 
+def test_a_likely_row_has_one_level_of_a_column(seed: int) -> None:
+    """At most one indicator of a categorical column is 1, and levels have their frequencies. Six deviations: 2e-9 each."""
+    levels = ("a", "b", "c", "d", "e")
+    schema = Schema({"g": Categorical(levels), "x": Numeric(0, 1), "h": Categorical(("u", "v", "w"))})
+    names = ("g=b", "g=c", "g=d", "g=e", "x", "h=v", "h=w")
+    mean, root = np.array([0.1, 0.3, 0.001, 0.5, 0.5, 0.02, 0.6]), np.linalg.cholesky(0.4 * np.eye(7) + 0.6)
+    normal = np.random.default_rng(seed).normal(size=(40_000, 7)) @ root.T
+    rows = likely_rows(schema, names, normal, mean, np.full(7, 0.05))
+    for places in ([0, 1, 2, 3], [5, 6]):
+        assert set(np.unique(rows[:, places].sum(axis=1))) <= {0.0, 1.0}
+        spread = np.sqrt(mean[places] * (1 - mean[places]) / len(rows))
+        assert (np.abs(rows[:, places].mean(axis=0) - mean[places]) < 6 * spread).all()
+
+
 def test_likely_rows_have_informations_closer_to_those_of_indicators(seed: int) -> None:
     """An indicator of one row in fifty with a large effect: normal rows misstate what its rows tell."""
     rng = np.random.default_rng(seed)
