@@ -25,6 +25,7 @@ from dpregress.queries import (
     ResponseHistogram,
     ScoreSquares,
     SecondMoment,
+    ShortenedRows,
 )
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
@@ -77,11 +78,11 @@ def run(
 
 
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
-Q = ScoreSquares
-UNLABELLED = [M, S, R, C, R, C, R, C, C, Q, M]
+Q, F = ScoreSquares, ShortenedRows
+UNLABELLED = [M, S, R, C, R, C, R, C, F, C, Q, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
-    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, R, C, Q, M]),
-    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, R, C, Q]),
+    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, F, R, C, Q, M]),
+    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, F, R, C, Q]),
     "unlabelled": (lambda x, _y: facts(N, PublicMoments.from_rows(x)), [H, *UNLABELLED]),
     "a bounded response": (
         lambda x, _y: facts(N, PublicMoments.from_rows(x), Schema({"y": Numeric(-40, 40), **BOUNDS})),

@@ -38,6 +38,7 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
+from dpregress.solvers.linear.far_rows import count_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, shrunk_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -46,12 +47,7 @@ from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
-from dpregress.solvers.shared.sandwich import (
-    ClippedEvidence,
-    MeanEquation,
-    gain_of,
-    meat_share,
-)
+from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.solvers.shared.unresolved import unresolved_covariance
 from dpregress.solvers.shared.whitening import REFINE, planned_start, refined, refinements, rewhitened
@@ -120,14 +116,16 @@ class Residual(FactSolver):
         self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
+        self._far = count_share(facts.n, budget) if space.order > space.intercept else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
 
     @property
     def rounds(self) -> int:
-        """The largest number, with a second Gram matrix and without trusted labels."""
-        return len(self._spend) + len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
+        """The largest number, with a second Gram matrix, without trusted labels, and with far rows."""
+        most = len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
+        return len(self._spend) + most + 2 * ("far" in self._spend)
 
     @property
     def _scores(self) -> GDP:
@@ -156,6 +154,7 @@ class Residual(FactSolver):
             **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM_LABELLED,
             "mean": _MEAN_LABELLED if start.space.intercept else 0.0,
+            "far": self._far,
             "squares": self._squares,
         }
         return shares, STEPS_LABELLED
@@ -173,6 +172,7 @@ class Residual(FactSolver):
             "gram": _GRAM,
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
             **{f"levels {turn}": levels for turn in range(1 if few else 3)},
+            "far": self._far,
             "squares": self._squares,
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
@@ -218,9 +218,11 @@ class Residual(FactSolver):
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
+            last = turn == len(steps) - 1
+            spend, kept = held_back(ask, space, self._spend.get("far") if last else None, spend)
             slack, clipped = mixed.variance, 1.0
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
-            if not trusted or (turn == len(steps) - 1 and share <= _LOOK):
+            if not trusted or (last and share <= _LOOK):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 look, spend = split(spend, (share, 1 - share))
                 sizes = self._sizes(ask, space, posterior.coef, reach, look)
@@ -239,7 +241,7 @@ class Residual(FactSolver):
             trusted = trusted and wider is posterior
             left = most_left(system, mixed.off, clipped)
             posterior = wider.update(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
-        return self._finished(ask, found, system, posterior, told, levels, clip, dispersion)
+        return self._finished(ask, found, system, posterior, told, levels, clip, dispersion, kept)
 
     def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> RidgePrior:
         constant = space.constant if space.intercept else None
@@ -265,6 +267,8 @@ class Residual(FactSolver):
         posterior: Posterior | None = None
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
+            last = turn == len(steps) - 1
+            spend, kept = held_back(ask, space, self._spend.get("far") if last else None, spend)
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
             clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
@@ -280,7 +284,7 @@ class Residual(FactSolver):
             coef = posterior.coef
         assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
-        return self._finished(ask, found, system, posterior, told, sizes.levels, clip, dispersion)
+        return self._finished(ask, found, system, posterior, told, sizes.levels, clip, dispersion, kept)
 
     def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
         """The centre of the response and a bound on its distance from there: declared, or twice the largest size."""
@@ -382,10 +386,14 @@ class Residual(FactSolver):
         levels: Magnitudes,
         clip: float,
         dispersion: float,
+        kept: GDP | None,
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual."""
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
+        if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
+            move = rescaling(ask, space, coef, mixed.matrix, found.n, kept)
+            coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
         final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
         rows = Magnitudes.of_sample(np.minimum(self.norms.sample, space.radius))
