@@ -94,7 +94,7 @@ def test_likely_rows_have_the_shapes_that_bounds_and_moments_imply(seed: int) ->
 
 
 def test_a_likely_row_has_one_level_of_a_column(seed: int) -> None:
-    """At most one indicator of a categorical column is 1, and levels have their frequencies. Six deviations: 2e-9 each."""
+    """At most one indicator of a categorical column is 1; frequencies are right to six deviations (2e-9 each)."""
     levels = ("a", "b", "c", "d", "e")
     schema = Schema({"g": Categorical(levels), "x": Numeric(0, 1), "h": Categorical(("u", "v", "w"))})
     names = ("g=b", "g=c", "g=d", "g=e", "x", "h=v", "h=w")

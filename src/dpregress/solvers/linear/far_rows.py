@@ -24,12 +24,13 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.queries import Ask, ClippedScore, SecondMoment, ShortenedRows
 
-#: A row is far at so many times the radius; this share of all rows is to stand out by so many noise deviations.
-_TIMES, _RARE, _SURE = 2.5, 0.005, 3.0
+#: A row is far at so many times the root mean squared norm; this share of all rows is to stand out by so many noise
+#: deviations.
+_TIMES, _RARE, _SURE = 5.0, 0.005, 3.0
 #: The least and the largest share of mu^2 for their number; where more would be needed, it is not asked.
 _LEAST, _MOST = 0.005, 0.05
-#: Far rows matter if what they hold at the radius where they are counted exceeds this share of the second moment.
-_MATTER = 0.05
+#: Fewer far rows, as a share of all, do not matter; a correlation is believed if it is so many noise deviations long.
+_FEWEST, _BELIEVED = 0.001, 2.5
 #: What is kept of the last step, and the share of the second moment in that.
 _OF_STEP, _OF_MOMENT = 0.5, 0.25
 #: The noise of the second moment that a radius may lead to, in variances of predictions, and the least and largest
@@ -47,7 +48,7 @@ def count_share(n: int, budget: GDP) -> float:
     return max(share, _LEAST) if share <= _MOST else 0.0
 
 
-def held_back(ask: Ask, space: WhitenedSpace, spend: GDP | None, step: GDP) -> tuple[GDP, GDP | None]:
+def held_back(ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, step: GDP) -> tuple[GDP, GDP | None]:
     """What is left of the last step, and what is kept for :func:`rescaling` if there are far rows.
 
     Parameters
@@ -55,6 +56,8 @@ def held_back(ask: Ask, space: WhitenedSpace, spend: GDP | None, step: GDP) -> t
     ask : Ask
     space : WhitenedSpace
         Of the fit, with its response.
+    gram : ndarray of shape (p, p)
+        The second moment of rows within the radius.
     spend : GDP or None
         Of the count; None if it is not asked.
     step : GDP
@@ -62,9 +65,9 @@ def held_back(ask: Ask, space: WhitenedSpace, spend: GDP | None, step: GDP) -> t
     """
     if spend is None:
         return step, None
-    count = ask(ShortenedRows(space.rewhitened(np.eye(space.order), _TIMES * space.radius)), spend)
-    far = float(count.total[0])
-    if far < _SURE / spend.mu or far / count.n * (_TIMES * space.radius) ** 2 < _MATTER * space.order:
+    beyond = _TIMES * math.sqrt(float(np.trace(gram)))
+    count = ask(ShortenedRows(space.rewhitened(np.eye(space.order), beyond)), spend)
+    if float(count.total[0]) < max(_SURE / spend.mu, _FEWEST * count.n):
         return step, None
     kept, left = split(step, (_OF_STEP, 1 - _OF_STEP))
     return left, kept
@@ -102,7 +105,7 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int
     square = float(ask(SecondMoment(stretched.with_response(None)), of_moment).gram[0, 0])
     query = ClippedScore(stretched, GaussianFamily, np.asarray(np.linalg.solve(turn.T, coef)), radius * scale)
     told = float(ask(query, of_score).mean[0])
-    if size == 0 or told > -_SURE * query.noise(of_score, n):
+    if size == 0 or told > -_BELIEVED * query.noise(of_score, n):
         return np.zeros_like(coef)
     return np.asarray(max(told / size / max(square, per_square * radius**2, 1.0), -1.0) * slopes)
 

@@ -219,7 +219,7 @@ class Residual(FactSolver):
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
             last = turn == len(steps) - 1
-            spend, kept = held_back(ask, space, self._spend.get("far") if last else None, spend)
+            spend, kept = held_back(ask, space, gram, self._spend.get("far") if last else None, spend)
             slack, clipped = mixed.variance, 1.0
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
             if not trusted or (last and share <= _LOOK):
@@ -268,7 +268,7 @@ class Residual(FactSolver):
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
             last = turn == len(steps) - 1
-            spend, kept = held_back(ask, space, self._spend.get("far") if last else None, spend)
+            spend, kept = held_back(ask, space, gram, self._spend.get("far") if last else None, spend)
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
             clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
