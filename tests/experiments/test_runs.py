@@ -92,6 +92,18 @@ def test_the_command_runs_one(
     assert "wu-3" in (tmp_path / "page.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["wu-3", "all"])
+def test_a_file_in_place_of_the_folder_is_refused_first(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpregress.experiments.runner.run_experiment", None)
+    (tmp_path / "here").write_text("kept")
+    done = run(capsys, "experiment", "run", name, "--quick", "--out", tmp_path / "here")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"error: --out is a folder; {tmp_path / 'here'} is a file: name a folder\n"
+    assert (tmp_path / "here").read_text() == "kept"
+
+
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     """It ends with the rows of one that was not, and runs nothing twice."""
     calls = []
