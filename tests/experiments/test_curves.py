@@ -10,15 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
-from dpregress.experiments import cao_logistic, cao_ridge, wang_simulated, wu_simulated
+from dpregress import Schema
+from dpregress.experiments import cao_logistic, cao_ridge, ferrando_tables, wang_simulated, wu_simulated
 from dpregress.experiments.base import Reading
+from dpregress.experiments.coded_tables import CodedSplit, CodedTask
 from dpregress.experiments.simulation import sample
 from dpregress.papers.wu2022 import published_sigma
-from tests.reference import cao2026, wang2023, wu2022
+from dpregress.public.coding import domain_of
+from tests.reference import accounting, cao2026, ferrando2024, mckenna2022_whole, wang2023, wu2022
+from tests.reference import ferrando2024_baselines as baselines
 
 Rng = np.random.Generator
 #: A budget at which noise moves fits, but does not decide about all of them.
@@ -167,4 +173,90 @@ def test_wu(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             draws = [noise.normal(size=party.shape) for party in parties]
             fit = wu2022.dgm_ols(parties, draws, sigma, debias=method == wu_simulated.DGM)
         found.append((mine[method], float(np.linalg.norm(fit - true))))
+    agree(found)
+
+
+# ---------------------------------------------------------------- Ferrando, Sheldon
+
+_SIZES = {"a": 4, "b": 3, "y": 5, "s": 2}
+_EPSILON = 1.0
+
+
+def coded_split(rng: Rng, target: str, rows: int = 1_500) -> CodedSplit:
+    """Dependent codes: a and y are numbers, b and s classes."""
+    a, b = rng.integers(4, size=2 * rows), rng.choice(3, p=(0.6, 0.3, 0.1), size=2 * rows)
+    y = np.clip(a + b - 1 + rng.integers(0, 2, 2 * rows), 0, 4)
+    codes = np.column_stack([a, b, y, y + rng.integers(0, 4, 2 * rows) > 3])
+    schema = Schema.from_levels({name: range(size) for name, size in _SIZES.items()}, numeric=["a", "y"])
+    task = CodedTask("none", target, ("a", "y"), "gaussian" if target == "y" else "binomial")
+    return CodedSplit(task, schema, domain_of(schema), codes[:rows], codes[rows:])
+
+
+def encodings_of(target: str) -> list[np.ndarray]:
+    """Of the paper: numbers and the target in [-1, 1], classes without their first level."""
+    return [
+        ferrando2024.scalar_encoding(np.linspace(-1, 1, size))
+        if name in ("a", "y", target)
+        else ferrando2024.reduced_encoding(size)
+        for name, size in _SIZES.items()
+    ]
+
+
+@cache
+def zcdp_rho() -> float:
+    """The rho whose epsilon at this delta is the experiment's."""
+    return brentq(lambda rho: accounting.zcdp_epsilon(rho, ferrando_tables.DELTA) - _EPSILON, 1e-6, _EPSILON)
+
+
+def by_reference(split: CodedSplit, method: str, rng: Rng) -> np.ndarray:
+    """Coefficients of a naive implementation, on its own noise."""
+    target, sizes = split.task.target, tuple(_SIZES.values())
+    if method in (ferrando_tables.ADASSP, ferrando_tables.OBJECTIVE):
+        x, y = split.design(split.train), split.response(split.train)
+        bound, d = math.sqrt(len(sizes) - 1), x.shape[1]
+        if method == ferrando_tables.OBJECTIVE:
+            penalty, scale = baselines.objective_scales(_EPSILON, ferrando_tables.DELTA, bound)
+            return baselines.objective_perturbation(x, y, scale * rng.normal(size=d), penalty)
+        draws = {"noise_min": rng.normal(), "noise_xx": rng.normal(size=(d, d)), "noise_xy": rng.normal(size=d)}
+        bounds = {"x_bound": bound, "y_bound": 1.0}
+        return baselines.adassp(x, y, epsilon=_EPSILON, delta=ferrando_tables.DELTA, **bounds, **draws)[0]
+    cells = mckenna2022_whole.aim(split.train.astype(int), sizes, zcdp_rho(), rng)
+    if method == ferrando_tables.SYNTH:
+        cells = mckenna2022_whole.whole(mckenna2022_whole.draw(cells, len(split.train), rng), sizes)
+    fit = ferrando2024.ddssp_linear if split.task.family == "gaussian" else ferrando2024.ddssp_logistic
+    place = {"y": 3, "s": 4}[target]
+    return fit(mckenna2022_whole.pairwise_of(cells), encodings_of(target), place, ridge=1e-9)
+
+
+def by_experiment(split: CodedSplit, method: str, rng: Rng) -> float:
+    """The score of the experiment's own method."""
+    if method in (ferrando_tables.ADASSP, ferrando_tables.OBJECTIVE):
+        return ferrando_tables.baseline_score(split, _EPSILON, rng)
+    run = {ferrando_tables.DDSSP: ferrando_tables._ddssp, ferrando_tables.SYNTH: ferrando_tables._synthetic}[method]
+    return run(split, ferrando_tables.CodedSetting("none", _EPSILON), rng)
+
+
+@pytest.mark.parametrize(
+    ("target", "method"),
+    [
+        ("y", ferrando_tables.ADASSP),
+        ("s", ferrando_tables.OBJECTIVE),
+        pytest.param("y", ferrando_tables.DDSSP, marks=pytest.mark.slow),
+        pytest.param("s", ferrando_tables.DDSSP, marks=pytest.mark.slow),
+        pytest.param("y", ferrando_tables.SYNTH, marks=pytest.mark.slow),
+        pytest.param("s", ferrando_tables.SYNTH, marks=pytest.mark.slow),
+    ],
+)
+def test_ferrando(target: str, method: str, seed: int) -> None:
+    """AIM of the reference has the model of largest entropy, the experiment's has the mixture: noise decides here."""
+
+    def error(score: float) -> float:
+        return score if target == "y" else 1 - score
+
+    found = []
+    for first, again, noise in streams(seed):
+        mine = by_experiment(coded_split(first, target), method, first)
+        split = coded_split(again, target)
+        theirs = split.score(split.design(split.test) @ by_reference(split, method, noise))
+        found.append((error(mine), error(theirs)))
     agree(found)

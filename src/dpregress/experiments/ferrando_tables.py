@@ -30,19 +30,20 @@ _CLASSES = tuple(str(task) for task in TASKS if task.family == "binomial")
 
 @dataclass(frozen=True)
 class CodedSetting:
-    """A task at an epsilon, AIM's estimator, and whether times are measured in place of errors."""
+    """A task at an epsilon, AIM's estimator and largest model (in MB), and whether times are measured, not errors."""
 
     task: str
     epsilon: float
     estimator: ferrando2024.EstimatorName = "mixture"
     times: bool = False
+    size_limit: float = 200.0
 
 
 def _ddssp(split: CodedSplit, setting: CodedSetting, rng: np.random.Generator) -> float:
     fit = ferrando2024.ddssp_linear if split.task.family == "gaussian" else ferrando2024.ddssp_logistic
     coef = fit(
         split.table(split.train), split.task.target, schema=split.schema, epsilon=setting.epsilon, delta=DELTA, rng=rng,
-        estimator=setting.estimator,
+        estimator=setting.estimator, size_limit=setting.size_limit,
     )  # fmt: skip
     return split.score(split.design(split.test) @ coef)
 
@@ -51,7 +52,7 @@ def _synthetic(split: CodedSplit, setting: CodedSetting, rng: np.random.Generato
     """The non-private fit in the paper's design, on as many synthetic rows as there are training rows."""
     rows = ferrando2024.aim_synth(
         split.table(split.train), schema=split.schema, epsilon=setting.epsilon, delta=DELTA, rows=len(split.train),
-        rng=rng, estimator=setting.estimator,
+        rng=rng, estimator=setting.estimator, size_limit=setting.size_limit,
     )  # fmt: skip
     codes = np.column_stack([rows[name].to_numpy() for name in split.domain.names])
     made = CodedSplit(split.task, split.schema, split.domain, codes, split.test)

@@ -46,7 +46,7 @@ _RADIUS = 6.0
 
 def ddssp_linear(
     table: Any, target: str, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture",
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
 ) -> Vector:  # fmt: skip
     """Algorithm 1: linear regression on the moments of AIM's pair tables, ``(X'X)^{-1} X'y``.
 
@@ -63,6 +63,8 @@ def ddssp_linear(
         Of the noise: for simulations.
     estimator : {"mixture", "private-pgm"}
         AIM's: the built-in one, or the published one from the optional package mbi.
+    size_limit : float
+        Of the model, in MB.
 
     Returns
     -------
@@ -70,19 +72,19 @@ def ddssp_linear(
         Of the columns in the schema's order; minimum norm where it is not unique.
     """
     _check_target(domain_of(schema), target, most=None)
-    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator), target)
+    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator, size_limit), target)
     return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
 
 
 def ddssp_logistic(
     table: Any, target: str, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture",
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
 ) -> Vector:  # fmt: skip
     """Section 4: the degree-2 Chebyshev likelihood ``b1 t'X'y + b2 t'X'X t`` maximised, y in {-1, 1}.
 
     Parameters
     ----------
-    table, schema, epsilon, delta, rng, estimator
+    table, schema, epsilon, delta, rng, estimator, size_limit
         As in :func:`ddssp_linear`.
     target : str
         A column of two levels.
@@ -94,25 +96,25 @@ def ddssp_logistic(
     """
     _check_target(domain_of(schema), target, most=2)
     _, linear, quadratic = chebyshev_coefficients(2, _RADIUS)
-    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator), target)
+    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator, size_limit), target)
     return np.asarray(-linear / (2 * quadratic) * np.linalg.lstsq(gram, cross, rcond=None)[0])
 
 
 def aim_synth(
     table: Any, *, schema: Schema, epsilon: float, delta: float, rows: int, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture",
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
 ) -> pa.Table:  # fmt: skip
     """AIM-Synth: synthetic rows from AIM's model, over the schema's columns.
 
     Parameters
     ----------
-    table, schema, epsilon, delta, rng, estimator
+    table, schema, epsilon, delta, rng, estimator, size_limit
         As in :func:`ddssp_linear`.
     rows : int
     """
     if rows < 1:
         raise InvalidInput(f"rows must be at least 1, not {rows}")
-    marginals = _aim(table, schema, epsilon, delta, rng, estimator)
+    marginals = _aim(table, schema, epsilon, delta, rng, estimator, size_limit)
     return decoded(marginals.domain, marginals.mixture.sample(rows, rng))
 
 
@@ -178,8 +180,9 @@ def objective_perturbation(
 
 
 def _aim(
-    table: Any, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator, estimator: str
-) -> Marginals:
+    table: Any, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator, estimator: str,
+    size_limit: float,
+) -> Marginals:  # fmt: skip
     domain = domain_of(schema)
     makers: dict[str, type[MixtureEstimator] | type[PrivatePGM]] = {
         "mixture": MixtureEstimator,
@@ -191,7 +194,7 @@ def _aim(
     promise = zcdp_promise(ApproxDP(epsilon, delta))
     held = to_table(table, domain.names)
     Coder(domain).check_types(held.schema)
-    solver = AIM(domain, promise, made)
+    solver = AIM(domain, promise, made, size_limit)
     session = Session.reserve(
         PrivateRows(CodedSource(held, domain)),
         promise,

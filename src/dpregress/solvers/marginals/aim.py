@@ -19,7 +19,7 @@ from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.queries import Ask, Blocks, ModelErrors
 from dpregress.releases import Clique, Entrywise, Marginals, Mixture
 from dpregress.solvers.marginals.mixture import MixtureFit
-from dpregress.solvers.marginals.tables import TableSolver, project
+from dpregress.solvers.marginals.tables import TableSolver, moments_of_tables, project
 
 _ROUNDS_PER_ATTRIBUTE = 16
 _MEASURE_SHARE = 0.9
@@ -172,6 +172,14 @@ class AIM(TableSolver):
         self._events.extend(found.events)
         return candidates[found.chosen]
 
+    def _blocks(self) -> dict[Clique, Matrix]:
+        """The model's own tables, pairs encoded: rows that are drawn from it would add an error of sampling."""
+        blocks = {clique: self.estimator.table(clique) for clique in self._singles}
+        for first, second in self.domain.pairs:
+            left, right = (self.domain.attributes[j].encoding for j in (first, second))
+            blocks[first, second] = left.T @ self.estimator.table((first, second)) @ right
+        return blocks
+
     def _marginals(self) -> Marginals:
         """The model's moments; of unmeasured blocks the working variance is that of the noisiest measured one."""
         domain = self.domain
@@ -193,6 +201,6 @@ class AIM(TableSolver):
             block = scale * np.outer(number[0], number[1])
             variance[domain.columns_of(j), domain.columns_of(k)] = block
             variance[domain.columns_of(k), domain.columns_of(j)] = block.T
-        gram = count * mixture.design_moment
+        gram = moments_of_tables(domain, count, self._blocks())
         errors = np.repeat([self._sigmas[clique] for clique in self._singles], domain.sizes)
         return Marginals(domain, count, gram, Entrywise(variance), mixture, tuple(self._events), errors)
