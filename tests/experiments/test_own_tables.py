@@ -1,4 +1,4 @@
-"""Wang et al., Figures 15 and 16 on Covertype and SUSY: files that a user supplies, here small ones of the same columns."""
+"""Wang et al., Figures 15 and 16 on Covertype and SUSY: files that a user supplies, here small ones."""
 
 from __future__ import annotations
 

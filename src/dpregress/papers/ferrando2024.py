@@ -31,8 +31,10 @@ from dpregress.solvers.marginals.private_pgm import PrivatePGM
 from dpregress.trust import Session
 
 __all__ = [
+    "aim_marginals",
     "aim_synth",
     "chebyshev_coefficients",
+    "ddssp_coefficients",
     "ddssp_linear",
     "ddssp_logistic",
     "objective_perturbation",
@@ -42,6 +44,48 @@ __all__ = [
 EstimatorName = Literal["mixture", "private-pgm"]
 #: The paper's radius of the approximation.
 _RADIUS = 6.0
+
+
+def aim_marginals(
+    table: Any, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
+) -> Marginals:  # fmt: skip
+    """One release of AIM, from which DD-SSP and AIM-Synth follow (``marginals.mixture.sample(rows, rng)``).
+
+    Parameters
+    ----------
+    table : pandas, Polars or Arrow table
+        Private.
+    schema : Schema
+        Levels of all columns.
+    epsilon, delta : float
+    rng : numpy.random.Generator
+        Of the noise: for simulations.
+    estimator : {"mixture", "private-pgm"}
+        The built-in one, or the published one from the optional package mbi.
+    size_limit : float
+        Of the model, in MB.
+    """
+    domain = domain_of(schema)
+    makers: dict[str, type[MixtureEstimator] | type[PrivatePGM]] = {
+        "mixture": MixtureEstimator,
+        "private-pgm": PrivatePGM,
+    }
+    if estimator not in makers:
+        raise InvalidInput(f"estimator must be one of {', '.join(makers)}, not {estimator!r}")
+    made: TableEstimator = makers[estimator](domain)
+    promise = zcdp_promise(ApproxDP(epsilon, delta))
+    held = to_table(table, domain.names)
+    Coder(domain).check_types(held.schema)
+    solver = AIM(domain, promise, made, size_limit)
+    session = Session.reserve(
+        PrivateRows(CodedSource(held, domain)),
+        promise,
+        rounds=solver.rounds,
+        relation=Relation.ADD_REMOVE,
+        sampler=SeededSampler(rng),
+    )
+    return solver.estimate(session)
 
 
 def ddssp_linear(
@@ -72,8 +116,10 @@ def ddssp_linear(
         Of the columns in the schema's order; minimum norm where it is not unique.
     """
     _check_target(domain_of(schema), target, most=None)
-    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator, size_limit), target)
-    return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
+    marginals = aim_marginals(
+        table, schema=schema, epsilon=epsilon, delta=delta, rng=rng, estimator=estimator, size_limit=size_limit
+    )
+    return ddssp_coefficients(marginals, target)
 
 
 def ddssp_logistic(
@@ -95,9 +141,26 @@ def ddssp_logistic(
         ``-b1 / (2 b2) (X'X)^{-1} X'y``.
     """
     _check_target(domain_of(schema), target, most=2)
+    marginals = aim_marginals(
+        table, schema=schema, epsilon=epsilon, delta=delta, rng=rng, estimator=estimator, size_limit=size_limit
+    )
+    return ddssp_coefficients(marginals, target, logistic=True)
+
+
+def ddssp_coefficients(marginals: Marginals, target: str, *, logistic: bool = False) -> Vector:
+    """DD-SSP from a release of :func:`aim_marginals`, at no further cost.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    target : str
+    logistic : bool
+        As :func:`ddssp_logistic`; else as :func:`ddssp_linear`.
+    """
+    _check_target(marginals.domain, target, most=2 if logistic else None)
     _, linear, quadratic = chebyshev_coefficients(2, _RADIUS)
-    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator, size_limit), target)
-    return np.asarray(-linear / (2 * quadratic) * np.linalg.lstsq(gram, cross, rcond=None)[0])
+    gram, cross = _statistics(marginals, target)
+    return np.asarray((-linear / (2 * quadratic) if logistic else 1.0) * np.linalg.lstsq(gram, cross, rcond=None)[0])
 
 
 def aim_synth(
@@ -114,7 +177,9 @@ def aim_synth(
     """
     if rows < 1:
         raise InvalidInput(f"rows must be at least 1, not {rows}")
-    marginals = _aim(table, schema, epsilon, delta, rng, estimator, size_limit)
+    marginals = aim_marginals(
+        table, schema=schema, epsilon=epsilon, delta=delta, rng=rng, estimator=estimator, size_limit=size_limit
+    )
     return decoded(marginals.domain, marginals.mixture.sample(rows, rng))
 
 
@@ -177,32 +242,6 @@ def objective_perturbation(
     scale = x_bound * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
     tilt = SeededSampler(rng).add_gaussian(np.zeros(x.shape[1]), scale)
     return tilted_logistic(x, signs, tilt=tilt, penalty=x_bound**2 / (2 * epsilon), radius=x_bound)
-
-
-def _aim(
-    table: Any, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator, estimator: str,
-    size_limit: float,
-) -> Marginals:  # fmt: skip
-    domain = domain_of(schema)
-    makers: dict[str, type[MixtureEstimator] | type[PrivatePGM]] = {
-        "mixture": MixtureEstimator,
-        "private-pgm": PrivatePGM,
-    }
-    if estimator not in makers:
-        raise InvalidInput(f"estimator must be one of {', '.join(makers)}, not {estimator!r}")
-    made: TableEstimator = makers[estimator](domain)
-    promise = zcdp_promise(ApproxDP(epsilon, delta))
-    held = to_table(table, domain.names)
-    Coder(domain).check_types(held.schema)
-    solver = AIM(domain, promise, made, size_limit)
-    session = Session.reserve(
-        PrivateRows(CodedSource(held, domain)),
-        promise,
-        rounds=solver.rounds,
-        relation=Relation.ADD_REMOVE,
-        sampler=SeededSampler(rng),
-    )
-    return solver.estimate(session)
 
 
 def _check_target(domain: Domain, target: str, most: int | None) -> None:

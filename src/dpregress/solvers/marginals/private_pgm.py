@@ -109,11 +109,9 @@ def summed_out(factors: Sequence[tuple[Clique, Matrix]], kept: Clique) -> Matrix
     sizes = {j: k for clique, values in factors for j, k in zip(clique, values.shape, strict=True)}
     left, held = set(sizes) - set(kept), list(factors)
     while left:
-
-        def cells(j: int) -> int:
-            return math.prod(sizes[i] for i in set().union(*(clique for clique, _ in held if j in clique)))
-
-        least = min(left, key=cells)
+        products = {j: set().union(*(clique for clique, _ in held if j in clique)) for j in sorted(left)}
+        cells = {j: math.prod(sizes[i] for i in product) for j, product in products.items()}
+        least = min(cells, key=cells.__getitem__)
         clique, values = _product([factor for factor in held if least in factor[0]], sizes)
         place = clique.index(least)
         held = [factor for factor in held if least not in factor[0]]
