@@ -54,7 +54,7 @@ def rows_of(path: Path) -> list[tuple[str, int, str, float]]:
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
     names = [f"cao-{figure}" for figure in range(1, 11)] + [f"wang-{figure}" for figure in range(1, 19)]
-    names += ["wu-2", "wu-3", "wu-table-1", "ferrando-3", "ferrando-3-pgm", "ferrando-times"]
+    names += ["wu-2", "wu-3", "wu-table-1", "ferrando-3", "ferrando-3-pgm", "ferrando-times", "ferrando-estimator"]
     assert set(EXPERIMENTS) == set(names)
     for experiment in EXPERIMENTS.values():
         assert experiment.claims

@@ -48,7 +48,7 @@ _RADIUS = 6.0
 
 def aim_marginals(
     table: Any, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
+    estimator: EstimatorName | TableEstimator = "mixture", size_limit: float = 200.0,
 ) -> Marginals:  # fmt: skip
     """One release of AIM, from which DD-SSP and AIM-Synth follow (``marginals.mixture.sample(rows, rng)``).
 
@@ -61,8 +61,8 @@ def aim_marginals(
     epsilon, delta : float
     rng : numpy.random.Generator
         Of the noise: for simulations.
-    estimator : {"mixture", "private-pgm"}
-        The built-in one, or the published one from the optional package mbi.
+    estimator : {"mixture", "private-pgm"} or TableEstimator
+        The built-in one, or the published one from the optional package mbi; or one for the schema's domain.
     size_limit : float
         Of the model, in MB.
     """
@@ -71,9 +71,9 @@ def aim_marginals(
         "mixture": MixtureEstimator,
         "private-pgm": PrivatePGM,
     }
-    if estimator not in makers:
+    if isinstance(estimator, str) and estimator not in makers:
         raise InvalidInput(f"estimator must be one of {', '.join(makers)}, not {estimator!r}")
-    made: TableEstimator = makers[estimator](domain)
+    made = makers[estimator](domain) if isinstance(estimator, str) else estimator
     promise = zcdp_promise(ApproxDP(epsilon, delta))
     held = to_table(table, domain.names)
     Coder(domain).check_types(held.schema)
