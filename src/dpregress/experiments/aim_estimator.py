@@ -87,14 +87,14 @@ EXPERIMENTS = (
                   changes(EXACT, least=2.0, panels=_LARGEST)),
         ),
         (
-            "not a figure of the paper: it explains why DD-SSP with the built-in estimator used to have about twice the "
-            "error of the paper's plot on Adult at epsilon 2. The mixture then had 100 components; the last fit of AIM "
-            "now has 1,000",
+            "not a figure of the paper: it explains why DD-SSP with the built-in estimator used to have about twice "
+            "the error of the paper's plot on Adult at epsilon 2. The mixture then had 100 components; the last fit of "
+            "AIM now has 1,000",
             "a table in which one attribute determines another (education and education-num) needs components of its "
             "own, and all other tables share the rest; Private-PGM has a parameter for every cell that is measured",
-            "no other part of AIM is involved: budgets, first tables, candidates, weights, annealing and the last round "
-            "follow the listing, as a test checks round by round, and the authors' code; X'X and X'y are those of the "
-            "model's tables, not of synthetic rows",
+            "no other part of AIM is involved: budgets, first tables, candidates, weights, annealing and the last "
+            "round follow the listing, as a test checks round by round, and the authors' code; X'X and X'y are those "
+            "of the model's tables, not of synthetic rows",
             "two differences to the authors' code hardly matter, since the fit without privacy has nearly the same "
             "error with and without them: it has one split for all trials, and enters sex and income as -1 and 1",
         ),

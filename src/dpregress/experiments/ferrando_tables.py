@@ -150,8 +150,8 @@ _CHOICES = (
     "the library's fit has an intercept, the paper's design has none",
 )
 _BUILT_IN = (
-    "AIM has the built-in estimator, not Private-PGM: `ferrando-3-pgm` runs the published one, `ferrando-estimator` shows "
-    "what the built-in one takes"
+    "AIM has the built-in estimator, not Private-PGM: `ferrando-3-pgm` runs the published one, and "
+    "`ferrando-estimator` shows what the built-in one takes"
 )
 _QUICK_TASKS = (_LINEAR[0], _LINEAR[1], str(TASKS[6]))
 

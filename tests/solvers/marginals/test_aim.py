@@ -15,7 +15,7 @@ from dpregress.public.coding import domain_of
 from dpregress.releases import Clique, Mixture
 from dpregress.rows import CodedSource, PrivateRows
 from dpregress.solvers.marginals.aim import AIM, MixtureEstimator
-from dpregress.solvers.marginals.private_pgm import summed_out
+from dpregress.solvers.marginals.private_pgm import mixture_of_rows, summed_out
 from dpregress.trust import Session
 
 SCHEMA = Schema.from_levels({"a": range(4), "b": range(3), "y": range(5)}, numeric=["a", "y"])
@@ -73,3 +73,12 @@ def test_attributes_are_summed_out_exactly(seed: int) -> None:
             found = summed_out(factors, kept)
             assert found.shape == tuple(sizes[j] for j in kept)
             np.testing.assert_allclose(found, whole.sum(axis=others), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_of_small_integers_become_a_mixture() -> None:
+    """More levels altogether than the rows' type can count."""
+    domain = domain_of(Schema.from_levels({"a": range(200), "b": range(150)}))
+    rows = np.array([[199, 149], [0, 7]], dtype=np.uint8)
+    found = mixture_of_rows(domain, rows)
+    for j in (0, 1):
+        np.testing.assert_array_equal(found.one_way(j), np.bincount(rows[:, j], minlength=domain.sizes[j]) / 2)

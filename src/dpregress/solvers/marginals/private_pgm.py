@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpregress.coordinates import Domain, Matrix
@@ -83,14 +84,25 @@ class PrivatePGM(TableEstimator):
         """One component for every synthetic row: their empirical distribution."""
         with self._double():
             drawn = self._model.synthetic_data(_ROWS).to_dict()
-        rows = np.column_stack([drawn[name] for name in self._names])
-        chances = np.zeros((len(rows), self.domain.levels))
-        for j in range(rows.shape[1]):
-            chances[np.arange(len(rows)), self.domain.levels_of(j).start + rows[:, j]] = 1.0
-        return Mixture(self.domain, chances)
+        return mixture_of_rows(self.domain, np.column_stack([drawn[name] for name in self._names]))
 
     def _clique(self, clique: Clique) -> tuple[str, ...]:
         return tuple(self._names[j] for j in clique)
+
+
+def mixture_of_rows(domain: Domain, rows: NDArray[np.integer[Any]]) -> Mixture:
+    """The empirical distribution of coded rows: a component for each.
+
+    Parameters
+    ----------
+    domain : Domain
+    rows : ndarray of shape (rows, attributes)
+        Of any type of integers: mbi gives the smallest that holds the levels of an attribute.
+    """
+    chances = np.zeros((len(rows), domain.levels))
+    for j in range(rows.shape[1]):
+        chances[np.arange(len(rows)), domain.levels_of(j).start + rows[:, j].astype(np.int64)] = 1.0
+    return Mixture(domain, chances)
 
 
 def summed_out(factors: Sequence[tuple[Clique, Matrix]], kept: Clique) -> Matrix:
