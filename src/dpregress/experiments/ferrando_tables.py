@@ -175,7 +175,7 @@ EXPERIMENTS = (
         ),
         _simulate, 20, 1, _weight, _CLAIMS,
         (
-            "a quick run has small epsilons alone, each some minutes of CPU time; at large ones AIM may take many hours",
+            "a quick run has small epsilons alone, each some minutes of CPU time; at large ones AIM takes many hours",
             "rows of AIM-Synth are drawn by mbi from NumPy's global generator: they are not the same at the same seed",
             *_CHOICES,
         ),
