@@ -85,7 +85,7 @@ def test_rows_of_small_integers_become_a_mixture() -> None:
 
 
 def test_the_last_fit_holds_a_table_that_one_attribute_determines() -> None:
-    """Beside other tables a hundred components leave more than twice the error of a thousand; a wide domain has fewer."""
+    """Beside other tables 100 components leave more than twice the error of 1,000; a wide domain has fewer."""
     domain = domain_of(Schema.from_levels({name: range(16) for name in "abcdef"}))
     size = np.arange(16)
     near = np.exp(-((size[:, None] - size) ** 2) / 8.0)
