@@ -54,7 +54,7 @@ def rows_of(path: Path) -> list[tuple[str, int, str, float]]:
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
     names = [f"cao-{figure}" for figure in range(1, 11)] + [f"wang-{figure}" for figure in range(1, 19)]
-    names += ["wu-2", "wu-3", "wu-table-1", "ferrando-3", "ferrando-3-pgm", "ferrando-times"]
+    names += ["wu-2", "wu-3", "wu-table-1", "ferrando-3", "ferrando-3-pgm", "ferrando-times", "ferrando-estimator"]
     assert set(EXPERIMENTS) == set(names)
     for experiment in EXPERIMENTS.values():
         assert experiment.claims
@@ -90,6 +90,18 @@ def test_the_command_runs_one(
     page = run(capsys, "experiment", "page", "--runs", tmp_path, "--out", tmp_path / "page.md")
     assert page.code == 0, page.err
     assert "wu-3" in (tmp_path / "page.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["wu-3", "all"])
+def test_a_file_in_place_of_the_folder_is_refused_first(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpregress.experiments.runner.run_experiment", None)
+    (tmp_path / "here").write_text("kept")
+    done = run(capsys, "experiment", "run", name, "--quick", "--out", tmp_path / "here")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"error: --out is a folder; {tmp_path / 'here'} is a file: name a folder\n"
+    assert (tmp_path / "here").read_text() == "kept"
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_unknown_estimator() -> None:
 
 def test_targets_are_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is read or paid for: a class of several levels, a number where two classes are asked."""
-    monkeypatch.setattr("dpregress.papers.ferrando2024._aim", None)
+    monkeypatch.setattr("dpregress.papers.ferrando2024.aim_marginals", None)
     rng = np.random.default_rng(0)
     for fit, target, said in (
         (ddssp_linear, "b", "more than two levels"),

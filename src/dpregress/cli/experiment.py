@@ -10,7 +10,8 @@ import click
 
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
-from dpregress.errors import DPRegressError
+from dpregress.display import shown
+from dpregress.errors import DPRegressError, InvalidInput
 
 if TYPE_CHECKING:
     from dpregress.experiments.base import Experiment
@@ -79,6 +80,8 @@ def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out:
     from dpregress.experiments.catalogue import EXPERIMENTS, experiment_named
     from dpregress.experiments.runner import RunSize
 
+    if out.exists() and not out.is_dir():
+        raise InvalidInput(f"--out is a folder; {shown(out)} is a file: name a folder")
     size = RunSize(quick, repeats, seed, workers or os.cpu_count() or 1)
     if name != "all":
         _run(experiment_named(name), out, size)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from dpregress.errors import InvalidInput, one_line
 from dpregress.experiments import (
+    aim_estimator,
     cao_logistic,
     cao_ridge,
     ferrando_tables,
@@ -17,7 +18,9 @@ from dpregress.experiments import (
 )
 from dpregress.experiments.base import Experiment
 
-_FAMILIES = (cao_ridge, cao_logistic, wang_simulated, wang_tables, wu_simulated, wu_tables, ferrando_tables)
+_FAMILIES = (
+    cao_ridge, cao_logistic, wang_simulated, wang_tables, wu_simulated, wu_tables, ferrando_tables, aim_estimator,
+)  # fmt: skip
 
 
 def _in_order() -> list[Experiment]:

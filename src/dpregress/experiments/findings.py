@@ -82,6 +82,17 @@ def closes_in(method: str, other: str, tolerance: float, *, panels: Sequence[str
     return judge
 
 
+def ends_below(method: str, level: float, *, panels: Sequence[str] | None = None) -> Judge:
+    """At the largest x the mean of a method is at most a number that the paper prints."""
+
+    def judge(summary: RunSummary) -> Finding:
+        values = sorted(curve.at(curve.x[-1]) for curve in _curves(summary, method, panels))
+        good = [value <= level for value in values]
+        return _judged(sum(good), len(good), f"{method} at the largest x: {_range(values)}; at most {level:g}")
+
+    return judge
+
+
 def changes(
     method: str, what: str = "mean", *, rises: bool = False, least: float = 1.0, panels: Sequence[str] | None = None
 ) -> Judge:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import qr
 
 from dpregress.accounting import ApproxDP
 from dpregress.baselines import mean_only, scored_fit
 from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import folder_table
+from dpregress.errors import InvalidInput
 from dpregress.estimators import LocalGLM
 from dpregress.experiments.base import (
     DEFAULT,
@@ -74,13 +76,25 @@ def accuracy_panel(setting: AccuracySetting) -> str:
 def _rows(name: str) -> tuple[Matrix, Vector]:
     """Numbers, without columns that others determine."""
     table, of = folder_table(name), _TABLES[name]
-    x = np.column_stack([table[each].to_numpy() for each in table.column_names if each != of.target]).astype(float)
-    kept: list[int] = []
-    small = x[:: max(1, len(x) // 20_000)]
-    for place in range(x.shape[1]):
-        if np.linalg.matrix_rank(np.column_stack([np.ones(len(small)), small[:, [*kept, place]]])) == len(kept) + 2:
-            kept.append(place)
+    if of.target not in table.column_names:
+        raise InvalidInput(f"{name}.parquet has no column {of.target!r}: name the column of the class so")
+    try:
+        x = np.column_stack([table[each].to_numpy() for each in table.column_names if each != of.target]).astype(float)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{name}.parquet has columns of text: {name} has numbers alone") from error
+    if not np.isfinite(x).all():
+        raise InvalidInput(f"{name}.parquet has empty cells: leave out their rows")
+    kept = _independent(x[:: max(1, len(x) // 20_000)])
     return x[:, kept], (table[of.target].to_numpy() == of.first).astype(float)
+
+
+def _independent(x: Matrix) -> list[int]:
+    """Places of columns of which none is determined by the others and a constant."""
+    centred = x - x.mean(axis=0)
+    scale = centred.std(axis=0)
+    triangle, order = qr(centred / np.where(scale > 0, scale, 1.0), mode="r", pivoting=True)
+    sizes = np.abs(np.diag(triangle))
+    return sorted(order[: len(sizes)][sizes > 1e-8 * sizes[0]].tolist())
 
 
 def _accuracy(predicted: Vector, truth: Vector) -> float:
@@ -90,9 +104,13 @@ def _accuracy(predicted: Vector, truth: Vector) -> float:
 def _simulate(setting: AccuracySetting, rng: np.random.Generator) -> Iterator[Reading]:
     of, panel = _TABLES[setting.table], accuracy_panel(setting)
     x, y = _rows(setting.table)
+    needed = setting.m + setting.n + of.held_out
+    if len(x) < needed:
+        raise InvalidInput(f"{setting.table}.parquet has {len(x):,} rows: at n = {setting.n:,} {needed:,} are needed")
     order = rng.permutation(len(x))
     public, rows, rest = np.split(order, [setting.m, setting.m + setting.n])
     test = rest[: of.held_out]
+    x = x[:, _independent(x[public])]
     z = (x - x[public].mean(axis=0)) / x[public].std(axis=0)
     radius = float(np.abs(z[public]).sum(axis=1).max())
     at, delta = (setting.n if setting.axis == "n" else setting.m), setting.n**-1.1
@@ -133,8 +151,8 @@ def _settings(axis: str, quick: bool) -> tuple[AccuracySetting, ...]:
 
 
 _CHOICES = (
-    "columns are centred and scaled by the public rows, columns that others determine left out; the radius is the "
-    "largest l1 norm of a public row; delta = n^-1.1",
+    "columns are centred and scaled by the public rows; columns that others determine, or that do so "
+    "among the public rows, are left out; the radius is the largest l1 norm of a public row; delta = n^-1.1",
     "Figure 16 is read as accuracy against the number of public rows at n = 100,000",
     "public rows have no labels; the line of public rows alone shows what they would give with labels",
     "accuracies are told apart at a probability of 1/2; the trivial predictor names the commoner class; Algorithm 2 "

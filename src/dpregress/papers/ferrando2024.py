@@ -31,8 +31,10 @@ from dpregress.solvers.marginals.private_pgm import PrivatePGM
 from dpregress.trust import Session
 
 __all__ = [
+    "aim_marginals",
     "aim_synth",
     "chebyshev_coefficients",
+    "ddssp_coefficients",
     "ddssp_linear",
     "ddssp_logistic",
     "objective_perturbation",
@@ -44,9 +46,51 @@ EstimatorName = Literal["mixture", "private-pgm"]
 _RADIUS = 6.0
 
 
+def aim_marginals(
+    table: Any, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
+    estimator: EstimatorName | TableEstimator = "mixture", size_limit: float = 200.0,
+) -> Marginals:  # fmt: skip
+    """One release of AIM, from which DD-SSP and AIM-Synth follow (``marginals.mixture.sample(rows, rng)``).
+
+    Parameters
+    ----------
+    table : pandas, Polars or Arrow table
+        Private.
+    schema : Schema
+        Levels of all columns.
+    epsilon, delta : float
+    rng : numpy.random.Generator
+        Of the noise: for simulations.
+    estimator : {"mixture", "private-pgm"} or TableEstimator
+        The built-in one, or the published one from the optional package mbi; or one for the schema's domain.
+    size_limit : float
+        Of the model, in MB.
+    """
+    domain = domain_of(schema)
+    makers: dict[str, type[MixtureEstimator] | type[PrivatePGM]] = {
+        "mixture": MixtureEstimator,
+        "private-pgm": PrivatePGM,
+    }
+    if isinstance(estimator, str) and estimator not in makers:
+        raise InvalidInput(f"estimator must be one of {', '.join(makers)}, not {estimator!r}")
+    made = makers[estimator](domain) if isinstance(estimator, str) else estimator
+    promise = zcdp_promise(ApproxDP(epsilon, delta))
+    held = to_table(table, domain.names)
+    Coder(domain).check_types(held.schema)
+    solver = AIM(domain, promise, made, size_limit)
+    session = Session.reserve(
+        PrivateRows(CodedSource(held, domain)),
+        promise,
+        rounds=solver.rounds,
+        relation=Relation.ADD_REMOVE,
+        sampler=SeededSampler(rng),
+    )
+    return solver.estimate(session)
+
+
 def ddssp_linear(
     table: Any, target: str, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture",
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
 ) -> Vector:  # fmt: skip
     """Algorithm 1: linear regression on the moments of AIM's pair tables, ``(X'X)^{-1} X'y``.
 
@@ -63,6 +107,8 @@ def ddssp_linear(
         Of the noise: for simulations.
     estimator : {"mixture", "private-pgm"}
         AIM's: the built-in one, or the published one from the optional package mbi.
+    size_limit : float
+        Of the model, in MB.
 
     Returns
     -------
@@ -70,19 +116,21 @@ def ddssp_linear(
         Of the columns in the schema's order; minimum norm where it is not unique.
     """
     _check_target(domain_of(schema), target, most=None)
-    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator), target)
-    return np.asarray(np.linalg.lstsq(gram, cross, rcond=None)[0])
+    marginals = aim_marginals(
+        table, schema=schema, epsilon=epsilon, delta=delta, rng=rng, estimator=estimator, size_limit=size_limit
+    )
+    return ddssp_coefficients(marginals, target)
 
 
 def ddssp_logistic(
     table: Any, target: str, *, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture",
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
 ) -> Vector:  # fmt: skip
     """Section 4: the degree-2 Chebyshev likelihood ``b1 t'X'y + b2 t'X'X t`` maximised, y in {-1, 1}.
 
     Parameters
     ----------
-    table, schema, epsilon, delta, rng, estimator
+    table, schema, epsilon, delta, rng, estimator, size_limit
         As in :func:`ddssp_linear`.
     target : str
         A column of two levels.
@@ -93,26 +141,45 @@ def ddssp_logistic(
         ``-b1 / (2 b2) (X'X)^{-1} X'y``.
     """
     _check_target(domain_of(schema), target, most=2)
+    marginals = aim_marginals(
+        table, schema=schema, epsilon=epsilon, delta=delta, rng=rng, estimator=estimator, size_limit=size_limit
+    )
+    return ddssp_coefficients(marginals, target, logistic=True)
+
+
+def ddssp_coefficients(marginals: Marginals, target: str, *, logistic: bool = False) -> Vector:
+    """DD-SSP from a release of :func:`aim_marginals`, at no further cost.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    target : str
+    logistic : bool
+        As :func:`ddssp_logistic`; else as :func:`ddssp_linear`.
+    """
+    _check_target(marginals.domain, target, most=2 if logistic else None)
     _, linear, quadratic = chebyshev_coefficients(2, _RADIUS)
-    gram, cross = _statistics(_aim(table, schema, epsilon, delta, rng, estimator), target)
-    return np.asarray(-linear / (2 * quadratic) * np.linalg.lstsq(gram, cross, rcond=None)[0])
+    gram, cross = _statistics(marginals, target)
+    return np.asarray((-linear / (2 * quadratic) if logistic else 1.0) * np.linalg.lstsq(gram, cross, rcond=None)[0])
 
 
 def aim_synth(
     table: Any, *, schema: Schema, epsilon: float, delta: float, rows: int, rng: np.random.Generator,
-    estimator: EstimatorName = "mixture",
+    estimator: EstimatorName = "mixture", size_limit: float = 200.0,
 ) -> pa.Table:  # fmt: skip
     """AIM-Synth: synthetic rows from AIM's model, over the schema's columns.
 
     Parameters
     ----------
-    table, schema, epsilon, delta, rng, estimator
+    table, schema, epsilon, delta, rng, estimator, size_limit
         As in :func:`ddssp_linear`.
     rows : int
     """
     if rows < 1:
         raise InvalidInput(f"rows must be at least 1, not {rows}")
-    marginals = _aim(table, schema, epsilon, delta, rng, estimator)
+    marginals = aim_marginals(
+        table, schema=schema, epsilon=epsilon, delta=delta, rng=rng, estimator=estimator, size_limit=size_limit
+    )
     return decoded(marginals.domain, marginals.mixture.sample(rows, rng))
 
 
@@ -175,31 +242,6 @@ def objective_perturbation(
     scale = x_bound * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
     tilt = SeededSampler(rng).add_gaussian(np.zeros(x.shape[1]), scale)
     return tilted_logistic(x, signs, tilt=tilt, penalty=x_bound**2 / (2 * epsilon), radius=x_bound)
-
-
-def _aim(
-    table: Any, schema: Schema, epsilon: float, delta: float, rng: np.random.Generator, estimator: str
-) -> Marginals:
-    domain = domain_of(schema)
-    makers: dict[str, type[MixtureEstimator] | type[PrivatePGM]] = {
-        "mixture": MixtureEstimator,
-        "private-pgm": PrivatePGM,
-    }
-    if estimator not in makers:
-        raise InvalidInput(f"estimator must be one of {', '.join(makers)}, not {estimator!r}")
-    made: TableEstimator = makers[estimator](domain)
-    promise = zcdp_promise(ApproxDP(epsilon, delta))
-    held = to_table(table, domain.names)
-    Coder(domain).check_types(held.schema)
-    solver = AIM(domain, promise, made)
-    session = Session.reserve(
-        PrivateRows(CodedSource(held, domain)),
-        promise,
-        rounds=solver.rounds,
-        relation=Relation.ADD_REMOVE,
-        sampler=SeededSampler(rng),
-    )
-    return solver.estimate(session)
 
 
 def _check_target(domain: Domain, target: str, most: int | None) -> None:

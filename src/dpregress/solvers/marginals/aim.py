@@ -18,14 +18,16 @@ from dpregress.accounting import GDP, ZCDP, Event
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.queries import Ask, Blocks, ModelErrors
 from dpregress.releases import Clique, Entrywise, Marginals, Mixture
-from dpregress.solvers.marginals.mixture import MixtureFit
-from dpregress.solvers.marginals.tables import TableSolver, project
+from dpregress.solvers.marginals.mixture import COMPONENTS, MixtureFit
+from dpregress.solvers.marginals.tables import TableSolver, moments_of_tables, project
 
 _ROUNDS_PER_ATTRIBUTE = 16
 _MEASURE_SHARE = 0.9
 _MEAN_ABS = math.sqrt(2 / math.pi)
 #: Steps of the built-in estimator after a round, and at the end.
 _ROUND_STEPS, _LAST_STEPS = 30, 500
+#: Components of the last fit: at most, and times the squared width of the domain.
+_LAST_COMPONENTS, _LAST_WORK = 1000, 1e8
 #: A rounding's worth of the budget stays unspent, so that sums of prices never exceed it.
 _UNSPENT = 1e-9
 
@@ -51,10 +53,21 @@ class TableEstimator(ABC):
 
 
 class MixtureEstimator(TableEstimator):
-    """The built-in estimator: a mixture of products, whose size does not grow with what is measured."""
+    """The built-in estimator: a mixture of products, whose size does not grow with what is measured.
 
-    def __init__(self, domain: Domain) -> None:
+    The rounds have the components of :class:`MixtureFit`'s default. The last fit begins anew with more of them: a
+    hundred do not hold a table in which one attribute determines another, together with all the other tables.
+
+    Parameters
+    ----------
+    domain : Domain
+    components : int
+        Of the last fit; fewer of wide domains.
+    """
+
+    def __init__(self, domain: Domain, components: int = _LAST_COMPONENTS) -> None:
         self.domain = domain.nominal
+        self.components = components
         self.count = 1.0
         self._fit: MixtureFit | None = None
         self._mixture: Mixture | None = None
@@ -64,11 +77,15 @@ class MixtureEstimator(TableEstimator):
         precision = np.array([1 / (len(tables[c]) * sigmas[c] ** 2) for c in singles])
         self.count = max(float(precision @ [tables[c].sum() for c in singles] / precision.sum()), 1.0)
         proportions = {clique: table / self.count for clique, table in tables.items()}
-        if self._fit is None:
+        if self._fit is None or last:
             starts: list[Vector] = [project(proportions[(j,)]) for j in range(len(self.domain.attributes))]
-            self._fit = MixtureFit(self.domain, starts)
+            self._fit = MixtureFit(self.domain, starts, self._most() if last else COMPONENTS)
         scales = {clique: sigma / self.count for clique, sigma in sigmas.items()}
         self._mixture = self._fit.fit(proportions, scales, steps=_LAST_STEPS if last else _ROUND_STEPS)
+
+    def _most(self) -> int:
+        affordable = max(COMPONENTS, int(_LAST_WORK / self.domain.width**2))
+        return min(self.components, affordable)
 
     def table(self, clique: Clique) -> Matrix:
         found = self.mixture()
@@ -176,7 +193,6 @@ class AIM(TableSolver):
         """The model's moments; of unmeasured blocks the working variance is that of the noisiest measured one."""
         domain = self.domain
         mixture = Mixture(domain, self.estimator.mixture().chances)
-        count = float(np.mean([self.estimator.table(clique).sum() for clique in self._singles]))
         variance = np.zeros((domain.width, domain.width))
         variance[0, 0] = min(self._sigmas[clique] ** 2 for clique in self._singles)
         largest = max(self._sigmas.values())
@@ -193,6 +209,19 @@ class AIM(TableSolver):
             block = scale * np.outer(number[0], number[1])
             variance[domain.columns_of(j), domain.columns_of(k)] = block
             variance[domain.columns_of(k), domain.columns_of(j)] = block.T
-        gram = count * mixture.design_moment
+        gram = model_moments(domain, self.estimator)
         errors = np.repeat([self._sigmas[clique] for clique in self._singles], domain.sizes)
-        return Marginals(domain, count, gram, Entrywise(variance), mixture, tuple(self._events), errors)
+        return Marginals(domain, float(gram[0, 0]), gram, Entrywise(variance), mixture, tuple(self._events), errors)
+
+
+def model_moments(domain: Domain, estimator: TableEstimator) -> Matrix:
+    """Second moments of the design columns, from the model's own tables.
+
+    Rows that are drawn from the model would add an error of sampling.
+    """
+    blocks: dict[Clique, Matrix] = {(j,): estimator.table((j,)) for j in range(len(domain.attributes))}
+    count = float(np.mean([table.sum() for table in blocks.values()]))
+    for first, second in domain.pairs:
+        left, right = (domain.attributes[j].encoding for j in (first, second))
+        blocks[first, second] = left.T @ estimator.table((first, second)) @ right
+    return moments_of_tables(domain, count, blocks)

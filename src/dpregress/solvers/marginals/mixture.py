@@ -16,7 +16,8 @@ from scipy.special import ndtri
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.releases import Clique, Mixture
 
-_COMPONENTS = 100
+#: Of a mixture, if nothing else is asked for.
+COMPONENTS = 100
 #: Fewest and most, and how many for a noise that fits once into the number of rows.
 _STEPS = (50, 1000)
 _STEPS_PER_PRECISION = 1.5
@@ -39,7 +40,7 @@ class MixtureFit:
     components : int
     """
 
-    def __init__(self, domain: Domain, one_ways: list[Vector], components: int = _COMPONENTS) -> None:
+    def __init__(self, domain: Domain, one_ways: list[Vector], components: int = COMPONENTS) -> None:
         self.domain = domain
         start = np.log(np.maximum(np.concatenate(one_ways), _SMALLEST_CHANCE))
         self._theta = start + _SPREAD * _quasi_normal(components, len(start))
