@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from dpregress.collector import Report, Study
 from dpregress.collector.drafting import study_from_toml
-from dpregress.collector.invitations import invite
+from dpregress.collector.invitations import invite, new_tokens
 from dpregress.collector.store import open_store
 from dpregress.rows import RawRows
 from tests.collector.support import ADMIN_KEY, make_study, pilot, reports, running, send
@@ -104,7 +104,7 @@ def test_only_the_report_leaves_the_page(tmp_path: Path, seed: int, recipe: str,
     where = tmp_path / "s.db"
     with running(study, where) as port:
         with open_store(where) as store:
-            (address,) = invite(store, 1, f"http://127.0.0.1:{port}")
+            (address,) = invite(store, new_tokens(1), f"http://127.0.0.1:{port}")
         seen = play("participate", link=address, size=size, locale=locale)
     (kept,) = seen["keptBefore"]["reports"]
     report = base64.b64decode(kept["report"])
