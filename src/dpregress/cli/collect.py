@@ -309,6 +309,7 @@ def collect_backup(store: str, out: Path) -> None:
 @click.option("--seed", type=int, help="Seed of the invented answers; the noise is always that of real devices.")
 def collect_simulate(study_file: Path, users: int, public_rows: Path | None, seed: int | None) -> None:
     """Rehearse STUDY: invented users report through the real wire to a collector on this machine, which is then fitted.
+    Two collectors exchange lists and noisy sums as they would.
 
     Nothing is kept. The study is treated as open, and as having no minimum.
 
@@ -316,12 +317,15 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
     Example:
       dpregress collect simulate sleep.json --users 300 --public pilot.csv --seed 1
     """
-    from dpregress.collector.rehearsal import rehearse
+    from dpregress.collector.rehearsal import rehearse, rehearse_two
 
     made = load_study(study_file)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        found, truth = rehearse(made, users, Path(folder) / "store.db", public_rows, seed)
+        if made.holders:
+            found, truth = rehearse_two(made, users, Path(folder), public_rows, seed)
+        else:
+            found, truth = rehearse(made, users, Path(folder) / "store.db", public_rows, seed)
     told = found.encode()["coefficients"]
     rows = [
         [

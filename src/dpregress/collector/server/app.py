@@ -233,6 +233,8 @@ class Collector:
         given = request.headers.get("authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {self.settings.admin_key.hex()}".encode()):
             return problem(401, "send the admin key", "no-key", headers={"www-authenticate": "Bearer"})
+        if self.study.holders:
+            return problem(403, "this collector holds shares: results follow from the sums of both", "shares")
         try:
             found = await self._read(lambda store: read_out(store, public=self.settings.public))
         except NotAvailable as refusal:
