@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from dpregress.collector import Study
 from dpregress.collector.rehearsal import serving
 from dpregress.collector.server.app import Collector, Settings
 from dpregress.collector.store import open_store
-from dpregress.parties.keys import read_secret
+from dpregress.parties.keys import read_secret, write_secret
 from tests.collector.support import ADMIN_KEY, DESCRIPTION, arrival, get, make_study, pilot, reports
 from tests.support import run
 
@@ -130,23 +131,7 @@ def test_refusals_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) 
         (("collect", "join", "one.json", "a", "b"), "has one collector"),
         (("collect", "join", "invited.json", "a", "b"), "it is not there"),
         (("report", "open.json", "--any-hash", *ANSWERS, "--out", "r", "--send", "https://x.example"), "2 of them"),
-        (
-            (
-                "collect",
-                "invite",
-                "invited.json",
-                *store,
-                "--key",
-                "clinic.key",
-                "--address",
-                "x",
-                "--count",
-                1,
-                "--out",
-                "o",
-            ),
-            "--hashes goes with",
-        ),
+        ((*invite, "--key", "clinic.key"), "--hashes goes with"),
     ):
         outcome = run(capsys, *command)
         assert outcome.code == 2, command
@@ -213,15 +198,18 @@ def test_a_killed_backup_leaves_no_store(
         assert copy.verify() == 4
 
 
-@pytest.mark.slow
-def test_a_killed_command_leaves_no_key(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_leaves_no_key(tmp_path: Path) -> None:
     """An empty key would be refused ever after as damaged."""
-    monkeypatch.chdir(tmp_path)
-    make_study(tmp_path, seed).save("s.json")
-    command = ("study", "sign", "s.json", "--key", "signing.key")
-    killed("pathlib:Path.open", *command)
-    assert not Path("signing.key").exists()
-    good(capsys, *command)
-    assert len(read_secret(Path("signing.key"))) == 32
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_secret(tmp_path / "signing.key", bytes(32))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+    write_secret(tmp_path / "signing.key", bytes(range(32)))
+    assert read_secret(tmp_path / "signing.key") == bytes(range(32))
+    with pytest.raises(FileExistsError):
+        write_secret(tmp_path / "signing.key", bytes(32))
+    assert len(list(tmp_path.iterdir())) == 1

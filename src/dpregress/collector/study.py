@@ -246,7 +246,7 @@ class Study:
         randomiser = self.randomiser
         scale = None if isinstance(randomiser, UnitVector) else randomiser.scale
         answer: dict[str, Any] = {"length": self.query.size, "bits": self.bits, "noise_scale": scale}
-        record = {
+        record: dict[str, Any] = {
             "format": _BARE_FORMAT,
             "title": self.title,
             "question": self.question,

@@ -43,4 +43,4 @@ def split(integers: NDArray[np.int64], seed: bytes) -> NDArray[np.uint64]:
 
 def added(shares: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:
     """The sum of shares modulo 2^64, as signed integers."""
-    return np.sum(np.stack(shares), axis=0, dtype=np.uint64).astype(np.int64)
+    return np.asarray(np.stack(shares).sum(axis=0, dtype=np.uint64)).astype(np.int64)
