@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpregress.collector import ShareReport, Study
 from dpregress.collector.shares.lists import AgreedReports
-from dpregress.collector.shares.splitting import added, seed_words, split
+from dpregress.collector.shares.splitting import added, additive_share, seed_words
 from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.base import exact_answer
 from dpregress.mechanisms.randomness import random_bytes
@@ -34,7 +34,7 @@ def reported(study: Study, row: RawRows) -> list[ShareReport]:
     """Both shares of a row as a device sends them."""
     seed, name = random_bytes(16), random_bytes(16)
     assert row.y is not None
-    share = split(study.exact_steps(row.x[0], float(row.y[0])), seed)
+    share = additive_share(study.exact_steps(row.x[0], float(row.y[0])), seed)
     payloads = (seed, share.astype("<u8").tobytes())
     return [ShareReport(study.digest, name, bytes(32), payload) for payload in payloads]
 

@@ -20,7 +20,7 @@ from dpregress.collector.shares.holder import ShareHolder, identity_text, load_i
 from dpregress.collector.shares.joining import join_sums, read_joined
 from dpregress.collector.shares.lists import agree, close_list, load_list, own_list
 from dpregress.collector.shares.noisy_sums import load_share_sum, release_share_sum
-from dpregress.collector.shares.splitting import added, seed_words, split
+from dpregress.collector.shares.splitting import added, additive_share, seed_words
 from dpregress.collector.store import open_store
 from dpregress.collector.wire import token_for
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, NotAvailable, StoreError
@@ -46,7 +46,7 @@ def test_known_answers() -> None:
     for case in known["shares"]:
         seed, integers = bytes.fromhex(case["seed"]), np.array(case["integers"], dtype=np.int64)
         assert [f"{word:016x}" for word in seed_words(seed, len(integers))] == case["words"]
-        share = split(integers, seed)
+        share = additive_share(integers, seed)
         assert share.astype("<u8").tobytes().hex() == case["share"]
         np.testing.assert_array_equal(added([share, seed_words(seed, len(integers))]), integers)
     token = bytes.fromhex(known["token"])

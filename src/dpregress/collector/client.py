@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import Ledger, user_of
-from dpregress.collector.shares.splitting import SHARE_SEED_BYTES, WORD, split
+from dpregress.collector.shares.splitting import SHARE_SEED_BYTES, WORD, additive_share
 from dpregress.collector.study import Study
 from dpregress.collector.wire import TOKEN_BYTES, Report, ShareReport, token_for
 from dpregress.coordinates import Vector
@@ -103,7 +103,7 @@ def device_shares(
     numbers = _paid_numbers(row, study, token, ledger)
     integers = study.exact_steps(numbers[:-1], float(numbers[-1]))
     seed, name = random_bytes(SHARE_SEED_BYTES), random_bytes(16)
-    payloads = (seed, split(integers, seed).astype(WORD).tobytes())
+    payloads = (seed, additive_share(integers, seed).astype(WORD).tobytes())
     one, other = (
         ShareReport(study.digest, name, token_for(token, holder), payload) for holder, payload in enumerate(payloads)
     )

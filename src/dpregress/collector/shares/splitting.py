@@ -36,7 +36,7 @@ def seed_words(seed: bytes, length: int) -> NDArray[np.uint64]:
     return keystream(seed, 0, blocks).view(WORD)[:length].astype(np.uint64)
 
 
-def split(integers: NDArray[np.int64], seed: bytes) -> NDArray[np.uint64]:
+def additive_share(integers: NDArray[np.int64], seed: bytes) -> NDArray[np.uint64]:
     """The share beside a seed, of shape (p,): the integers minus the words of the seed, modulo 2^64."""
     return integers.astype(np.uint64) - seed_words(seed, len(integers))
 
