@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,12 @@ def test_the_file_names_both_collectors(study: Study, tmp_path: Path, seed: int)
     local = make_study(tmp_path, seed)
     with pytest.raises(InvalidInput, match="GDP"):
         replace(local, holders=HOLDERS)
-    for name, address in (("a b", "https://x.example"), ("a", "ftp://x.example"), ("a", "https://x.example/path")):
+    for name, address in (
+        ("a b", "https://x.example"),
+        ("a", "ftp://x.example"),
+        ("a", "https://x.example/path"),
+        ("a", "https://["),
+    ):
         with pytest.raises(InvalidInput):
             ShareHolder(name, address, HOLDERS[0].key)
 
@@ -243,6 +249,20 @@ def test_an_older_copy_of_a_store_is_refused_by_the_ledger(study: Study, tmp_pat
     with open_store(tmp_path / "old.db") as old, pytest.raises(ChargedBefore):
         release_share_sum(old, KEYS[0], lists[1], ledger=ledger, sampler=sampler)
     assert sampler.draws == 1
+
+
+def test_on_both_databases(study: Study, new_store: Callable[[], str], tmp_path: Path, seed: int) -> None:
+    """The second collector's store in SQLite and in PostgreSQL: the same sum again, and a copy that knows of it."""
+    with open_store(tmp_path / "first.db", study, 0) as first, open_store(new_store(), study, 1) as second:
+        two = Two(study, [first, second], tmp_path)
+        filled(two, seed)
+        lists = two.lists()
+        texts = {release_share_sum(second, KEYS[1], lists[0]) for _ in range(2)}
+        assert second.verify() == 5
+        second.backup(tmp_path / "copy.db")
+        with open_store(tmp_path / "copy.db") as copy:
+            assert texts == {release_share_sum(copy, KEYS[1], lists[0])}
+        assert join_sums(study, [two.sum_of(holder, lists[1 - holder]) for holder in range(2)])[1] == 5
 
 
 # ------------------------------------------------------------ what may go wrong

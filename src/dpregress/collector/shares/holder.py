@@ -50,7 +50,10 @@ class ShareHolder:
         plain = self.name.replace("-", "").replace("_", "")
         if not (plain.isalnum() and plain.isascii() and len(self.name) <= _LONGEST_NAME):
             raise InvalidInput(f"the name of a collector has letters, digits, - and _ only, not {self.name!r}")
-        parts = urlsplit(self.address)
+        try:
+            parts = urlsplit(self.address)
+        except ValueError as error:
+            raise InvalidInput(f"{self.address!r} is not the address of a collector: {error}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.fragment:
             raise InvalidInput("the address of a collector is https:// and a host, such as https://clinic.example")
         if len(self.key) != _KEY_DIGITS or not set(self.key) <= set("0123456789abcdef"):
