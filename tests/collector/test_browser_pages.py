@@ -23,6 +23,7 @@ from dpregress.collector.invitations import invite, new_tokens
 from dpregress.collector.store import open_store
 from dpregress.rows import RawRows
 from tests.collector.support import ADMIN_KEY, make_study, pilot, reports, running, send
+from tests.collector.two import two_study
 from tests.support import missing
 
 pytestmark = pytest.mark.slow  # a browser starts for each scene
@@ -173,6 +174,16 @@ def test_pages_refuse(tmp_path: Path, seed: int) -> None:
             assert not seen["study"]
             if "insecure" in address:
                 assert not [each for each in seen["requests"] if "/api/" in each["url"]]
+
+
+def test_the_page_does_not_answer_two_collectors(tmp_path: Path, seed: int) -> None:
+    """It says which command does, asks nothing and sends nothing."""
+    study = two_study(tmp_path, seed)
+    with running(study, tmp_path / "s.db", holder=0) as port:
+        seen = play("refusal", link=link(port, study), size="phone")
+    assert "dpregress report" in seen["refusal"]
+    assert not seen["study"]
+    assert {each["method"] for each in seen["requests"]} == {"GET"}
 
 
 def test_the_page_speaks_the_languages_of_the_study(tmp_path: Path, seed: int) -> None:
