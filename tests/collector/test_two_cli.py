@@ -42,7 +42,7 @@ def folder(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, capsys: p
         two = ("--two-collectors", "clinic.json", "university.json")
         said = run(capsys, "study", "new", f"{name}.toml", "--public", "pilot.csv", "--out", f"{name}.json", *two)
         assert said.code == 0, said.err
-        for phrase in ("No proof that answers are bounded", "if they do not collude", "https://clinic.example"):
+        for phrase in ("no proof that answers are bounded", "if they do not collude", "https://clinic.example"):
             assert phrase in said.out
     return tmp_path
 
@@ -103,7 +103,7 @@ def test_two_collectors_by_commands(folder: Path, capsys: pytest.CaptureFixture[
     joined = good(
         capsys, "collect", "join", "invited.json", "university.sum", "clinic.sum", "--public", "pilot.csv", "--out", "m"
     )
-    assert "No proof that answers are bounded" in joined
+    assert "no proof that answers are bounded" in joined
     assert sorted(path.name for path in (folder / "m").iterdir()) == ["model.json", "privacy.json"]
     assert "collude" in (folder / "m" / "privacy.json").read_text()
 

@@ -15,6 +15,7 @@ from scipy.stats import chi2, norm
 
 from dpregress import ApproxDP, MemoryLedger
 from dpregress.collector import Study, device_report, device_shares
+from dpregress.collector.drafting import expected_errors
 from dpregress.collector.readout import read_out
 from dpregress.collector.shares import noisy_sums
 from dpregress.collector.shares.holder import ShareHolder, identity_text, load_identity
@@ -121,6 +122,14 @@ def test_the_file_names_both_collectors(study: Study, tmp_path: Path, seed: int)
     ):
         with pytest.raises(InvalidInput):
             ShareHolder(name, address, HOLDERS[0].key)
+
+
+def test_expected_errors_of_second_moments(study: Study, tmp_path: Path) -> None:
+    """What nothing explains still has errors, which fall nearly as ``1 / sqrt n`` where sampling counts."""
+    errors = expected_errors(study, [1_000, 4_000, 16_000], tmp_path / "pilot.csv")
+    assert np.isfinite(errors).all()
+    assert np.all(np.diff(errors, axis=0) < 0)
+    assert np.all(errors[0] > 1.8 * errors[1])
 
 
 def test_weaker_noise_is_refused(study: Study) -> None:

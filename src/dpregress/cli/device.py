@@ -78,6 +78,10 @@ def report(
             kept = _reports_of(given, made, secret, ledger)
             place.write(*kept)
         say(f"Wrote {out}: {sum(map(len, kept))} bytes, {made.spend}.")
+    if made.holders:
+        from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
+
+        say(f"The answers are {SHARE_PROMISE}. Send no collector both files. Note: {UNBOUNDED}.")
     for address, data in zip(addresses, kept, strict=bool(addresses)):
         _send(address, data)
 

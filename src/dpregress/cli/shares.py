@@ -148,6 +148,7 @@ def collect_join(
     Example:
       dpregress collect join two.json clinic.sum university.sum --public pilot.csv --out two-model
     """
+    from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
     from dpregress.collector.shares.joining import read_joined
     from dpregress.collector.shares.noisy_sums import load_share_sum
     from dpregress.estimators.saving import MODEL_FILES, model_documents
@@ -166,13 +167,11 @@ def collect_join(
     ]
     header = ["", "private", "unshrunk", "std. error", f"from ({100 * level:g}%)", "to"]
     print_table(f"{made.title}: {found.n:,} reports", header, rows)
-    say("No proof that answers are bounded: one dishonest user, or collector, can have moved these numbers anywhere.")
-    say(f"Each user spent {made.spend}, {PROMISE}.")
+    say(f"Each user spent {made.spend}: {SHARE_PROMISE}.")
+    say(f"Note: {UNBOUNDED}.")
     if out is not None:
         say(f"Wrote {' and '.join(MODEL_FILES)} in {out}.")
 
 
-#: Against whom the price of a study of two collectors holds.
-PROMISE = "against one collector, or against both if they do not collude"
 #: The commands, in the group of the collector.
 SHARE_COMMANDS = (collect_identity, collect_admit, collect_list, collect_sum, collect_join)

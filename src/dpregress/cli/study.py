@@ -181,8 +181,10 @@ def _say_study(made) -> None:  # type: ignore[no-untyped-def]
         f"delta = {told['budget']['delta']:g}."
     )
     if made.holders:
+        from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
+
         say("Two collectors hold shares of the answers; each adds the noise to its own sum:")
         for each in made.holders:
             say(f"  {each.name} at {each.address}, fingerprint of its key {each.fingerprint}")
-        say("Private against one collector, or against both if they do not collude. No proof that answers are bounded.")
+        say(f"Tell participants: {SHARE_PROMISE}; {UNBOUNDED}.")
     say(f"Hash {made.digest.hex()}.")

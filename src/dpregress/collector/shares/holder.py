@@ -22,6 +22,9 @@ from dpregress.parties.documents import (
 
 #: Collectors of a study in this mode.
 HOLDERS = 2
+#: What everybody is told of this mode.
+SHARE_PROMISE = "private against one collector, or against both if they do not collude"
+UNBOUNDED = "no proof that answers are bounded: one dishonest user or collector can move the result anywhere"
 _FORMAT = "dpregress.collector/1"
 _FIELDS = ("name", "address", "key")
 _LONGEST_NAME = 60
