@@ -58,6 +58,18 @@ const tasks = {
     const { take } = stream(label);
     return Array.from({ length: count }, () => Array.from(messageOf(value, drawNoise(study, take), study)));
   },
+  async reports() {
+    const [{ encodeReport }, { keepsPromise }] = [await module("device.js"), await module("study_file.js")];
+    const { drawNoise, messageOf, valueOfAnswers } = await module("message.js");
+    const { study: text, people, label } = JSON.parse(readFileSync(more));
+    const [study, digest] = [JSON.parse(text), createHash("sha256").update(text).digest()];
+    const { take } = stream(label);
+    const made = people.map((answers) => {
+      const noise = drawNoise(study, take);
+      return Buffer.from(encodeReport(digest, null, messageOf(valueOfAnswers(study, answers), noise, study)));
+    });
+    return { kept: keepsPromise(study), reports: Buffer.concat(made).toString("base64") };
+  },
   async words() {
     const [{ english }, { german }] = [await module("words_en.js"), await module("words_de.js")];
     return { en: english, de: german };

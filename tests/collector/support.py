@@ -167,7 +167,7 @@ class PostgreSQL:
 @contextmanager
 def running(study: Study, location: str | Path, **settings: Any) -> Iterator[int]:
     """A collector on a port of this machine, in a thread."""
-    open_store(location, study).close()
+    open_store(location, study, settings.get("holder")).close()
     settings = {"rate": 1e9, "burst": 1e9, **settings}
     collector = Collector(study, lambda: open_store(location), Settings(ADMIN_KEY, **settings))
     with serving(collector) as address:

@@ -19,10 +19,11 @@ from scipy.stats import norm
 
 from dpregress.collector import Report, Study
 from dpregress.collector.drafting import study_from_toml
-from dpregress.collector.invitations import invite
+from dpregress.collector.invitations import invite, new_tokens
 from dpregress.collector.store import open_store
 from dpregress.rows import RawRows
 from tests.collector.support import ADMIN_KEY, make_study, pilot, reports, running, send
+from tests.collector.two import two_study
 from tests.support import missing
 
 pytestmark = pytest.mark.slow  # a browser starts for each scene
@@ -104,7 +105,7 @@ def test_only_the_report_leaves_the_page(tmp_path: Path, seed: int, recipe: str,
     where = tmp_path / "s.db"
     with running(study, where) as port:
         with open_store(where) as store:
-            (address,) = invite(store, 1, f"http://127.0.0.1:{port}")
+            (address,) = invite(store, new_tokens(1), f"http://127.0.0.1:{port}")
         seen = play("participate", link=address, size=size, locale=locale)
     (kept,) = seen["keptBefore"]["reports"]
     report = base64.b64decode(kept["report"])
@@ -173,6 +174,16 @@ def test_pages_refuse(tmp_path: Path, seed: int) -> None:
             assert not seen["study"]
             if "insecure" in address:
                 assert not [each for each in seen["requests"] if "/api/" in each["url"]]
+
+
+def test_the_page_does_not_answer_two_collectors(tmp_path: Path, seed: int) -> None:
+    """It says which command does, asks nothing and sends nothing."""
+    study = two_study(tmp_path, seed)
+    with running(study, tmp_path / "s.db", holder=0) as port:
+        seen = play("refusal", link=link(port, study), size="phone")
+    assert "dpregress report" in seen["refusal"]
+    assert not seen["study"]
+    assert {each["method"] for each in seen["requests"]} == {"GET"}
 
 
 def test_the_page_speaks_the_languages_of_the_study(tmp_path: Path, seed: int) -> None:

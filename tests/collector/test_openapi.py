@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from dpregress.collector.server.openapi import interface
 from dpregress.collector.store import open_store
 from tests.collector.support import ADMIN_KEY, get, make_study, reports, running, send
+from tests.collector.two import shares, two_study
 from tests.support import missing
 
 try:
@@ -23,9 +24,20 @@ PATHS = sorted(interface(100, 100)["paths"])
 _FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+@pytest.fixture(scope="module", params=["devices add noise", "seeds", "words"])
+def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A collector of noisy reports, and either one of two collectors."""
     folder = tmp_path_factory.mktemp("openapi")
+    if request.param != "devices add noise":
+        holder = ["seeds", "words"].index(request.param)
+        study = two_study(folder, 1)
+        with running(study, folder / "s.db", holder=holder) as found:
+            body = b"".join(pair[holder].encode() for pair in shares(study, 1, 10))
+            assert send(found, body, "/api/reports/batch")[0] == 200
+            yield found
+        with open_store(folder / "s.db") as store:
+            assert store.verify() == 10
+        return
     study = make_study(folder, 1)
     with running(study, folder / "s.db", public=folder / "pilot.csv", signature=b'{"study": ""}') as found:
         body = b"".join(each.encode() for each in reports(study, 1, 10))

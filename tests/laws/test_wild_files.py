@@ -173,10 +173,11 @@ def test_marginals(folder: Path, capsys: pytest.CaptureFixture[str], mechanism: 
 
 def test_documents_of_institutions_and_studies(folder: Path) -> None:
     from dpregress.collector import Study
+    from dpregress.collector.shares.holder import load_identity
 
     for text in TEXTS:
         (folder / "wild.json").write_text(text)
-        for read in (load_plan, load_joint, Study.load):
+        for read in (load_plan, load_joint, Study.load, load_identity):
             with pytest.raises(DPRegressError) as refusal:
                 read(folder / "wild.json")
             assert "\n" not in str(refusal.value)

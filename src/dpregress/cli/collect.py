@@ -1,19 +1,18 @@
-"""``dpregress collect`` and ``dpregress report``."""
+"""``dpregress collect``: the service of a study, and what is read out of it."""
 
 from __future__ import annotations
 
 import socket
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from dpregress.cli.output import number, print_table, say
-from dpregress.cli.places import taken
-from dpregress.cli.study import check_hash, load_study
-from dpregress.errors import ChargedBefore, InvalidInput
+from dpregress.cli.places import taken, write_one
+from dpregress.cli.study import load_study
+from dpregress.errors import InvalidInput
 
 _PATH = click.Path(path_type=Path)
 _MISSING = "the collector needs its extra: pip install 'dpregress[collector]'"
@@ -22,6 +21,7 @@ _STORE = click.option(
     required=True,
     help="Where reports are kept: a file (SQLite), or postgresql://user:password@host/database.",
 )
+_KEY = click.option("--key", "key_file", type=_PATH, help="This collector's signing key, in a study of two collectors.")
 
 
 @click.group()
@@ -41,6 +41,7 @@ def collect() -> None:
 @click.argument("study_file", metavar="STUDY", type=_PATH)
 @_STORE
 @click.option("--admin-key", type=_PATH, required=True, help="The key for reading results, created if needed.")
+@_KEY
 @click.option("--public", "public_rows", type=_PATH, help="The public rows of the study, for confidence intervals.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -63,6 +64,7 @@ def collect_serve(
     study_file: Path,
     store: str,
     admin_key: Path,
+    key_file: Path | None,
     public_rows: Path | None,
     host: str,
     port: int,
@@ -86,11 +88,12 @@ def collect_serve(
     from dpregress.parties.keys import read_secret, write_secret
 
     made = load_study(study_file)
+    holder = holder_in(made, key_file)
     signature = signature_beside(made, study_file)
     study_model(made.terms, public_rows)  # refuses other rows than those of the study
     if (certificate is None) != (certificate_key is None):
         raise InvalidInput("--certificate and --certificate-key go together")
-    with open_store(store, made) as opened:
+    with open_store(store, made, holder) as opened:
         say(f"{made.title}: {opened.count:,} reports in {opened.where}.")
     if not admin_key.exists():
         write_secret(admin_key, shared_seed(None))
@@ -100,12 +103,14 @@ def collect_serve(
         from dpregress.collector.server.serving import Address, http_server, run_until_stopped
     except ImportError as error:
         raise InvalidInput(_MISSING) from error
-    settings = Settings(read_secret(admin_key), signature, public_rows, rate, burst)
+    settings = Settings(read_secret(admin_key), signature, public_rows, rate, burst, holder=holder)
     collector = Collector(made, lambda: open_store(store), settings)
     server = http_server(collector, Address(host, port, certificate, certificate_key, proxies))
     if check:
         say(f"Study {made.digest.hex()}: everything is in place.")
         return
+    if holder is not None:
+        say(f"This is {made.holders[holder].name}, one of two collectors: devices report by `dpregress report`.")
     scheme = "http" if certificate is None else "https"
     listener = _listening(host, port)
     name = f"[{host}]" if ":" in host else host
@@ -113,6 +118,18 @@ def collect_serve(
     say(f"Listening on {address}/study#study={made.digest.hex()}; stop with Ctrl-C. The dashboard: {address}/dashboard")
     run_until_stopped(server, listener)
     say("Stopped; everything that was acknowledged is stored.")
+
+
+def holder_in(made, key_file: Path | None) -> int | None:  # type: ignore[no-untyped-def]  # imported lazily
+    """Which of the two collectors of a study this is, by its key; None for a study with one."""
+    from dpregress.collector.shares.holder import place_of
+    from dpregress.parties.keys import read_secret
+
+    if not made.holders and key_file is not None:
+        raise InvalidInput("this study has one collector, which has no signing key: leave --key out")
+    if made.holders and key_file is None:
+        raise InvalidInput("this study has two collectors: say which one this is by its signing --key")
+    return None if key_file is None else place_of(made.holders, read_secret(key_file))
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -136,19 +153,28 @@ def _listening(host: str, port: int) -> socket.socket:
 @click.option(
     "-o", "--out", type=_PATH, required=True, help="A page of links and QR codes (.html), or of links (.txt)."
 )
-def collect_invite(study_file: Path, store: str, address: str, count: int, out: Path) -> None:
+@_KEY
+@click.option("--hashes", type=_PATH, help="Where to write what the other of two collectors needs to admit them.")
+def collect_invite(
+    study_file: Path, store: str, address: str, count: int, out: Path, key_file: Path | None, hashes: Path | None
+) -> None:
     """Make single-use invitations, as links and as QR codes to print. The store keeps only hashes of their tokens.
 
     \b
     Example:
       dpregress collect invite sleep.json --store sleep.db --address https://sleep.example --count 3 --out sheet.html
     """
-    from dpregress.collector.invitations import invitation_sheet, invite
+    from dpregress.collector.invitations import invitation_sheet, invite, new_tokens, token_hashes
     from dpregress.collector.store import open_store
 
     made = load_study(study_file)
-    with taken(out, overwrite=False, private=True) as place, open_store(store, made) as opened:
-        links = invite(opened, count, address)
+    holder, tokens = holder_in(made, key_file), new_tokens(count)
+    if (holder is None) != (hashes is None):
+        raise InvalidInput("--hashes goes with a study of two collectors: the other one admits them")
+    with taken(out, overwrite=False, private=True) as place, open_store(store, made, holder) as opened:
+        links = invite(opened, tokens, address)
+        if holder is not None and hashes is not None:
+            write_one(hashes, "".join(f"{each.hex()}\n" for each in token_hashes(tokens, 1 - holder)))
         place.write("\n".join([*links, ""]) if out.suffix == ".txt" else invitation_sheet(made.title, links))
     say(f"Wrote {count:,} invitations to {out}. Each counts once; whoever has a link can use it.")
 
@@ -168,7 +194,7 @@ def collect_add(store: str, reports: tuple[Path, ...]) -> None:
     from dpregress.parties.documents import read_bytes
 
     with open_store(store) as opened:
-        rules, stored = Admission(opened.study), 0
+        rules, stored = Admission(opened.study, holder=opened.holder), 0
         for path in reports:
             found = rules.check(read_bytes(path, rules.length))
             outcome = found if isinstance(found, Outcome) else opened.add([found], rules.hour)[0]
@@ -270,8 +296,8 @@ def collect_backup(store: str, out: Path) -> None:
     """
     from dpregress.collector.store import open_store
 
-    with open_store(store) as opened:
-        n = opened.backup(out)
+    with taken(out, overwrite=False, private=True) as place, open_store(store) as opened:
+        n = place.fill(opened.backup)
         opened.record("backup", reports=n)
     say(f"Copied {n:,} reports to {out} and verified them. To go on from it, serve the study with --store {out}.")
 
@@ -283,6 +309,7 @@ def collect_backup(store: str, out: Path) -> None:
 @click.option("--seed", type=int, help="Seed of the invented answers; the noise is always that of real devices.")
 def collect_simulate(study_file: Path, users: int, public_rows: Path | None, seed: int | None) -> None:
     """Rehearse STUDY: invented users report through the real wire to a collector on this machine, which is then fitted.
+    Two collectors exchange lists and noisy sums as they would.
 
     Nothing is kept. The study is treated as open, and as having no minimum.
 
@@ -290,12 +317,15 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
     Example:
       dpregress collect simulate sleep.json --users 300 --public pilot.csv --seed 1
     """
-    from dpregress.collector.rehearsal import rehearse
+    from dpregress.collector.rehearsal import rehearse, rehearse_two
 
     made = load_study(study_file)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        found, truth = rehearse(made, users, Path(folder) / "store.db", public_rows, seed)
+        if made.holders:
+            found, truth = rehearse_two(made, users, Path(folder), public_rows, seed)
+        else:
+            found, truth = rehearse(made, users, Path(folder) / "store.db", public_rows, seed)
     told = found.encode()["coefficients"]
     rows = [
         [
@@ -308,98 +338,3 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
     ]
     print_table(f"{found.n:,} invented users", ["", "true", "private", "std. error"], rows)
     say(f"{users / (time.perf_counter() - began):,.0f} users a second, most of it the noise of their devices.")
-
-
-@click.command("report")
-@click.argument("study_file", metavar="STUDY", type=_PATH)
-@click.option("--hash", "digest", help="The hash of the study, as the invitation states it.")
-@click.option("--any-hash", is_flag=True, help="Answer whatever study the file holds: for rehearsals.")
-@click.option("--answer", "answers", multiple=True, metavar="NAME=VALUE", help="An answer; give one for each question.")
-@click.option("--token", help="The token of the invitation.")
-@click.option("-o", "--out", type=_PATH, required=True, help="Where the report is kept, to be sent again if needed.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="The device's own ledger, charged before an answer is read.")
-@click.option("--dataset", help="Its account.")
-@click.option("--send", "address", help="The collector to send it to, such as https://study.example.")
-def report(
-    study_file: Path,
-    digest: str | None,
-    any_hash: bool,
-    answers: tuple[str, ...],
-    token: str | None,
-    out: Path,
-    ledger_file: Path | None,
-    dataset: str | None,
-    address: str | None,
-) -> None:
-    """Answer STUDY as one device: randomise the answers here, keep the report, and send it.
-
-    A report that is there already is sent again as it is: noise is never drawn twice for one study.
-
-    \b
-    Example:
-      dpregress report sleep.json --any-hash --answer age=44 --answer tired=yes --out report.bin
-    """
-    from dpregress import SQLiteLedger
-    from dpregress.collector import Report, device_report
-
-    made = load_study(study_file)
-    if (digest is None) != any_hash:
-        raise InvalidInput("give the --hash of the study that the invitation states, or --any-hash in a rehearsal")
-    check_hash(made, digest, study_file)
-    if (ledger_file is None) != (dataset is None):
-        raise InvalidInput("--ledger and --dataset go together")
-    secret = _token(token, made.terms.enrolment)
-    if out.exists():
-        data = out.read_bytes()
-        Report.decode(data, made)
-        say(f"{out} holds a report of this study already: it stays as it is.")
-    else:
-        given = _answers(answers, made.names)
-        ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
-        out.touch(mode=0o600, exist_ok=False)
-        try:
-            data = device_report(given, made, token=secret, ledger=ledger).encode()
-        except Exception as refusal:
-            out.unlink()
-            if isinstance(refusal, ChargedBefore):
-                raise InvalidInput("this device has reported to this study before: send that report again") from None
-            raise
-        out.write_bytes(data)
-        say(f"Wrote {out}: {len(data)} bytes, {made.spend}.")
-    if address is not None:
-        _send(address, data)
-
-
-def _send(address: str, data: bytes) -> None:
-    from dpregress.collector.sending import Connection
-
-    with Connection(address) as connection:
-        status, told = connection.send(data)
-    if status not in (200, 201):
-        raise InvalidInput(f"the collector refused the report: {told.get('detail', status)}")
-    say("The collector has stored it." if status == 201 else "The collector had stored it before.")
-
-
-def _answers(given: tuple[str, ...], names: tuple[str, ...]) -> dict[str, object]:
-    found: dict[str, object] = dict.fromkeys(names)
-    for each in given:
-        name, mark, value = each.partition("=")
-        if not mark or name not in found:
-            raise InvalidInput(f"--answer takes NAME=VALUE, with a name of {', '.join(names)}")
-        found[name] = value
-    return found
-
-
-def _token(text: str | None, enrolment: str) -> bytes:
-    """The token as bytes; zeros with open enrolment."""
-    if (text is None) != (enrolment == "open"):
-        raise InvalidInput(
-            "this study has open enrolment: leave --token out" if text is not None else "this study needs --token"
-        )
-    if text is None:
-        return bytes(32)
-    with suppress(ValueError):
-        found = bytes.fromhex(text.strip())
-        if len(found) == 32:
-            return found
-    raise InvalidInput("--token takes the 64 hexadecimal digits of the invitation")

@@ -12,8 +12,9 @@ import click
 
 from dpregress import __version__
 from dpregress.cli.check import check
-from dpregress.cli.collect import collect, report
+from dpregress.cli.collect import collect
 from dpregress.cli.datasets import datasets
+from dpregress.cli.device import report
 from dpregress.cli.diagnose import diagnose
 from dpregress.cli.experiment import experiment
 from dpregress.cli.fit import fit
@@ -25,6 +26,7 @@ from dpregress.cli.predict import predict
 from dpregress.cli.public import public
 from dpregress.cli.release import release, space
 from dpregress.cli.schema import schema
+from dpregress.cli.shares import SHARE_COMMANDS
 from dpregress.cli.study import study
 from dpregress.cli.vertical import vertical
 from dpregress.display import plain, shown
@@ -74,6 +76,10 @@ for command in (
     marginals, vertical, study, collect, report, experiment, datasets,
 ):  # fmt: skip
     cli.add_command(command)
+
+
+for command in SHARE_COMMANDS:
+    collect.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

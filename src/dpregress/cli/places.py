@@ -12,10 +12,11 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -25,6 +26,7 @@ from dpregress.errors import InvalidInput, OutputError, reason
 _NEW, _OLD, _READY, _LOCK = "new", "old", "ready", "lock"
 #: How a SQLite file begins.
 _SQLITE = b"SQLite format 3\0"
+T = TypeVar("T")
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -51,20 +53,39 @@ class Place:
     single: bool
     private: bool
 
-    def write(self, *texts: str) -> None:
-        """Write a text for each name, then put all in place in one step.
+    def write(self, *contents: str | bytes) -> None:
+        """Write a text, or bytes, for each name, then put all in place in one step.
 
         Raises
         ------
         OutputError
             When the disk refuses. What was there before is there still.
         """
+        with self._filled() as new:
+            for name, content in zip(self.names, contents, strict=True):
+                (new / name).touch(mode=0o600 if self.private else 0o666)
+                data = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
+                (new / name).write_bytes(data)
+
+    def fill(self, write: Callable[[Path], T]) -> T:
+        """Let a function make the single file, then put it in place in one step; what the function returns.
+
+        Raises
+        ------
+        OutputError
+            As :meth:`write`.
+        """
+        with self._filled() as new:
+            return write(new / self.target.name)
+
+    @contextmanager
+    def _filled(self) -> Iterator[Path]:
+        """A new folder, whose files are put in place when the block ends."""
         new = self.staging / _NEW
         try:
             new.mkdir(mode=0o700 if self.private else 0o777)
-            for name, text in zip(self.names, texts, strict=True):
-                (new / name).touch(mode=0o600 if self.private else 0o666)
-                (new / name).write_text(text, encoding="utf-8", errors="replace")
+            yield new
+            for name in self.names:
                 _sync(new / name)
             self._put(new)
         except (OSError, ValueError) as error:

@@ -32,7 +32,13 @@ def study() -> None:
 @click.option("--public", "public_rows", type=_PATH, help="Public rows of the features (CSV, Parquet).")
 @click.option("-o", "--out", type=_PATH, required=True, help="The study file to write (JSON).")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file: only before reports are sent.")
-def study_new(description: Path, public_rows: Path | None, out: Path, overwrite: bool) -> None:
+@click.option(
+    "--two-collectors", "identities", type=_PATH, nargs=2,
+    help="Two collectors that hold shares of the answers and add the noise, by what collect identity wrote.",
+)  # fmt: skip
+def study_new(
+    description: Path, public_rows: Path | None, out: Path, overwrite: bool, identities: tuple[Path, Path] | None
+) -> None:
     """Make a study from a DESCRIPTION (TOML): questions with bounds and units, budget, times, consent.
 
     The file never changes afterwards: devices know it by its hash, and every report carries that hash.
@@ -42,9 +48,10 @@ def study_new(description: Path, public_rows: Path | None, out: Path, overwrite:
       dpregress study new sleep.toml --public pilot.csv --out sleep.json
     """
     from dpregress.collector.drafting import study_from_toml
+    from dpregress.collector.shares.holder import load_identity
 
     with taken(out, overwrite=overwrite) as place:
-        made = study_from_toml(description, public_rows)
+        made = study_from_toml(description, public_rows, [load_identity(path) for path in identities or ()])
         place.write(made.text())
     _say_study(made)
     say(f"Wrote {out}. Give the hash to participants; `dpregress collect invite` puts it into their links.")
@@ -173,4 +180,11 @@ def _say_study(made) -> None:  # type: ignore[no-untyped-def]
         f"A report costs its user {made.spend}; users are told epsilon = {told['budget']['epsilon']:g}, "
         f"delta = {told['budget']['delta']:g}."
     )
+    if made.holders:
+        from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
+
+        say("Two collectors hold shares of the answers; each adds the noise to its own sum:")
+        for each in made.holders:
+            say(f"  {each.name} at {each.address}, fingerprint of its key {each.fingerprint}")
+        say(f"Tell participants: {SHARE_PROMISE}; {UNBOUNDED}.")
     say(f"Hash {made.digest.hex()}.")

@@ -1,7 +1,7 @@
-"""Studies under local privacy: questions, answers of devices, and the format of reports."""
+"""Studies under local privacy or with two collectors: questions, answers of devices, and the format of reports."""
 
-from dpregress.collector.client import device_report
+from dpregress.collector.client import device_report, device_shares
 from dpregress.collector.study import Study
-from dpregress.collector.wire import Report
+from dpregress.collector.wire import Report, ShareReport
 
-__all__ = ["Report", "Study", "device_report"]
+__all__ = ["Report", "ShareReport", "Study", "device_report", "device_shares"]

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from dpregress.collector.store import Arrival, Outcome
+from dpregress.collector.store.payloads import payload_of
 from dpregress.collector.study import Study
 from dpregress.collector.terms import Terms
-from dpregress.collector.wire import ANSWER, HEADER, MAGIC, split_header
+from dpregress.collector.wire import ANSWER, HEADER, split_header
 from dpregress.errors import InvalidInput
 
 #: Every reason for which a report may be refused, and what is told to the sender.
@@ -50,11 +51,14 @@ class Admission:
         With terms.
     clock : callable
         Returns the time in UTC.
+    holder : int, optional
+        Which of two collectors of the study admits shares.
     """
 
-    def __init__(self, study: Study, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, study: Study, clock: Callable[[], datetime] = utc_now, holder: int | None = None) -> None:
         self.study, self.terms, self.clock = study, checked_terms(study), clock
-        self.length = HEADER + ANSWER.itemsize * study.query.size
+        self._payload, self._shares = payload_of(study, holder), holder is not None
+        self.length = HEADER + self._payload.length
         self._tokens = self.terms.enrolment == "token"
 
     @property
@@ -73,7 +77,7 @@ class Admission:
         if len(data) != self.length:
             return _SIZE
         magic, task, name, token = split_header(data)
-        if magic != MAGIC:
+        if magic != self._payload.magic:
             return _VERSION
         if task != self.study.digest:
             return _STUDY
@@ -81,7 +85,7 @@ class Admission:
         if state != "open":
             return _EARLY if state == "early" else _LATE
         answer = data[HEADER:]
-        if not self.study.admits(np.frombuffer(answer, ANSWER)):
+        if not self._shares and not self.study.admits(np.frombuffer(answer, ANSWER)):
             return _LAW
         return Arrival(name, hashlib.sha256(token).digest() if self._tokens else None, answer)
 

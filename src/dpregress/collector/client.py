@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import Ledger, user_of
+from dpregress.collector.shares.splitting import SHARE_SEED_BYTES, WORD, additive_share
 from dpregress.collector.study import Study
-from dpregress.collector.wire import TOKEN_BYTES, Report
+from dpregress.collector.wire import TOKEN_BYTES, Report, ShareReport, token_for
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
@@ -60,6 +62,61 @@ def device_report(
     >>> len(data), Report.decode(data, study).answer.dtype
     (96, dtype('int32'))
     """
+    if study.holders:
+        raise InvalidInput("this study has two collectors: take device_shares")
+    numbers = _paid_numbers(row, study, token, ledger)
+    answer = study.answer(numbers[:-1], float(numbers[-1]), SecureSampler())
+    return Report(study.digest, random_bytes(16), token, answer)
+
+
+def device_shares(
+    row: Mapping[str, object] | Sequence[object] | NDArray[np.float64],
+    study: Study,
+    *,
+    token: bytes = bytes(TOKEN_BYTES),
+    ledger: Ledger | None = None,
+) -> tuple[ShareReport, ShareReport]:
+    """One user's two shares, for the two collectors of a study, in its order.
+
+    Each share by itself tells nothing. Together they are the exact answer: send each to its own collector, and never
+    both to one. No noise is added here: each collector adds it, and the price of the study holds against whoever
+    has one of the shares, or none. Store both, and send the same bytes again where sending fails.
+
+    Parameters
+    ----------
+    row : mapping or sequence
+        As in :func:`device_report`.
+    study : Study
+        With two collectors.
+    token : bytes
+        That of the invitation; each collector gets one of its own that follows from it.
+    ledger : Ledger, optional
+        As in :func:`device_report`.
+
+    Raises
+    ------
+    InvalidInput, ChargedBefore, BudgetExceeded, LedgerError
+        As in :func:`device_report`.
+    """
+    if not study.holders:
+        raise InvalidInput("devices add noise to the answers of this study: take device_report")
+    numbers = _paid_numbers(row, study, token, ledger)
+    integers = study.exact_steps(numbers[:-1], float(numbers[-1]))
+    seed, name = random_bytes(SHARE_SEED_BYTES), random_bytes(16)
+    payloads = (seed, additive_share(integers, seed).astype(WORD).tobytes())
+    one, other = (
+        ShareReport(study.digest, name, token_for(token, holder), payload) for holder, payload in enumerate(payloads)
+    )
+    return one, other
+
+
+def _paid_numbers(
+    row: Mapping[str, object] | Sequence[object] | NDArray[np.float64],
+    study: Study,
+    token: bytes,
+    ledger: Ledger | None,
+) -> Vector:
+    """The row as numbers, after the ledger was charged."""
     names = study.names
     if isinstance(row, Mapping):
         if set(row) != set(names):
@@ -73,9 +130,7 @@ def device_report(
         raise InvalidInput(f"a token has {TOKEN_BYTES} bytes, not {len(token)}")
     if ledger is not None:
         _charge(ledger, study)
-    numbers = study.row(values)
-    answer = study.answer(numbers[:-1], float(numbers[-1]), SecureSampler())
-    return Report(study.digest, random_bytes(16), token, answer)
+    return study.row(values)
 
 
 def _charge(ledger: Ledger, study: Study) -> None:

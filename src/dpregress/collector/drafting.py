@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import ApproxDP
+from dpregress.collector.shares.holder import ShareHolder
 from dpregress.collector.study import Study
 from dpregress.collector.terms import Question, Terms, time_in
-from dpregress.coordinates import Matrix
+from dpregress.coordinates import Matrix, svec
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.estimators import LocalGLM
@@ -20,6 +22,9 @@ from dpregress.inputs.public import moments_of
 from dpregress.parties.documents import LARGEST_TERMS, known_in, number_in, read_bytes, text_in, whole_in
 from dpregress.public import PublicMoments
 from dpregress.public.columns import read_column
+from dpregress.queries import SecondMoment
+from dpregress.solvers.local.message_plan import equation_weights, normal_rows
+from dpregress.solvers.local.moment_matching import weighted_gram
 
 _TERMS = (
     "title", "version", "epsilon", "delta", "users", "opens", "closes", "enrolment", "minimum", "family", "consent",
@@ -31,7 +36,7 @@ _QUESTION = ("lower", "upper", "unit", "levels", "text", "labels")
 _DEFAULT_LANGUAGE = "en"
 
 
-def study_from_toml(path: str | Path, public: Any = None) -> Study:
+def study_from_toml(path: str | Path, public: Any = None, holders: Sequence[ShareHolder] = ()) -> Study:
     """The study that a TOML file describes, with the message that is predicted to lose least.
 
     Parameters
@@ -39,6 +44,8 @@ def study_from_toml(path: str | Path, public: Any = None) -> Study:
     path : path-like
     public : table, file or PublicMoments, optional
         Public rows of the features; responses among them are not used.
+    holders : sequence of ShareHolder
+        Two collectors that hold shares and add the noise; default: devices add it.
 
     Raises
     ------
@@ -57,7 +64,8 @@ def study_from_toml(path: str | Path, public: Any = None) -> Study:
     terms = _terms(given, public)
     users, title = whole_in(given["users"], "users"), text_in(given["title"], "title")
     model = study_model(terms).set_params(recipe=given.get("recipe", "auto"))
-    return Study.of(model.plan(terms.features, users, target=terms.response.name), title, terms)
+    plan = model.plan(terms.features, users, target=terms.response.name, collectors=len(holders))
+    return Study.of(plan, title, terms, holders)
 
 
 def _terms(given: Mapping[str, Any], public: Any) -> Terms:
@@ -151,9 +159,28 @@ def expected_errors(study: Study, users: Sequence[int], public: Any = None) -> M
     rows = []
     for n in users:
         model = study_model(study.terms, public)
-        model.fit_release(study.release(np.zeros(study.query.size, dtype=np.int64), n), study.message_plan)
+        model.fit_release(study.release(_unexplained(study, n, model.public), n), study.message_plan)
         rows.append(stated_errors(model))
     return np.array(rows)
+
+
+def _unexplained(study: Study, n: int, public: PublicMoments | None) -> NDArray[np.int64]:
+    """The expected sum of n answers if nothing explains the response, which takes the ends of its bounds."""
+    if not isinstance(study.query, SecondMoment) or public is None:
+        return np.zeros(study.query.size, dtype=np.int64)
+    space, rows = study.space, rows_standing(study, public)
+    assert space.response is not None
+    joint = np.diag(np.append(np.zeros(space.order), (space.response.cross * space.response.bound) ** 2))
+    joint[:-1, :-1] = weighted_gram(rows, equation_weights(space, rows))
+    return np.rint(n * svec.svec(joint) / study.step).astype(np.int64)
+
+
+def rows_standing(study: Study, public: PublicMoments) -> Matrix:
+    """Whitened public rows that stand for the users; where only moments are public, normal rows with these moments."""
+    if public.rows is not None:
+        return study.space.whiten(public.rows)
+    second = public.augmented(study.space.intercept)
+    return normal_rows(study.space, study.space.whitening @ second @ study.space.whitening.T)
 
 
 def stated_errors(model: LocalGLM) -> Matrix:

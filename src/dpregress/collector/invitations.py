@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from html import escape
 from io import BytesIO
 
 from dpregress.collector.store import Store
-from dpregress.collector.wire import TOKEN_BYTES
+from dpregress.collector.wire import TOKEN_BYTES, token_for
 from dpregress.errors import InvalidInput
 from dpregress.mechanisms.randomness import random_bytes
 
@@ -18,21 +19,40 @@ _STYLE = (
 )
 
 
-def invite(store: Store, count: int, address: str) -> list[str]:
-    """Make tokens, admit them, and return one link for each.
+def new_tokens(count: int) -> list[bytes]:
+    """Tokens that nobody can guess."""
+    return [random_bytes(TOKEN_BYTES) for _ in range(count)]
+
+
+def token_hashes(tokens: Sequence[bytes], holder: int | None) -> list[bytes]:
+    """What a store keeps of tokens.
+
+    Parameters
+    ----------
+    tokens : sequence of bytes
+        Those of the invitations.
+    holder : int or None
+        Which of two collectors keeps them; None where there is one.
+    """
+    sent = tokens if holder is None else [token_for(token, holder) for token in tokens]
+    return [hashlib.sha256(token).digest() for token in sent]
+
+
+def invite(store: Store, tokens: Sequence[bytes], address: str) -> list[str]:
+    """Admit tokens, and return one link for each.
 
     Parameters
     ----------
     store : Store
-    count : int
+    tokens : sequence of bytes
+        From :func:`new_tokens`.
     address : str
         Where participants reach the collector, such as ``https://study.example``.
     """
     assert store.study.terms is not None
     if store.study.terms.enrolment != "token":
         raise InvalidInput("this study has open enrolment: it takes no invitations")
-    tokens = [random_bytes(TOKEN_BYTES) for _ in range(count)]
-    store.issue([hashlib.sha256(token).digest() for token in tokens])
+    store.issue(token_hashes(tokens, store.holder))
     base = f"{address.rstrip('/')}/study#study={store.study.digest.hex()}"
     return [f"{base}&token={token.hex()}" for token in tokens]
 

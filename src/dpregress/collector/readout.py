@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.collector.drafting import stated_errors, study_model
+from dpregress.collector.drafting import rows_standing, stated_errors, study_model
 from dpregress.collector.poisoning import moved_at_most
 from dpregress.collector.store import Store, Totals
 from dpregress.collector.study import Study
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.estimators import LocalGLM
 from dpregress.json_files import finite_or_null
 from dpregress.models.mean_responses import mean_of
 from dpregress.public import PublicMoments
 from dpregress.releases import Moments, Release
-from dpregress.solvers.local.message_plan import equation_weights, normal_rows
+from dpregress.solvers.local.message_plan import equation_weights
 from dpregress.solvers.local.moment_matching import (
     CoefficientPrior,
     MomentEquations,
@@ -120,18 +120,27 @@ def read_out(
         raise InvalidInput(f"the share of dishonest reports lies between 0 and 0.5, not {share:g}")
     study, totals = store.study, store.totals()
     assert study.terms is not None
+    if study.holders:
+        raise NotAvailable("this collector holds shares, from which nothing follows: join the sums of both collectors")
     minimum = max(study.terms.minimum, at_least or 1)
     if totals.n < minimum:
         raise NotAvailable(f"{totals.n:,} of {minimum:,} reports are there: nothing is read out before the minimum")
-    model = study_model(study.terms, public)
     release = study.release(totals.total, totals.n)
+    model, errors, lower, upper = fit_sum(study, release, public, level)
+    jackknife, poisoned = _checks(study, model.public, release, totals, share)
+    return Readout(study, model, totals.n, level, share, errors, lower, upper, jackknife, poisoned)
+
+
+def fit_sum(study: Study, release: Release, public: Any, level: float) -> tuple[LocalGLM, Vector, Vector, Vector]:
+    """The model of a study fitted to its release, with the standard errors and both ends of the intervals."""
+    assert study.terms is not None
+    model = study_model(study.terms, public)
     model.fit_release(release, study.message_plan)
     d = len(model.coef_)
     lower, upper = np.full(d, math.nan), np.full(d, math.nan)
     if model.estimates_ is not None:
         lower, upper = model.conf_int(level=level)[-d:].T
-    jackknife, poisoned = _checks(study, model.public, release, totals, share)
-    return Readout(study, model, totals.n, level, share, stated_errors(model), lower, upper, jackknife, poisoned)
+    return model, stated_errors(model), lower, upper
 
 
 def _estimates(model: LocalGLM) -> Vector:
@@ -172,7 +181,7 @@ def score_root(study: Study, public: PublicMoments, release: Release) -> tuple[M
     space = study.space
     assert study.terms is not None
     assert space.response is not None
-    rows = _rows(study, public)
+    rows = rows_standing(study, public)
     weights, half = equation_weights(space, rows), space.response.scale
     equations = MomentEquations(rows, weights, space.response.centre, half * release.mean, mean_of(study.terms.family))
     privacy, sampling = cross_variances(release, weighted_gram(rows, weights**2))
@@ -186,10 +195,3 @@ def score_root(study: Study, public: PublicMoments, release: Release) -> tuple[M
     left = equations.curvature_slack(coef)
     solved = float(left @ np.linalg.solve(covariance, left)) <= _SOLVED * space.order
     return (equations, coef) if solved else None
-
-
-def _rows(study: Study, public: PublicMoments) -> Matrix:
-    if public.rows is not None:
-        return study.space.whiten(public.rows)
-    second = public.augmented(study.space.intercept)
-    return normal_rows(study.space, study.space.whitening @ second @ study.space.whitening.T)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpregress.collector.client import device_report
+from dpregress.collector.client import device_report, device_shares
 from dpregress.collector.sending import Connection
 from dpregress.collector.study import Study
 from dpregress.collector.terms import Question, Terms
@@ -101,18 +101,69 @@ def send_people(study: Study, people: InventedPeople, users: int, url: str, toke
     OutputError
         If the collector does not answer, or refuses.
     """
-    stored = 0
-    with Connection(url) as connection:
-        waiting: list[bytes] = []
+    sender = _Batches(url)
+    with sender.connection:
         for place, answers in enumerate(people.answers(users)):
             token = bytes(TOKEN_BYTES) if tokens is None else tokens[place]
-            waiting.append(device_report(answers, study, token=token).encode())
-            if len(waiting) == _BATCH or place == users - 1:
-                status, told = connection.send(b"".join(waiting), "/api/reports/batch")
-                results = told.get("results", [])
-                stored += sum(each["status"] in (200, 201) for each in results)
-                if status != 200 or stored < place + 1:
-                    reasons = {each["reason"] for each in results} - {None} or {str(told.get("reason"))}
-                    raise OutputError(f"the collector refused reports: {', '.join(sorted(reasons))}")
-                waiting = []
-    return stored
+            sender.add(device_report(answers, study, token=token).encode())
+        sender.finish()
+    return sender.stored
+
+
+def send_shares(
+    study: Study, people: InventedPeople, users: int, urls: Sequence[str], tokens: list[bytes] | None = None
+) -> int:
+    """Send both shares of invented users' answers over HTTP, each to its own collector; the number of users.
+
+    Parameters
+    ----------
+    study : Study
+        With two collectors.
+    people : InventedPeople
+    users : int
+    urls : sequence of str
+        The collectors, in the order of the study.
+    tokens : list of bytes, optional
+        One for each user.
+
+    Raises
+    ------
+    OutputError
+        If a collector does not answer, or refuses.
+    """
+    senders = [_Batches(url) for url in urls]
+    with senders[0].connection, senders[1].connection:
+        for place, answers in enumerate(people.answers(users)):
+            token = bytes(TOKEN_BYTES) if tokens is None else tokens[place]
+            for sender, share in zip(senders, device_shares(answers, study, token=token), strict=True):
+                sender.add(share.encode())
+        for sender in senders:
+            sender.finish()
+    return min(sender.stored for sender in senders)
+
+
+class _Batches:
+    """Reports on their way to one collector, a batch at a time."""
+
+    def __init__(self, url: str) -> None:
+        self.connection, self.stored = Connection(url), 0
+        self._waiting: list[bytes] = []
+
+    def add(self, report: bytes) -> None:
+        """Send a report, with others."""
+        self._waiting.append(report)
+        if len(self._waiting) == _BATCH:
+            self.finish()
+
+    def finish(self) -> None:
+        """Send what waits; OutputError if a report is refused."""
+        if not self._waiting:
+            return
+        status, told = self.connection.send(b"".join(self._waiting), "/api/reports/batch")
+        results = told.get("results", [])
+        stored = sum(each["status"] in (200, 201) for each in results)
+        if status != 200 or stored < len(self._waiting):
+            reasons = {each["reason"] for each in results} - {None} or {str(told.get("reason"))}
+            raise OutputError(f"the collector refused reports: {', '.join(sorted(reasons))}")
+        self.stored += stored
+        self._waiting = []

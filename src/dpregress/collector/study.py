@@ -16,10 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP, Event, PureDP, decode, integer_gaussian_promise
+from dpregress.collector.shares.holder import ShareHolder, check_holders
 from dpregress.collector.terms import Terms
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput, reason
+from dpregress.estimators.saving import write_whole
 from dpregress.json_files import MALFORMED
 from dpregress.mechanisms import IntegerGaussian, Sampler, UnitVector
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
@@ -31,8 +33,9 @@ from dpregress.rows import RawRows
 from dpregress.rows.design.encoder import text_of, to_numbers
 from dpregress.solvers.local.message_plan import MessagePlan
 
-#: Without terms, and with them.
-_BARE_FORMAT, _FORMAT = "dpregress.study/1", "dpregress.study/2"
+#: Without terms, with them, and with terms and two collectors.
+_BARE_FORMAT, _FORMAT, _SHARED_FORMAT = "dpregress.study/1", "dpregress.study/2", "dpregress.study/3"
+_TOLD: Mapping[str, set[str]] = {_BARE_FORMAT: set(), _FORMAT: {"terms"}, _SHARED_FORMAT: {"terms", "collectors"}}
 #: Decimals of a cap's threshold in a file, which do not depend on how it was optimised.
 _CAP_DIGITS = 6
 #: The largest size of a study file.
@@ -67,6 +70,8 @@ class Study:
         What an answer costs its user: a unit vector for the first, Gaussian noise for the second.
     terms : Terms, optional
         What participants are asked and told; a collector needs them.
+    holders : tuple of ShareHolder
+        Two collectors that hold shares of exact answers and add the noise; empty where devices add it.
 
     Examples
     --------
@@ -84,6 +89,7 @@ class Study:
     space: WhitenedSpace
     spend: Event
     terms: Terms | None = None
+    holders: tuple[ShareHolder, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < len(self.title) <= _LARGEST_TITLE or not is_plain(self.title):
@@ -98,12 +104,20 @@ class Study:
         _ = self.randomiser  # refuses prices that nothing keeps
         if self.terms is not None:
             _check_terms(self.terms, self)
+        if self.holders:
+            check_holders(self.holders)
+            if self.terms is None or not isinstance(self.spend, GDP):
+                raise InvalidInput("a study of two collectors needs terms, and a price in GDP")
 
     @classmethod
-    def of(cls, message_plan: MessagePlan, title: str, terms: Terms | None = None) -> Self:
+    def of(
+        cls, message_plan: MessagePlan, title: str, terms: Terms | None = None, holders: Sequence[ShareHolder] = ()
+    ) -> Self:
         """The study that asks what a message plan asks."""
+        if len(holders) != message_plan.collectors:
+            raise InvalidInput(f"this plan is for {message_plan.collectors} collectors, not {len(holders)}")
         question = "second-moment" if isinstance(message_plan.query, SecondMoment) else "cross-moment"
-        return cls(title, question, message_plan.space, message_plan.spend, terms)
+        return cls(title, question, message_plan.space, message_plan.spend, terms, tuple(holders))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -137,7 +151,7 @@ class Study:
     @property
     def message_plan(self) -> MessagePlan:
         """What a solver needs to know of it."""
-        return MessagePlan(self.query, self.spend, math.nan)
+        return MessagePlan(self.query, self.spend, math.nan, collectors=len(self.holders))
 
     @property
     def bits(self) -> int:
@@ -154,11 +168,35 @@ class Study:
         y : float
         sampler : Sampler
         """
-        row = RawRows(np.asarray(x, dtype=np.float64)[None, :], np.array([y], dtype=np.float64))
-        value = self.query.value(self.query.row_map(row))
+        if self.holders:
+            raise InvalidInput("devices split the answers of this study into shares: dpregress.collector.device_shares")
+        value = self._value(x, y)
         if isinstance(self.randomiser, UnitVector):
             return self.randomiser.message(value, self.query.contribution(), sampler)
         return self.randomiser.message(value, sampler)
+
+    def exact_steps(self, x: Vector, y: float) -> NDArray[np.int64]:
+        """One user's answer in steps of the grid, without noise, of shape (query.size,): only shares of it may be sent.
+
+        Parameters
+        ----------
+        x : ndarray of shape (d,)
+        y : float
+        """
+        if not self.holders:
+            raise InvalidInput("devices add noise to the answers of this study: dpregress.collector.device_report")
+        return self.integer_noise.steps(self._value(x, y))
+
+    @property
+    def integer_noise(self) -> IntegerGaussian:
+        """The grid, and the noise on it, of a study whose price is in GDP."""
+        if isinstance(self.randomiser, UnitVector):
+            raise InvalidInput("a study of unit vectors has no noise on a grid")
+        return self.randomiser
+
+    def _value(self, x: Vector, y: float) -> Vector:
+        row = RawRows(np.asarray(x, dtype=np.float64)[None, :], np.array([y], dtype=np.float64))
+        return self.query.value(self.query.row_map(row))
 
     def admits(self, answer: NDArray[np.int32]) -> bool:
         """Whether an honest device could have sent it, by public numbers alone; wrongly refused once in 10^9."""
@@ -199,7 +237,7 @@ class Study:
             unit, noise = self.randomiser.law(self.query, n)
             return math.ldexp(unit, -UNIT_BITS), noise
         step = math.ldexp(1.0, -self.bits)
-        return step, Isotropic(math.sqrt(n) * self.randomiser.scale * step)
+        return step, Isotropic(math.sqrt(len(self.holders) or n) * self.randomiser.scale * step)
 
     # ------------------------------------------------------------ files
 
@@ -208,7 +246,7 @@ class Study:
         randomiser = self.randomiser
         scale = None if isinstance(randomiser, UnitVector) else randomiser.scale
         answer: dict[str, Any] = {"length": self.query.size, "bits": self.bits, "noise_scale": scale}
-        record = {
+        record: dict[str, Any] = {
             "format": _BARE_FORMAT,
             "title": self.title,
             "question": self.question,
@@ -219,6 +257,8 @@ class Study:
         if self.terms is not None:
             answer |= {"bound": self.query.contribution(), "cap": self._cap}
             record |= {"format": _FORMAT, "terms": self.terms.encode()}
+        if self.holders:
+            record |= {"format": _SHARED_FORMAT, "collectors": [each.encode() for each in self.holders]}
         return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
     @property
@@ -235,8 +275,8 @@ class Study:
         return hashlib.sha256(self.text().encode()).digest()
 
     def save(self, path: str | Path) -> None:
-        """Write :meth:`text` to a file."""
-        Path(path).write_text(self.text(), encoding="utf-8")
+        """Write :meth:`text` to a file, whole or not at all; OutputError if that cannot be done."""
+        write_whole({Path(path): self.text()})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -259,17 +299,19 @@ class Study:
             raise InvalidInput("this text is too long for a study")
         try:
             record = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
-            told = {"terms"} if isinstance(record, dict) and record.get("format") == _FORMAT else set()
+            found = record.get("format") if isinstance(record, dict) else None
+            told = _TOLD.get(found, set()) if isinstance(found, str) else set()
             _exactly(record, {"format", "title", "question", "frame", "spend", "answer"} | told)
-            if record["format"] not in (_BARE_FORMAT, _FORMAT):
-                raise InvalidInput(f"this is of format {record['format']!r}, not {_FORMAT!r}")
+            if found not in _TOLD:
+                raise InvalidInput(f"this is of format {found!r}, not {_FORMAT!r}")
             _exactly(record["frame"], _FRAME_FIELDS)
             _exactly(record["frame"]["response"], _RESPONSE_FIELDS)
             if not (isinstance(record["title"], str) and isinstance(record["question"], str)):
                 raise InvalidInput("title and question of a study are texts")
             space, spend = WhitenedSpace.decode(record["frame"]), decode(record["spend"])
-            terms = Terms.decode(record["terms"]) if told else None
-            study = cls(record["title"], record["question"], space, spend, terms)
+            terms = Terms.decode(record["terms"]) if "terms" in told else None
+            holders = tuple(map(ShareHolder.decode, record["collectors"])) if "collectors" in told else ()
+            study = cls(record["title"], record["question"], space, spend, terms, holders)
         except MALFORMED as error:
             if isinstance(error, DPRegressError):
                 raise

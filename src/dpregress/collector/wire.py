@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Self
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from dpregress.collector.study import Study
 from dpregress.errors import InvalidInput
 
-MAGIC = b"DPR1"
+#: How a report begins, and a share of one.
+MAGIC, SHARE_MAGIC = b"DPR1", b"DPS1"
 _TASK, _ID = 32, 16
 TOKEN_BYTES = 32
+_TOKEN_LABEL = b"dpregress/collector-token/1/"
 _ENDS = (0, *accumulate([len(MAGIC), _TASK, _ID, TOKEN_BYTES]))
 #: Bytes before the answer.
 HEADER = _ENDS[-1]
@@ -81,3 +84,43 @@ class Report:
         if not study.admits(answer):
             raise InvalidInput("no honest device sends an answer of this size")
         return cls(task, name, token, answer)
+
+
+@dataclass(frozen=True)
+class ShareReport:
+    """One share of an answer: ``DPS1``, the study's digest, an id, a token, and a seed or 64-bit words.
+
+    Parameters
+    ----------
+    task : bytes
+        Digest of the study, 32 bytes.
+    id : bytes
+        16 random bytes; both shares of an answer have the same.
+    token : bytes
+        32 bytes, of one collector alone (:func:`token_for`).
+    payload : bytes
+        A share modulo 2^64.
+    """
+
+    task: bytes
+    id: bytes
+    token: bytes
+    payload: bytes
+
+    def __post_init__(self) -> None:
+        if (len(self.task), len(self.id), len(self.token)) != (_TASK, _ID, TOKEN_BYTES):
+            raise InvalidInput(f"a share needs a task, id and token of {_TASK}, {_ID} and {TOKEN_BYTES} bytes")
+
+    def encode(self) -> bytes:
+        """The share as bytes."""
+        return b"".join([SHARE_MAGIC, self.task, self.id, self.token, self.payload])
+
+
+def token_for(token: bytes, holder: int) -> bytes:
+    """What a device sends to one of two collectors in place of the token of its invitation.
+
+    Neither collector can use it at the other. Zeros, of a study with open enrolment, stay zeros.
+    """
+    if token == bytes(TOKEN_BYTES):
+        return token
+    return hashlib.sha256(_TOKEN_LABEL + bytes([holder]) + token).digest()

@@ -42,6 +42,9 @@ from dpregress.trust import Local, Session
 
 #: Whose guarantee it is: a user's message is all that anybody sees of their row.
 _DEVICE = Unit("user, whose own device adds the noise (local model)")
+_SHARED = Unit(
+    "user, against one of two collectors that hold shares of the answers, or against both if they do not collude"
+)
 
 #: Families that files hold.
 _FILED = ("gaussian", "binomial", "poisson")
@@ -144,7 +147,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         self.ledger = ledger
         self.random_state = random_state
 
-    def plan(self, features: tuple[str, ...], n: int, *, target: str = "y") -> MessagePlan:
+    def plan(self, features: tuple[str, ...], n: int, *, target: str = "y", collectors: int = 0) -> MessagePlan:
         """What users will be asked, before there are any: a function of the public facts.
 
         Parameters
@@ -154,11 +157,14 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         n : int
             How many users are expected; the best radius depends on it, privacy does not.
         target : str
+        collectors : int
+            How many collectors add noise to their shares of the sum, once each; 0 where every user adds noise to a
+            message (docs/collector/two-collectors.md).
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise InvalidInput(f"n is a whole number of users of at least 1, not {one_line(n)}")
         budget, facts = self._checked_parameters(), self._planned(tuple(listed(features)), n, target)
-        return plan_messages(facts, budget, self._bounds(facts), self.recipe)
+        return plan_messages(facts, budget, self._bounds(facts), self.recipe, collectors=collectors)
 
     def fit_release(self, release: Release, message_plan: MessagePlan) -> Self:
         """Fit to what a study has collected: the fit costs nothing more, further studies do.
@@ -198,7 +204,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             promise=message_plan.spend,
             events=Composed.of(release.events),
             relation=Relation.REPLACE_ONE,
-            unit=_DEVICE.name,
+            unit=(_SHARED if message_plan.collectors else _DEVICE).name,
             assumed_public=_assumed_public(facts),
             seeded=False,
             recorded=None if self.ledger is None else self.ledger.location,
@@ -236,8 +242,15 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         ----------
         delta : float, optional
             Default: that of the budget.
+
+        Raises
+        ------
+        NotAvailable
+            Where collectors added the noise: there are no messages to shuffle.
         """
         check_is_fitted(self)
+        if self.message_plan_.collectors:
+            raise NotAvailable("two collectors added the noise to sums: there are no messages to shuffle")
         message_plan, delta = self.message_plan_, self._checked_parameters().delta0 if delta is None else delta
         return shuffled_epsilon(message_plan.spend, self.release_.n, delta, entries=message_plan.query.size)
 
@@ -267,6 +280,9 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of every model, with the guarantee of shuffled messages below that of one message."""
         found = super().summary(level=level, alpha=alpha)
+        hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
+        if self.message_plan_.collectors:
+            return found.with_notes(*hidden)
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
         shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
         hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
@@ -374,11 +390,17 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
 def _estimates(
     message_plan: MessagePlan, release: Release, facts: PublicFacts, response: MeanResponse, start: Vector
 ) -> Estimates | None:
-    """From public rows, or of a linear model from the users' own Gram matrix; else what is not known has no bound."""
+    """From public rows, or of a linear model from the users' own Gram matrix; else what is not known has no bound.
+
+    What collectors release holds the Gram matrix with little noise, so that a linear model needs no public rows.
+    """
+    linear = isinstance(release, Moments) and response == mean_of("gaussian")
+    if message_plan.collectors and isinstance(release, Moments) and linear:
+        return moment_estimates(release)
     found = equation_estimates(message_plan, release, facts, response, start)
     if found is not None:
         return estimates_of(found, release.n)
-    if facts.public is None and isinstance(release, Moments) and response == mean_of("gaussian"):
+    if facts.public is None and isinstance(release, Moments) and linear:
         return moment_estimates(release)
     return None
 

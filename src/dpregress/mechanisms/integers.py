@@ -66,9 +66,20 @@ class IntegerGaussian:
 
     def message(self, value: Vector, sampler: Sampler) -> NDArray[np.int32]:
         """The value on the grid with noise; numbers beyond 32 bits are clipped, which is post-processing."""
-        steps = np.trunc(np.ldexp(value, self.bits)).astype(np.int64)
-        noisy = sampler.add_integer_gaussian(steps, self.scale)
+        noisy = sampler.add_integer_gaussian(self.steps(value), self.scale)
         return np.clip(noisy, _INT32.min, _INT32.max).astype(np.int32)
+
+    def steps(self, value: Vector) -> NDArray[np.int64]:
+        """The value on the grid, truncated towards zero, without noise. It must not leave the user's device."""
+        return np.trunc(np.ldexp(value, self.bits)).astype(np.int64)
+
+    def noise(self, length: int, sampler: Sampler) -> NDArray[np.int64]:
+        """Noise of the scale by itself, for a sum of values on the grid that is known modulo 2^64 alone."""
+        return sampler.add_integer_gaussian(np.zeros(length, dtype=np.int64), self.scale)
+
+    def largest_sum(self, query: Query[Any], n: int, draws: int) -> int:
+        """A bound on every entry of the sum of n values with so many draws of noise, in steps."""
+        return n * math.ceil(math.ldexp(query.contribution(), self.bits)) + draws * _NOISES * self.scale
 
 
 def sensitivity(query: Query[Any], bits: int) -> float:

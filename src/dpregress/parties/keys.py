@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,9 +79,24 @@ def has_identity(folder: Path) -> bool:
 
 
 def write_secret(path: Path, secret: bytes) -> None:
-    """Write 32 bytes in hexadecimal, readable only by the owner."""
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(secret.hex() + "\n", encoding="ascii")
+    """Write 32 bytes in hexadecimal, readable only by the owner: a new file, whole or not at all.
+
+    Raises
+    ------
+    FileExistsError
+        Secrets are never replaced.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600, exist_ok=False)
+    try:
+        with new.open("w", encoding="ascii") as file:
+            file.write(secret.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(new, path)
+    finally:
+        new.unlink()
 
 
 def read_secret(path: Path) -> bytes:

@@ -38,6 +38,7 @@ export async function fetchStudy({ study, token }) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   if (hexOf(digest) !== study) throw new Refusal("otherStudy");
   const record = JSON.parse(new TextDecoder().decode(bytes));
+  if (record.format === "dpregress.study/3") throw new Refusal("twoCollectors");
   if (record.format !== "dpregress.study/2") throw new Refusal("otherFormat");
   if (record.terms.enrolment === "token" && token === null) throw new Refusal("noToken");
   if (!keepsPromise(record)) throw new Refusal("weakNoise");

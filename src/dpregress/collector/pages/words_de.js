@@ -91,6 +91,8 @@ export const german = {
   noStudy: "Die Studie kann nicht geladen werden. Versuchen Sie es später noch einmal.",
   otherStudy: "Das ist nicht die Studie, zu der Sie eingeladen wurden. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
   otherFormat: "Diese Seite kann die Studie nicht lesen: Sie hat eine andere Version.",
+  twoCollectors:
+    "Diese Studie hat zwei Sammelstellen, und diese Seite kann sie nicht beantworten: Dazu dient der Befehl dpregress report. Es wurde nichts gesendet.",
   weakNoise: "Das Rauschen dieser Studie hält nicht, was sie verspricht. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
   noKeeping: "Dieser Browser speichert nichts, vielleicht wegen eines privaten Fensters. Öffnen Sie den Link in einem gewöhnlichen Fenster.",
   broken: "Die Seite ist gescheitert, bevor etwas gesendet wurde. Laden Sie sie neu, oder nehmen Sie einen anderen Browser.",

@@ -89,6 +89,8 @@ export const english = {
   noStudy: "The study cannot be loaded. Try again later.",
   otherStudy: "This is not the study that you were invited to. Do not answer, and tell whoever invited you.",
   otherFormat: "This page cannot read the study: it has another version.",
+  twoCollectors:
+    "This study has two collectors, and this page cannot answer it: it takes the command dpregress report. Nothing was sent.",
   weakNoise: "The noise of this study does not keep what it promises. Do not answer, and tell whoever invited you.",
   noKeeping: "This browser keeps no data, perhaps because of a private window. Open the link in an ordinary window.",
   broken: "The page failed before anything was sent. Reload it, or use another browser.",

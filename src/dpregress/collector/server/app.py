@@ -53,6 +53,8 @@ class Settings:
         Seconds for the body of a request.
     clock : callable
         The time in UTC.
+    holder : int or None
+        Which of two collectors of the study this is.
     """
 
     admin_key: bytes = field(repr=False)
@@ -62,6 +64,7 @@ class Settings:
     burst: float = 100.0
     patience: float = 10.0
     clock: Callable[[], datetime] = field(default=utc_now)
+    holder: int | None = None
 
 
 class Collector:
@@ -77,7 +80,7 @@ class Collector:
 
     def __init__(self, study: Study, opened: Callable[[], Store], settings: Settings) -> None:
         self.study, self.settings = study, settings
-        self.admission = Admission(study, settings.clock)
+        self.admission = Admission(study, settings.clock, settings.holder)
         self.writer = Writer(opened, lambda: self.admission.hour)
         self.limit = RateLimit(settings.rate, settings.burst)
         self.pages = load_pages()
@@ -230,6 +233,8 @@ class Collector:
         given = request.headers.get("authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {self.settings.admin_key.hex()}".encode()):
             return problem(401, "send the admin key", "no-key", headers={"www-authenticate": "Bearer"})
+        if self.study.holders:
+            return problem(403, "this collector holds shares: results follow from the sums of both", "shares")
         try:
             found = await self._read(lambda store: read_out(store, public=self.settings.public))
         except NotAvailable as refusal:

@@ -105,7 +105,7 @@ def interface(length: int, batch: int) -> dict[str, Any]:
     keyed: dict[str, Any] = {"security": [{"admin": []}]}
     anything = {"type": "object"}
     missing, busy = _problem("There is none."), _problem("Busy; try again later.")
-    refused = {"401": _problem("No admin key."), "403": _problem("Too few reports."), "503": busy}
+    refused = {"401": _problem("No admin key."), "403": _problem("Too few reports, or shares alone."), "503": busy}
     paths = {
         "/api/reports": _sending("Send a report.", length, length, stored),
         "/api/reports/batch": _sending(

@@ -15,7 +15,7 @@ from dpregress.errors import DPRegressError, StoreError, reason
 _URL = ("postgresql://", "postgres://")
 
 
-def open_store(location: str | Path, study: Study | None = None) -> Store:
+def open_store(location: str | Path, study: Study | None = None, holder: int | None = None) -> Store:
     """The store at a location.
 
     Parameters
@@ -24,6 +24,8 @@ def open_store(location: str | Path, study: Study | None = None) -> Store:
         A SQLite file, or ``postgresql://..``.
     study : Study, optional
         The store is made for it if there is none yet; without a study, a store must be there.
+    holder : int, optional
+        With a study of two collectors, which of them it is.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def open_store(location: str | Path, study: Study | None = None) -> Store:
     database = None
     try:
         database = _database(location)
-        return Store(database, where, study)
+        return Store(database, where, study, holder)
     except Exception as error:  # the drivers' own errors, whose text may hold the password
         if database is not None:
             database.close()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpregress.collector.store import audit
 from dpregress.collector.store.database import Database
+from dpregress.collector.store.payloads import payload_of
 from dpregress.collector.store.sqlite import SQLiteDatabase
 from dpregress.collector.study import Study
 from dpregress.errors import StoreError
@@ -22,7 +23,7 @@ from dpregress.mechanisms.randomness import random_bytes
 BUCKETS = 64
 _LAYOUT = "1"
 _PAGE = 2000
-_INTEGER, _SUM = np.dtype("<i4"), np.dtype("<i8")
+_SUM = np.dtype("<i8")
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (hash {blob} PRIMARY KEY, report {blob})",
@@ -45,7 +46,7 @@ class Arrival:
     token : bytes or None
         SHA-256 of the token; None with open enrolment.
     answer : bytes
-        Little-endian 32-bit integers.
+        Little-endian 32-bit integers; in a study of two collectors a share.
     """
 
     id: bytes
@@ -68,6 +69,7 @@ class Outcome:
 
 STORED, REPEATED = Outcome(201), Outcome(200)
 _CHANGED, _USED, _UNKNOWN = Outcome(409, "changed-report"), Outcome(409, "used-token"), Outcome(403, "unknown-token")
+_SEALED = Outcome(403, "late")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +110,11 @@ class Store:
         Its location, for messages.
     study : Study or None
         Made for it if the database is empty; None opens what is there.
+    holder : int, optional
+        Which of two collectors of the study this is; an existing store knows.
     """
 
-    def __init__(self, database: Database, where: str, study: Study | None) -> None:
+    def __init__(self, database: Database, where: str, study: Study | None, holder: int | None = None) -> None:
         self.database, self.where = database, where
         with database.transaction():
             for statement in _TABLES:
@@ -119,17 +123,21 @@ class Store:
             if not known:
                 if study is None:
                     raise StoreError(f"{where} holds no study yet: start the collector first")
-                known = self._make(study)
+                known = self._make(study, holder)
         if known.get("layout") != _LAYOUT:
             raise StoreError(f"{where} was written by another version: use that one")
         self.study = Study.read(known["study"])
         self._salt = bytes.fromhex(known["salt"])
         self._last: Totals | None = None
-        if study is not None and study.digest != self.study.digest:
-            raise StoreError(f"{where} holds another study: choose another --store")
+        self.holder = int(known["holder"]) if "holder" in known else None
+        self.payload = payload_of(self.study, self.holder)
+        if study is not None and (study.digest, holder) != (self.study.digest, self.holder):
+            raise StoreError(f"{where} holds another study, or belongs to its other collector: choose another --store")
 
-    def _make(self, study: Study) -> dict[str, str]:
+    def _make(self, study: Study, holder: int | None) -> dict[str, str]:
+        payload_of(study, holder)  # refuses a holder that the study does not have
         meta = {"layout": _LAYOUT, "study": study.text(), "salt": random_bytes(16).hex()}
+        meta |= {} if holder is None else {"holder": str(holder)}
         self.database.insert("meta", ("name", "value"), list(meta.items()))
         zeros = np.zeros(study.query.size, dtype=_SUM).tobytes()
         self.database.insert("sums", ("bucket", "reports", "total"), [(each, 0, zeros) for each in range(BUCKETS)])
@@ -196,11 +204,13 @@ class Store:
         elif asked:
             rows = self.database.matching("hash, report", "tokens", "hash", asked)
             used = {bytes(hash_): report is not None for hash_, report in rows}
-        outcomes = []
+        outcomes, sealed = [], self.sealed is not None
         for each in arrivals:
             outcome = STORED
             if each.id in known:
                 outcome = REPEATED if known[each.id] == (each.token, each.answer) else _CHANGED
+            elif sealed:
+                outcome = _SEALED
             elif each.token is not None and each.token not in used:
                 outcome = _UNKNOWN
             elif each.token is not None and used[each.token]:
@@ -252,6 +262,21 @@ class Store:
         with self.database.transaction():
             self.database.insert("tokens", ("hash", "report"), [(each, None) for each in hashes])
             audit.append(self.database, "invited", tokens=len(hashes))
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a text about the store within the open transaction. It cannot be replaced."""
+        self.database.insert("meta", ("name", "value"), [(name, value)])
+
+    def noted(self, name: str) -> str | None:
+        """A text about the store, or None."""
+        found = self.database.rows("SELECT value FROM meta WHERE name = ?", [name])
+        return str(found[0][0]) if found else None
+
+    @property
+    def sealed(self) -> int | None:
+        """The number of reports at which one of two collectors closed its list; None before."""
+        found = None if self.holder is None else self.noted("sealed")
+        return None if found is None else int(found)
 
     def record(self, kind: str, **details: Any) -> None:
         """Add an entry to the audit log."""
@@ -323,15 +348,15 @@ class Store:
         ((used,),) = self.database.rows("SELECT COUNT(report) FROM tokens")
         if self.study.terms is not None and self.study.terms.enrolment == "token" and used != n:
             raise StoreError("the used tokens are not those of the reports: restore a backup")
+        if self.sealed not in (None, n):
+            raise StoreError("reports were added after the list was closed: restore a backup")
         return n
 
     def _summed(self, arrivals: Sequence[Arrival]) -> Totals:
         """Counts and sums of these reports by bucket."""
-        size = self.study.query.size
-        answers = np.frombuffer(b"".join(each.answer for each in arrivals), _INTEGER).reshape(len(arrivals), size)
         buckets = [hashlib.sha256(self._salt + each.id).digest()[0] % BUCKETS for each in arrivals]
-        sums = np.zeros((BUCKETS, size), dtype=np.int64)
-        np.add.at(sums, buckets, answers.astype(np.int64))
+        sums = np.zeros((BUCKETS, self.study.query.size), dtype=np.int64)
+        np.add.at(sums, buckets, self.payload.integers([each.answer for each in arrivals]))
         return Totals(np.bincount(buckets, minlength=BUCKETS).astype(np.int64), sums)
 
     def backup(self, path: Path) -> int:

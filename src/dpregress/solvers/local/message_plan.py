@@ -75,6 +75,8 @@ class MessagePlan:
         The part of it that is due to the intercept.
     told : float
         The share of the assumed squares of slopes that is predicted to be told.
+    collectors : int
+        How many collectors add noise to shares of the sum, once each; 0 where every user adds noise to a message.
     """
 
     query: RowQuery[Any]
@@ -82,15 +84,25 @@ class MessagePlan:
     predicted: float
     mean_error: float = math.nan
     told: float = math.nan
+    collectors: int = 0
 
     @property
     def space(self) -> WhitenedSpace:
         """The coordinates of the messages."""
         return self.query.space
 
+    def noise(self, n: int) -> float:
+        """The standard deviation of Gaussian noise in each entry of the mean over n users."""
+        return self.query.noise(self.spend, 1) * math.sqrt(self.collectors or n) / n
+
 
 def plan_messages(
-    facts: PublicFacts, budget: ApproxDP, bounds: tuple[float, float], recipe: MessageRecipe = "auto"
+    facts: PublicFacts,
+    budget: ApproxDP,
+    bounds: tuple[float, float],
+    recipe: MessageRecipe = "auto",
+    *,
+    collectors: int = 0,
 ) -> MessagePlan:
     """The message plan with the smallest predicted variance.
 
@@ -102,6 +114,8 @@ def plan_messages(
     bounds : tuple of float
         Public bounds of the response.
     recipe : {"auto", "unit-vector", "gaussian", "joint"}
+    collectors : int
+        How many collectors add noise to shares of the sum; 0 where every user adds noise to a message.
 
     Raises
     ------
@@ -116,7 +130,8 @@ def plan_messages(
     if rows is not None and not (rows - rows[0] if facts.start.space.intercept else rows).any():
         raise InvalidInput("no column of the public rows varies: give other public rows, or leave public= out")
     response = ResponseScale(facts.target, (lower + upper) / 2, (upper - lower) / 2, bound=1.0)
-    offered = [each for each in _offered(facts, budget, response, recipe) if recipe in ("auto", _name(each))]
+    rated = _offered(facts, budget, response, recipe, collectors)
+    offered = [each for each in rated if recipe in ("auto", _name(each))]
     if not offered:
         raise InvalidInput(_refusal(facts, budget, recipe))
     if has_prior(facts):
@@ -166,7 +181,7 @@ def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
 
 
 def _offered(
-    facts: PublicFacts, budget: ApproxDP, response: ResponseScale, recipe: MessageRecipe
+    facts: PublicFacts, budget: ApproxDP, response: ResponseScale, recipe: MessageRecipe, collectors: int
 ) -> Iterator[MessagePlan]:
     start = replace(facts.start.space, response=response)
     tilts = _TILTS if start.intercept and not has_prior(facts) else (1.0,)
@@ -180,13 +195,15 @@ def _offered(
             radii = [math.sqrt(1 + tilt**2 * (start.radius**2 - 1)) if start.intercept else start.radius]
         for radius in radii:
             space = plain.rewhitened(np.eye(plain.order), radius)
-            if facts.public is not None or (recipe == "auto" and start.intercept and tilt == min(tilts)):
+            alone = recipe == "auto" and start.intercept and tilt == min(tilts)
+            if not collectors and (facts.public is not None or alone):
                 yield from _cross_moments(facts, budget, space, rows)
             joint = SecondMoment(space.with_response(replace(response, cross=radius)))
             gaussian = integer_gaussian_promise(budget, joint.size)
             if gaussian is not None:
                 # its entries beside the diagonal have half of the variance, and hold the cross moment u = R times
-                yield _rated(facts, joint, gaussian, rows, joint.noise(gaussian, 1) ** 2 / (2 * radius**2))
+                asked = MessagePlan(joint, gaussian, math.nan, collectors=collectors)
+                yield _rated(facts, asked, rows, asked.noise(facts.n) ** 2 / (2 * radius**2))
 
 
 def _cross_moments(facts: PublicFacts, budget: ApproxDP, space: WhitenedSpace, rows: Matrix) -> Iterator[MessagePlan]:
@@ -194,19 +211,22 @@ def _cross_moments(facts: PublicFacts, budget: ApproxDP, space: WhitenedSpace, r
     cross = ClippedScore(features, GaussianFamily, np.zeros(space.order), 1.0)
     if _SMALLEST_EPSILON <= budget.epsilon0 <= LARGEST_EPSILON and space.order <= LARGEST_ORDER:
         unit = space.radius / best_cap(budget.epsilon0, space.order).gain
-        yield _rated(facts, cross, PureDP(budget.epsilon0), rows, unit**2 / space.order)
+        asked = MessagePlan(cross, PureDP(budget.epsilon0), math.nan)
+        yield _rated(facts, asked, rows, unit**2 / space.order / facts.n)
     gaussian = integer_gaussian_promise(budget, cross.size)
     if gaussian is not None:
-        yield _rated(facts, cross, gaussian, rows, cross.noise(gaussian, 1) ** 2)
+        asked = MessagePlan(cross, gaussian, math.nan)
+        yield _rated(facts, asked, rows, asked.noise(facts.n) ** 2)
 
 
-def _rated(facts: PublicFacts, query: RowQuery[Any], spend: Event, rows: Matrix, noise: float) -> MessagePlan:
-    """``noise`` is the variance of one user's cross moment on each coordinate."""
+def _rated(facts: PublicFacts, asked: MessagePlan, rows: Matrix, noise: float) -> MessagePlan:
+    """A plan with its predictions; ``noise`` is the variance of each coordinate of the mean cross moment."""
+    query = asked.query
     along = int(query.space.intercept)
     weights = equation_weights(query.space, rows)
     gram = (rows * weights[:, None]).T @ rows / len(rows)
     values = np.linalg.eigvalsh(gram[along:, along:])
-    mean_error = noise / facts.n / float(gram[0, 0]) ** 2 if along else 0.0
+    mean_error = noise / float(gram[0, 0]) ** 2 if along else 0.0
     slopes = rows[:, along:]
     plain, squared = (float(np.mean(power * np.einsum("ij,ij->i", slopes, slopes))) for power in (1.0, weights**2))
     lost = 1 - float(values.sum()) ** 2 / (plain * squared)
@@ -214,13 +234,14 @@ def _rated(facts: PublicFacts, query: RowQuery[Any], spend: Event, rows: Matrix,
     unknown, doubt, fitted = _signal(facts, query)
     mean_error = mean_error * doubt / (mean_error + doubt)
     if asks_for_the_mean(facts, query):
-        return MessagePlan(query, spend, mean_error + unknown, mean_error, 0.0)
+        return replace(asked, predicted=mean_error + unknown, mean_error=mean_error, told=0.0)
     each = unknown / len(values)
     scale = float(values.mean())
-    error = noise / facts.n / np.maximum(values, _UNSEEN * scale) + fitted * gram_error(facts, query, spend, scale)
+    error = noise / np.maximum(values, _UNSEEN * scale) + fitted * gram_error(facts, asked, scale)
     left = float(np.sum(each * error / (each + error)))
     told = 1 - left / unknown
-    return MessagePlan(query, spend, mean_error + left + _BIAS * (lost * told) ** 2, mean_error, told)
+    predicted = mean_error + left + _BIAS * (lost * told) ** 2
+    return replace(asked, predicted=predicted, mean_error=mean_error, told=told)
 
 
 def _signal(facts: PublicFacts, query: RowQuery[Any]) -> tuple[float, float, float]:
@@ -253,18 +274,19 @@ def _mean_limit(facts: PublicFacts, message_plan: MessagePlan) -> float:
     return limit * _WORTH if facts.public is None and message_plan.told > _WELL else limit
 
 
-def gram_error(facts: PublicFacts, query: RowQuery[Any], spend: Event, scale: float) -> float:
+def gram_error(facts: PublicFacts, asked: MessagePlan, scale: float) -> float:
     """Variance of a relative entry of the Gram matrix: ``1/m`` of public rows, less where users send one as well.
 
     Parameters
     ----------
+    facts : PublicFacts
+    asked : MessagePlan
     scale : float
         Mean eigenvalue of the weighted Gram matrix.
     """
     rows = 0.0 if facts.public is None else float(facts.public.n)
-    if isinstance(query, SecondMoment):
-        sigma = query.noise(spend, 1) / math.sqrt(facts.n)
-        rows += 1 / (1 / facts.n + sigma**2 / (2 * scale**2))
+    if isinstance(asked.query, SecondMoment):
+        rows += 1 / (1 / facts.n + asked.noise(facts.n) ** 2 / (2 * scale**2))
     return 1 / rows
 
 

@@ -178,7 +178,7 @@ def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts)
     weights = equation_weights(space, rows)
     gram = weighted_gram(rows, weights)
     scale = float(np.trace(gram[along:, along:])) / (len(gram) - along)
-    error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, query, message_plan.spend, scale)
+    error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, message_plan, scale)
     moment = release.mean
     if isinstance(release, Moments):
         share = 0.0 if facts.public is None else facts.public.n * error
