@@ -8,10 +8,12 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector
+from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.queries.base import Norm, RowQuery
 from dpregress.releases import Count, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedResponse
+from dpregress.rows.row_kernel import Program
 
 
 class UsableRowCount(RowQuery[Count]):
@@ -34,6 +36,7 @@ class UsableRowCount(RowQuery[Count]):
     reads_features: ClassVar[bool] = False
     free_of_n: ClassVar[bool] = True
     whole: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -41,6 +44,12 @@ class UsableRowCount(RowQuery[Count]):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         return ExactVector(np.array([np.count_nonzero(rows.weight > 0)]))
+
+    def program(self, labelled: bool) -> Program:
+        return Program.of((OrderedResponse.usable(labelled),), ("k",))
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # the same number
+        return ExactVector(whole)
 
     def contribution(self) -> float:
         return 1.0

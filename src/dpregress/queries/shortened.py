@@ -8,10 +8,12 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector
+from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.queries.base import RowQuery
 from dpregress.releases import Count, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedRows, kept_within, within
+from dpregress.rows.row_kernel import Program, case, name
 
 #: Weights this close to 1 are rounding.
 _ROUNDING = 1e-9
@@ -35,6 +37,7 @@ class ShortenedRows(RowQuery[Count]):
     #: In a space that weights features only, no row has a weight below 1.
     tight: ClassVar[bool] = False
     whole: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -43,6 +46,14 @@ class ShortenedRows(RowQuery[Count]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         shortened = (rows.weight > 0) & (rows.weight < (1 - _ROUNDING) * rows.root)
         return ExactVector(np.array([np.count_nonzero(shortened)]))
+
+    def program(self, labelled: bool) -> Program:
+        shortened = case(name("w") < 1 - _ROUNDING, 1, 0)
+        stages = (*OrderedRows(self.space).stages(labelled), {"b": shortened}, kept_within(("b",), within("b", 0, 1)))
+        return Program.of(stages, ("b",))
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole)
 
     def contribution(self) -> float:
         return 1.0
