@@ -24,6 +24,7 @@ from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.base import unrounded_total
+from dpregress.models import PoissonFamily, family_of
 from dpregress.queries import (
     ClippedScore,
     Counted,
@@ -38,10 +39,13 @@ from dpregress.queries import (
 from dpregress.rows import Encoder, OrderedRows, PrivateRows, RawRows, SQLQuery, StreamSource, WhitenedRows
 from dpregress.rows import push_down_sql as sql
 from dpregress.rows import row_kernel
+from dpregress.rows.ordered import FINITE
 from dpregress.rows.sources import reader_of
 from tests import registry
 from tests.laws.test_places import far_rows
-from tests.registry import QUERIES, SPACES, WIDTH, QueryEntry
+from scipy.spatial.distance import pdist
+
+from tests.registry import METRICS, QUERIES, SPACES, WIDTH, QueryEntry, taken
 
 Rng = np.random.Generator
 NAMES = [f"x{i}" for i in range(WIDTH)]
@@ -145,7 +149,7 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 
 def test_some_queries_are_pushed_down() -> None:
-    assert {entry.kind for entry in PUSHED} == {
+    assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
         ClippedScore, Counted, MeanResidual, ResidualHistogram, ResponseHistogram, ScoreSquares, SecondMoment,
         ShortenedRows, UsableRowCount,
     }  # fmt: skip
@@ -160,7 +164,7 @@ def test_totals_of_databases_are_those_of_the_reference(
         space = SPACES[kind](rng)
         rows = wild_rows(rng, SecondMoment(space))
         source = source_of(kept(table_of(rows), tmp_path))
-        for entry in PUSHED:
+        for entry in PUSHED if kind in ("intercept", "published") else PUSHED[:3]:
             query = entry.make(space, rng)
             assert_same(pushed(query, source), expected_of(query, rows), f"{kind}, {entry}")
 
@@ -169,7 +173,7 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
     kept: Callable[[pa.Table, Path], Any], tmp_path: Path
 ) -> None:
     """PostgreSQL raises an error where a product overflows or becomes 0: cells at the ends of all ranges."""
-    ends = [0.0, 5e-324, 2.0**-200, 2.0**-199, 1e-30, 1.0, 1e30, 2.0**100, 2.0**101, 1e300, sql.FINITE, np.inf, np.nan]
+    ends = [0.0, 5e-324, 2.0**-200, 2.0**-199, 1e-30, 1.0, 1e30, 2.0**100, 2.0**101, 1e300, FINITE, np.inf, np.nan]
     cells = np.array([sign * end for end in ends for sign in (1, -1)])
     x, y = np.repeat(cells, len(cells)), np.tile(cells, len(cells))
     rows = RawRows(np.column_stack([x, y, np.roll(x, 7)]), np.roll(y, 5))
@@ -180,6 +184,13 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
         space = WhitenedSpace(tuple(NAMES), whitening, radius, np.array([0.0, 1e-300, 1e90]), response=response)
         query = Counted(SecondMoment(space))
         assert_same(pushed(query, source), expected_of(query, rows), f"{entry}")
+        unbounded = space.with_response(ResponseScale("y", centre, scale))
+        for coef in ([1e-100, 0.0, -1.0], [1e30, -1e30, 1e-99]):
+            for family in (PoissonFamily, family_of("poisson", "identity"), family_of("inverse-gaussian")):
+                score = ClippedScore(unbounded, family, np.array(coef), 2.0**99)
+                asked = (score, ScoreSquares(score, 2.0**-99), MeanResidual(unbounded, family, score.coef, -1e-9, 1e30))
+                for query in asked:
+                    assert_same(pushed(query, source), expected_of(query, rows), f"{entry}, {family}, {query}")
 
 
 def test_sums_of_many_rows_in_two_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
@@ -242,6 +253,23 @@ def test_rows_beyond_their_bound_are_dropped_by_the_database(tmp_path: Path, see
     assert squares(Stretching, space, 1e-3 * near, tmp_path) > 0
 
 
+@pytest.mark.parametrize("entry", PUSHED, ids=str)
+@pytest.mark.parametrize("wrong", ["threefold", "far"])
+def test_no_arithmetic_moves_a_row_beyond_the_bound(
+    wrong: str, entry: QueryEntry, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Planted: floats are rounded to integers far from where they should be. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(SPACES["intercept"](rng), rng)
+    rows = wild_rows(rng, query)
+    honest = row_kernel._OPERATIONS["round"]
+    planted = {"threefold": lambda a: 3 * honest(a), "far": lambda a: honest(a) + 2.0**45}[wrong]
+    monkeypatch.setitem(row_kernel._OPERATIONS, "round", planted)
+    found = np.array([np.asarray(expected_of(query, taken(rows, slice(i, i + 1)))) for i in range(len(rows.x))])
+    assert query.norm.of(found).max() <= query.contribution() * (1 + 1e-12)
+    assert pdist(found, METRICS[query.norm]).max() <= query.replacement() * (1 + 1e-12)
+
+
 # ---------------------------------------------------------------- statements
 
 
@@ -269,7 +297,7 @@ def test_numbers_of_sqlite_are_exact(seed: int) -> None:
     """Of every size; written in decimals, SQLite reads some of them a bit off. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
     numbers = [*(rng.normal(size=300) * 2.0 ** rng.integers(-1000, 1000, 300)).tolist(), 5e-324, -0.1, 0.0, 2.0**1000]
-    numbers.append(sql.FINITE)
+    numbers.append(FINITE)
     with closing(sqlite3.connect(":memory:")) as connection:
         for number in numbers:
             written = sql.literal(number, "sqlite").replace("DOUBLE PRECISION", "REAL")

@@ -145,6 +145,9 @@ class ExposureScore(ClippedScore):
         super().__init__(space, GaussianFamily, np.zeros(space.order), clip)
         self.centre = centre
 
+    def program(self, labelled: bool) -> Program:
+        return super(ClippedScore, self).program(labelled)  # logarithms of exposures have no fixed order
+
     def residual(self, rows: BoundedRows) -> Vector:
         """``w (log e - centre)``, of shape (m,)."""
         offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset

@@ -73,7 +73,7 @@ class ScoreSquares(RowQuery[ScoreMoment]):
         order, unit = len(score.left), float(self.score.of_sums(np.zeros(score.shape, dtype=object), 0).unit)
         each, integers = [f"a{i}" for i in range(order)], [f"v{i}" for i in range(order)]
         limit, length = grid.inside(order), name("r")
-        longest = limit / unit if limit / unit <= LARGEST**3 else LARGEST**3
+        longest = min(limit / unit, LARGEST)
         stages = (
             {a: floated(name(u) * name(residual)) for a, u in zip(each, score.left, strict=True)},
             {"r": sqrt(squared(each))},
