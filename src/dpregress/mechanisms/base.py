@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -82,11 +83,11 @@ class _BoundedValue:
     def __call__(self, chunk: RawRows, /) -> ExactVector:
         return self.query.exact(self.row_map(chunk, self.words))
 
-    def program(self, labelled: bool) -> Program:
-        return self.query.program(labelled)
+    def programs(self, labelled: bool) -> tuple[Program, ...]:
+        return self.query.programs(labelled)
 
-    def of_sums(self, whole: Integers, usable: int) -> ExactVector:
-        return self.query.of_sums(whole, usable)
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:
+        return self.query.of_all(wholes, usable)
 
 
 def unrounded_answer(query: Query[R], rows: PrivateRows) -> ExactVector | Vector:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -127,6 +128,14 @@ class Query(ABC, Generic[R]):
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:
         """The sum over all rows with one word on each grid, from the sums of the program and the usable rows."""
         raise NotImplementedError
+
+    def programs(self, labelled: bool) -> tuple[Program, ...]:
+        """All programs, of which each takes a pass: most queries have one."""
+        return (self.program(labelled),)
+
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:
+        """The sum over all rows, from the sums of all programs."""
+        return self.of_sums(wholes[0], usable)
 
     def value(self, rows: BoundedRows) -> Vector:
         """The same sum in floats."""

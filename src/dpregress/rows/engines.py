@@ -46,8 +46,8 @@ class Value(Protocol):
 class PushedValue(Value, Protocol):
     """One whose sum an engine can take by a program of rows, so that no chunk is needed."""
 
-    def program(self, labelled: bool) -> Program:
-        """What is computed of each row, and added up.
+    def programs(self, labelled: bool) -> tuple[Program, ...]:
+        """What is computed of each row, and added up; each program takes a pass.
 
         Parameters
         ----------
@@ -60,8 +60,8 @@ class PushedValue(Value, Protocol):
             If there is none.
         """
 
-    def of_sums(self, whole: Integers, usable: int) -> ExactVector:
-        """The sum over all rows, from the sums of the program and the number of rows that count."""
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:
+        """The sum over all rows, from the sums of the programs and the number of rows that count."""
 
 
 class Engine(ABC):

@@ -15,13 +15,15 @@ from typing import NoReturn, Self
 import numpy as np
 import pyarrow as pa
 
-from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.coordinates import Domain, ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.errors import InvalidInput, NotAnswered, SourceError
 from dpregress.public import Numeric
+from dpregress.rows.codes import CodedParquet
 from dpregress.rows.design.encoder import Encoder, whole_numbers
 from dpregress.rows.engines import Engine, Progress, PushedValue, Value
 from dpregress.rows.ordered import OrderedRows, coded
+from dpregress.rows.ordered_codes import check_coded, counting
 from dpregress.rows.push_down_sql import RowSums, written
 from dpregress.rows.readers.base import Aggregator, Reader
 from dpregress.rows.readers.failures import raise_alone
@@ -80,24 +82,28 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if not isinstance(value, PushedValue):
             raise NotAnswered("a database computes queries only: leave the engine out")
-        sums = table.sums(_program(value, table), source.n)
-        if self.shown is not None:
-            self.shown(sums, value)
-        whole, usable = _answered(table, sums)
+        wholes, usable = [], 0
+        for program in _programs(value, table):
+            sums = table.sums(program, source.n)
+            if self.shown is not None:
+                self.shown(sums, value)
+            whole, usable = _answered(table, sums)
+            wholes.append(whole)
         if self.progress is not None:
             self.progress(source.n, source.n)
-        return value.of_sums(whole, usable)
+        return value.of_all(wholes, usable)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Numeric columns of a database."""
+    """Numeric columns of a database; those of coded rows have a domain."""
 
     name: str
     database: Aggregator
     features: tuple[str, ...]
     target: str | None
     classes: tuple[float, ...] = ()
+    domain: Domain | None = None
 
     def sums(self, program: Program, n: int) -> RowSums:
         """A program over its columns, in which classes are their places."""
@@ -109,12 +115,13 @@ class _Table:
     @classmethod
     def of(cls, source: Source) -> _Table:
         """The table of a source, refused where a database cannot compute its design columns."""
+        if isinstance(source, CodedParquet):
+            check_coded(source.domain, source.reader.schema)
+            return cls(source.reader.name, _database_of(source.reader), source.domain.names, None, domain=source.domain)
         if not isinstance(source, StreamSource):
             raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
         reader, encoder = source.reader, source.encoder
-        database = reader.database
-        if database is None:
-            raise InvalidInput(f"push-down needs rows in a database, and {reader.name} is in none: give no engine")
+        database = _database_of(reader)
         if not isinstance(encoder, Encoder) or encoder.exposed is not None:
             raise InvalidInput(
                 "a database computes neither formulas nor exposures: compute columns of numbers in the query, or give "
@@ -141,15 +148,21 @@ class _Table:
         return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))
 
 
+def _database_of(reader: Reader) -> Aggregator:
+    if reader.database is None:
+        raise InvalidInput(f"push-down needs rows in a database, and {reader.name} is in none: give no engine")
+    return reader.database
+
+
 def _is_number(reader: Reader, name: str) -> bool:
     kind = reader.schema.field(name).type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _program(value: PushedValue, table: _Table) -> Program:
-    """The program of a query, whose numbers may have been released just now, after the charge."""
+def _programs(value: PushedValue, table: _Table) -> tuple[Program, ...]:
+    """The programs of a query, whose numbers may have been released just now, after the charge."""
     try:
-        return value.program(table.target is not None)
+        return value.programs(table.target is not None)
     except InvalidInput as error:
         raise_alone(InvalidInput(f"{error}; {_CHARGED}"))
 
@@ -199,6 +212,9 @@ def _check_arithmetic(table: _Table) -> None:
 def _trials(table: _Table) -> Iterator[RowSums]:
     """Programs that use every operation: sums of products, and counts by the size of a quotient."""
     d, target = len(table.features), table.target
+    if table.domain is not None:
+        yield RowSums(counting(table.domain, range(min(d, 2))), table.features, None, _TEST_ROWS)
+        return
     entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
     response = None if target is None else ResponseScale(target, 0.3, 1.7, 2.0)
     rows = OrderedRows(
