@@ -195,7 +195,10 @@ def test_a_database_of_other_arithmetic_is_refused_before_the_charge(
     """Planted: one whose sums are one too large, and one that lacks a function."""
     ledger = MemoryLedger(GDP(1.0))
     for answer, words in (
-        (lambda statement, of: [(row[0], row[1] + 1, *row[2:]) for row in of(statement)], "does not compute with numbers"),
+        (
+            lambda statement, of: [(row[0], row[1] + 1, *row[2:]) for row in of(statement)],
+            "does not compute with numbers",
+        ),
         (lambda statement, of: of(statement.replace("SQRT", "NO_SQRT")), "cannot compute test rows"),
     ):
         monkeypatch.setattr(DuckDBReader, "database", database_of(answer))

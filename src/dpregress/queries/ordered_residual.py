@@ -2,8 +2,9 @@ r"""Residuals of generalised linear models in a fixed order of IEEE operations, 
 
 Libraries of mathematics round ``exp`` differently. Here it is a polynomial and a few products:
 ``exp(eta) = p(eta / 256)^256``, with p the Taylor polynomial of degree 10. The linear predictor lies within 30, so the
-polynomial is exact to ``2e-18`` and the power to ``1e-13``, relatively. Like a row, a residual therefore is the same bit
-for bit in every database, and no privacy rests on it: what comes out is an integer that is checked against its bound.
+relative error of the polynomial is below ``2e-18``, and that of the power with its roundings below ``1e-13``. The
+result is the same in every database, bit for bit. No privacy rests on that: what comes out is an integer, which is
+checked against its bound.
 docs/privacy/floating-point.md has the proof.
 """
 

@@ -101,9 +101,7 @@ def count_tables(
 
 def margins(table: NDArray[np.int64], joint: Clique, served: Sequence[Clique]) -> dict[Clique, NDArray[np.int64]]:
     """The tables of some of the attributes of a joint table."""
-    return {
-        clique: table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique)) for clique in served
-    }
+    return {clique: table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique)) for clique in served}
 
 
 def _on_grid(reference: Matrix) -> Matrix:

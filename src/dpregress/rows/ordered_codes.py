@@ -82,4 +82,3 @@ def counting(domain: Domain, joint: Sequence[int]) -> Program:
         terms.append(name(f"h{j}") * size if size > 1 else name(f"h{j}"))
         size *= domain.sizes[j]
     return Program.of((*_codes(domain, joint), {"h": added(terms)}), ("h",), bins=size)
-

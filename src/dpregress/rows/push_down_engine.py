@@ -137,14 +137,14 @@ class _Table:
             raise InvalidInput(
                 f"push-down takes up to {database.most_columns} columns, not {len(encoder.columns)}: give no engine"
             )
-        for name in encoder.needed:
-            declared = dict(encoder.columns).get(name, Numeric())
-            if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, name)):
+        for column in encoder.needed:
+            declared = dict(encoder.columns).get(column, Numeric())
+            if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, column)):
                 raise InvalidInput(
-                    f"column {name!r} is not one of numbers alone: write it as such in the query, with CASE for a "
+                    f"column {column!r} is not one of numbers alone: write it as such in the query, with CASE for a "
                     "level and CAST for a type, or give no engine"
                 )
-        features = tuple(name for name, _ in encoder.columns)
+        features = tuple(column for column, _ in encoder.columns)
         return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))
 
 
@@ -154,8 +154,8 @@ def _database_of(reader: Reader) -> Aggregator:
     return reader.database
 
 
-def _is_number(reader: Reader, name: str) -> bool:
-    kind = reader.schema.field(name).type
+def _is_number(reader: Reader, column: str) -> bool:
+    kind = reader.schema.field(column).type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
@@ -192,8 +192,8 @@ def _check_arithmetic(table: _Table) -> None:
     names = [*table.features, *([] if target is None else [target])]
     given = pa.table(
         {
-            name: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
-            for j, name in enumerate(names)
+            column: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
+            for j, column in enumerate(names)
         }
     )
     for sums in _trials(table):
@@ -217,9 +217,7 @@ def _trials(table: _Table) -> Iterator[RowSums]:
         return
     entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
     response = None if target is None else ResponseScale(target, 0.3, 1.7, 2.0)
-    rows = OrderedRows(
-        WhitenedSpace(table.features, entries, 3.0, np.full(d, 0.7), intercept=True, response=response)
-    )
+    rows = OrderedRows(WhitenedSpace(table.features, entries, 3.0, np.full(d, 0.7), intercept=True, response=response))
     labelled = target is not None
     quotient = {"a": floated(name(rows.integers[0])) / (name("w") + 2.0)}
     stages = (*rows.stages(labelled), quotient, {"h": case(name("k") >= 1, binned(name("a"), _TEST_EDGES), -1)})

@@ -9,8 +9,10 @@ translated.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,12 @@ _SHORT = 1 << 20
 #: Stands for the rows, and for the stage before, while a part is translated.
 _ROWS, _BEFORE = "dpregress_rows_of_the_query", "dpregress_stage_before"
 _WRITTEN_IN = "postgres"
+#: Stands for a number meanwhile, which takes long to translate.
+_NUMBER = re.compile(r"\bdpregress_(\w+)_number\b", re.IGNORECASE)
+#: Letters that stand for the signs of a hexadecimal float in such a name.
+_LETTERS = {"-": "m", "+": "q", ".": "z"}
+#: Names of the type of floats that differ from DOUBLE.
+_FLOATS = {"postgres": "DOUBLE PRECISION", "sqlite": "REAL", "bigquery": "FLOAT64"}
 #: How tightly operators bind.
 _BINDING = {"and": 1, "<": 2, "<=": 2, ">": 2, ">=": 2, "=": 2, "+": 3, "-": 3, "*": 4, "/": 4}
 _ATOM = 5
@@ -138,15 +146,27 @@ class _Written:
     @property
     def text(self) -> str:
         fence = " OFFSET 0" if self.dialect in _FENCED else ""
-        table = self._translated(f"SELECT {', '.join(self._cells)} FROM {_ROWS}{fence}")
-        for stage in self.sums.program.stages:
-            table = self._around(table, f"SELECT {', '.join(self._columns(stage))} FROM {_BEFORE} AS t{fence}")
+        stages = (self._columns(stage) for stage in self.sums.program.stages)
         grouped = " GROUP BY place" if self.sums.program.bins else ""
-        return self._around(table, f"SELECT {', '.join(self._totals)} FROM {_BEFORE} AS t{grouped}")
+        parts = [
+            f"SELECT {', '.join(self._cells)} FROM {_ROWS}{fence}",
+            *(f"SELECT {', '.join(columns)} FROM {_BEFORE} AS t{fence}" for columns in stages),
+            f"SELECT {', '.join(self._totals)} FROM {_BEFORE} AS t{grouped}",
+        ]
+        translated = [self._translated(part) for part in parts]
+        return self._listed(translated) if self.dialect == "sqlite" else self._nested(translated)
 
-    def _around(self, inner: str, outer: str) -> str:
-        """A query of what the inner one gives."""
-        return self._translated(outer).replace(_BEFORE, f"({inner})")
+    @staticmethod
+    def _nested(parts: Sequence[str]) -> str:
+        """Each part as a subquery of the next."""
+        return reduce(lambda inner, outer: outer.replace(_BEFORE, f"({inner})"), parts)
+
+    @staticmethod
+    def _listed(parts: Sequence[str]) -> str:
+        """Each part by a name of its own: SQLite's parser takes only a few subqueries within each other."""
+        named = [part.replace(_BEFORE, f"dpregress_stage_{i - 1}") for i, part in enumerate(parts)]
+        stages = (f"dpregress_stage_{i} AS ({part})" for i, part in enumerate(named[:-1]))
+        return f"WITH {', '.join(stages)} {named[-1]}"
 
     def _translated(self, text: str) -> str:
         try:
@@ -154,7 +174,7 @@ class _Written:
         except ImportError as error:
             raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
         (found,) = sqlglot.transpile(text, read=_WRITTEN_IN, write=self.dialect, pretty=True)
-        return str(found)
+        return _NUMBER.sub(lambda number: literal(float.fromhex(_signed(number[1].lower())), self.dialect), found)
 
     @property
     def _cells(self) -> list[str]:
@@ -207,7 +227,7 @@ class _Written:
             text = f"{self._text(parts[0], own)} {sign} {self._text(parts[1], own + (operation != 'and'))}"
             return f"({text})" if own < binding else text
         if operation == "number":
-            return literal(parts[0], self.dialect)
+            return _held(parts[0])
         if operation == "missing":
             return "CAST(NULL AS DOUBLE PRECISION)"
         if operation in ("name", "whole"):
@@ -217,7 +237,7 @@ class _Written:
         if operation == "case":
             return self._case(parts)
         if operation == "round":
-            rounder = literal(ROUNDER, self.dialect)
+            rounder = _held(ROUNDER)
             return f"CAST(({self._text(parts[0])} + {rounder}) - {rounder} AS BIGINT)"
         inner = ", ".join(self._text(part) for part in parts)
         if operation == "float":
@@ -240,13 +260,27 @@ class _Written:
             return str(below)
         half = len(edges) // 2
         lower, upper = self._bin(column, edges[:half], below), self._bin(column, edges[half + 1 :], below + half + 1)
-        return f"CASE WHEN {column} < {literal(edges[half], self.dialect)} THEN {lower} ELSE {upper} END"
+        return f"CASE WHEN {column} < {_held(edges[half])} THEN {lower} ELSE {upper} END"
+
+
+def _held(value: float) -> str:
+    """A name that stands for a number."""
+    text = value.hex()
+    for sign, letter in _LETTERS.items():
+        text = text.replace(sign, letter)
+    return f"dpregress_{text}_number"
+
+
+def _signed(text: str) -> str:
+    for sign, letter in _LETTERS.items():
+        text = text.replace(letter, sign)
+    return text
 
 
 def literal(value: float, dialect: str) -> str:
     """A float in this dialect, exactly."""
     if dialect != "sqlite":
-        return f"CAST({value:.16e} AS DOUBLE PRECISION)"
+        return f"CAST({value:.16e} AS {_FLOATS.get(dialect, 'DOUBLE')})"
     return _from_integers(value)  # SQLite's reading of decimal fractions may be off by a bit
 
 
@@ -267,9 +301,9 @@ def _from_integers(value: float) -> str:
     whole, exponent = int(math.ldexp(fraction, 53)), exponent - 53
     while whole and whole % 2 == 0:
         whole, exponent = whole // 2, exponent + 1
-    text = f"CAST({whole} AS DOUBLE PRECISION)"
+    text = f"CAST({whole} AS REAL)"
     while whole and exponent:
         places = min(abs(exponent), 52)
-        text += f" {'*' if exponent > 0 else '/'} CAST({1 << places} AS DOUBLE PRECISION)"
+        text += f" {'*' if exponent > 0 else '/'} CAST({1 << places} AS REAL)"
         exponent -= places if exponent > 0 else -places
     return f"({text})"

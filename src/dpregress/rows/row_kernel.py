@@ -30,8 +30,8 @@ class Expression:
     Parameters
     ----------
     operation : str
-        ``name``, ``number``, ``whole`` (an integer), ``missing``, ``+ - * /``, ``sqrt``, ``round`` (to an integer), ``float`` (of
-        an integer), ``clip``, ``case``, ``bin``, ``and``, or a comparison.
+        ``name``, ``number``, ``whole`` (an integer), ``missing``, ``+ - * /``, ``sqrt``, ``round`` (to an integer),
+        ``float`` (of an integer), ``clip``, ``case``, ``bin``, ``and``, or a comparison.
     parts : tuple
         Expressions, or the value of a leaf.
     """
@@ -233,8 +233,7 @@ def run(stages: Sequence[Stage], columns: Mapping[str, Any], rows: int) -> Mappi
     with np.errstate(all="ignore"):
         for stage in stages:
             columns = {
-                column: np.broadcast_to(evaluated(expression, columns), (rows,))
-                for column, expression in stage.items()
+                column: np.broadcast_to(evaluated(expression, columns), (rows,)) for column, expression in stage.items()
             }
     return columns
 
