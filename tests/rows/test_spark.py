@@ -37,9 +37,9 @@ def model(**more: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_a_fit_on_spark_is_that_of_threads(spark_session: Any, rows: pa.Table, tmp_path: Path, seed: int) -> None:
-    """Of a table by a name of three parts, one of which has blanks. No seed can break it."""
+    """Of a table by a name of three parts, one of them quoted. No seed can break it."""
     pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=999)
-    name = f"sail.default.`visits of {uuid4().hex}`"
+    name = f"{spark_session.catalog.currentCatalog()}.default.`visits_{uuid4().hex}`"
     spark_session.sql(f"CREATE TABLE {name} USING parquet LOCATION '{tmp_path}'")
     fitted = []
     for engine in (None, "spark"):

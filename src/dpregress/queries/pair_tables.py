@@ -129,7 +129,7 @@ class CliqueQuery(TableQuery[R]):
         return tuple(counting(self.domain, joint) for joint, _ in self._cover)
 
     def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:  # noqa: ARG002  # all of them
-        counted = {}
+        counted: dict[Clique, NDArray[np.int64]] = {}
         for (joint, served), whole in zip(self._cover, wholes, strict=True):
             table = whole.astype(np.int64).reshape([self.domain.sizes[j] for j in joint])
             counted |= margins(table, joint, served)
