@@ -1,9 +1,10 @@
-"""The same sums by every engine: digests that must agree, and time and memory beside threads; one process each.
+"""The same sums by every engine: digests that must agree, and processor time and memory beside threads.
 
     python -m benchmarks.engines [--rows 1e6] [--postgresql URL] [--spark PYTHON] [--folder DIR]
 
 Claimed: the totals of NumPy, threads, Dask, Spark and push-down to DuckDB and PostgreSQL are bit-identical, that is,
-print one digest; and the memory of each is the same for a tenth of the rows.
+print one digest; and the memory of each is the same for a tenth of the rows. Each engine runs in a process of its own.
+Seconds are those of processors, of the process, its children and the servers of PostgreSQL on this machine.
 ``--postgresql`` names a database in which a table ``dpregress_benchmark`` may be made. ``--spark`` names the
 interpreter of an environment with classic pyspark, Java and this library: then Spark's own LinearRegression, which is
 not private, is printed beside it. Rows are normal, float32, in 20 columns.
@@ -18,14 +19,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 
 from benchmarks.databases import _TABLE
@@ -109,17 +110,29 @@ ENGINES: dict[str, Callable[[str], Any]] = {
 }
 
 
+def spent() -> float:
+    """Processor seconds so far of this process, of its children, and of PostgreSQL."""
+    own = psutil.Process()
+    servers = [each for each in psutil.process_iter(["name"]) if each.info["name"] == "postgres"]
+    total = 0.0
+    for process in (own, *own.children(recursive=True), *servers):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
 def measured(name: str, where: str) -> dict[str, Any]:
-    """Digests of the totals, the shortest wall time of each, and the peak memory of this process."""
+    """Digests of the totals, the least processor time of each, and the peak memory of this process."""
     found: dict[str, Any] = {}
     with ExitStack() as held:
         source, engine = held.enter_context(ENGINES[name](where))
         for kind, query in queries().items():
             took = []
             for _ in range(_REPEATS):
-                started = time.perf_counter()
+                before = spent()
                 total = unrounded_total(query, PrivateRows(source, engine))
-                took.append(time.perf_counter() - started)
+                took.append(spent() - before)
             found[kind] = min(took)
             text = repr([int(each) for each in total.whole]).encode()
             found[f"{kind} digest"] = hashlib.sha256(text).hexdigest()[:12]
@@ -130,16 +143,15 @@ def spark_ml(path: str) -> dict[str, Any]:
     """Spark's own linear regression, by normal equations."""
     from pyspark.ml.feature import VectorAssembler
     from pyspark.ml.regression import LinearRegression
-
     from tests.rows.servers import running_spark
 
     with running_spark() as session:
         rows = VectorAssembler(inputCols=NAMES, outputCol="x").transform(session.read.parquet(path))
         took = []
         for _ in range(_REPEATS):
-            started = time.perf_counter()
+            before = spent()
             LinearRegression(featuresCol="x", labelCol="y", solver="normal").fit(rows)
-            took.append(time.perf_counter() - started)
+            took.append(spent() - before)
     return {"moments": min(took), "peak": peak()}
 
 
@@ -165,8 +177,9 @@ def in_postgresql(url: str, path: Path) -> None:
 def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     """The lines, as they become known."""
     n = int(float(options.rows))
-    yield f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; best of {_REPEATS}"
-    yield f"{'n = ' + format(n, ',') + ', d = 20':<26}    moments  ratio  digest          scores  ratio  digest     peak MB"
+    yield f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; processor seconds, best of {_REPEATS}"
+    title = f"n = {n:,}, d = {D}"
+    yield f"{title:<26}    moments  ratio  digest          scores  ratio  digest     peak MB"
     digests, base = set(), None
     for rows in (n // 10, n):
         path = folder / f"{rows}.parquet"
