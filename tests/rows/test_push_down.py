@@ -24,6 +24,7 @@ from dpregress import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    MarginalsRegression,
     MemoryLedger,
     Numeric,
     PublicMoments,
@@ -31,6 +32,7 @@ from dpregress import (
     SQLQuery,
     release_moments,
 )
+from dpregress.accounting import Relation
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import PushDownEngine, push_down_engine
 from dpregress.rows.readers.base import Aggregator, DuckDBReader
@@ -107,6 +109,47 @@ def test_moments_are_released_from_a_database(connection: Any, seed: int) -> Non
 
 
 PUBLIC = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0), names=NAMES)
+LEVELS = Schema({**SCHEMA.columns, "positive": Categorical(("0", "1")), "events": Categorical(("0", "1", "2"))})
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_pair_tables_of_a_database_are_those_of_a_reader(connection: Any, tmp_path: Path, seed: int) -> None:
+    """Bit for bit, of a relation and of a query by its URL. No seed can break it."""
+    connection.execute(f"ATTACH '{tmp_path / 'rows.duckdb'}' AS file")
+    connection.execute("CREATE TABLE file.t AS SELECT * FROM t; DETACH file")
+    fit = MarginalsRegression(GDP(1.0), schema=LEVELS, random_state=seed)
+    relation, query = connection.sql("SELECT * FROM t"), SQLQuery(f"duckdb:///{tmp_path / 'rows.duckdb'}", "FROM t")
+    expected = fit.fit_table(relation, "y", progress=False).coef_
+    for table in (relation, query):
+        found = fit.fit_table(table, "y", engine="push-down", progress=False).coef_
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_no_row_is_read(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a relation whose rows cannot be read. No seed can break it."""
+
+    def unread(*_: object) -> Any:
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(DuckDBReader, "batches", unread)
+    for fit, target in (
+        (DPLinearRegression(GDP(1.0), schema=SCHEMA), "y"),
+        (MarginalsRegression(GDP(1.0), schema=LEVELS), "y"),
+    ):
+        fit.fit_table(connection.sql("SELECT * FROM t"), target, ["a"], engine="push-down", progress=False)
+
+
+@pytest.mark.parametrize("levels", [("no", "yes"), ("0", "1.5")])
+def test_levels_that_a_database_cannot_code_are_refused_before_the_charge(levels: Any, connection: Any) -> None:
+    ledger = MemoryLedger(GDP(1.0), relation=Relation.ADD_REMOVE)
+    fit = MarginalsRegression(
+        GDP(1.0), schema=Schema({**LEVELS.columns, "positive": Categorical(levels)}), ledger=ledger
+    )
+    with pytest.raises(InvalidInput, match="a database codes numbers only, and column 'positive'"):
+        fit.fit_table(connection.sql("SELECT * FROM t"), "y", ["positive"], engine="push-down", progress=False)
+    assert not ledger.charges
+
+
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "the paper's recipe": ({"recipe": "paper", "public": PUBLIC}, {}, "leave out diagnose=, exposures, probit links"),
     "levels": (

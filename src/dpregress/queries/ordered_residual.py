@@ -20,7 +20,7 @@ from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.models.families import Family
 from dpregress.rows.ordered import OrderedRows, flushed
-from dpregress.rows.row_kernel import Expression, Stage, added, clipped, floated, multiplied, name, term
+from dpregress.rows.row_kernel import RowExpression, Stage, added, clipped, floated, multiplied, name, term
 
 #: Differences below it are 0; coefficients below it are 0, and those beyond ``_MOST`` are refused.
 LEAST, _MOST = 2.0**-300, 2.0**200
@@ -28,7 +28,7 @@ LEAST, _MOST = 2.0**-300, 2.0**200
 _HALVINGS, _POWER, _DEGREE, _FLAT = 2.0**-8, 16, 10, 2.0**-60
 
 
-def _exponential(of: Expression) -> tuple[Stage, ...]:
+def _exponential(of: RowExpression) -> tuple[Stage, ...]:
     """``e``, the exponential of a number within 30."""
     inverse = [1 / math.factorial(k) for k in range(_DEGREE + 1)]
     half = _DEGREE // 2
@@ -49,14 +49,14 @@ def _exponential(of: Expression) -> tuple[Stage, ...]:
 
 
 #: By the name of a link: stages from the linear predictor ``eta`` on, and the mean.
-_MEANS: Mapping[str, tuple[tuple[Stage, ...], Expression]] = {
+_MEANS: Mapping[str, tuple[tuple[Stage, ...], RowExpression]] = {
     "identity": ((), name("eta")),
     "log": (_exponential(name("eta")), name("e")),
     "logit": (_exponential(term(0.0) - name("eta")), term(1.0) / (term(1.0) + name("e"))),
     "inverse": ((), term(1.0) / name("eta")),
 }
 #: By the names of a distribution and a link: the factor ``m' / V(m)`` of the mean ``m``; None where it is 1.
-_FACTORS: Mapping[tuple[str, str], Callable[[Expression], Expression] | None] = {
+_FACTORS: Mapping[tuple[str, str], Callable[[RowExpression], RowExpression] | None] = {
     ("gaussian", "identity"): None,
     ("gaussian", "log"): lambda m: m,
     ("binomial", "logit"): None,

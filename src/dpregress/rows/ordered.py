@@ -30,8 +30,8 @@ from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.row_kernel import (
     MISSING,
-    Expression,
     Program,
+    RowExpression,
     Stage,
     added,
     case,
@@ -39,7 +39,7 @@ from dpregress.rows.row_kernel import (
     clipped,
     name,
     rounded,
-    run,
+    run_stages,
     sqrt,
     term,
 )
@@ -77,22 +77,22 @@ def flushed(column: str, least: float) -> Stage:
     return {column: case((value > -least) & (value < least), 0.0, value)}
 
 
-def kept_within(names: Sequence[str], inside: Expression) -> Stage:
+def kept_within(names: Sequence[str], inside: RowExpression) -> Stage:
     """The integers of rows that count and keep their bounds, and 0 for others: what the guarantee rests on."""
     return {each: case((name("k") >= 1) & inside, name(each), 0) for each in names}
 
 
-def within(column: str, lower: int, upper: int) -> Expression:
+def within(column: str, lower: int, upper: int) -> RowExpression:
     """Whether an integer keeps its bounds."""
     return (name(column) >= lower) & (name(column) <= upper)
 
 
-def squared(names: Sequence[str]) -> Expression:
+def squared(names: Sequence[str]) -> RowExpression:
     """The sum of squares of columns."""
     return added(name(each) * name(each) for each in names)
 
 
-def cell(column: str, fill: float) -> Expression:
+def cell(column: str, fill: float) -> RowExpression:
     """A cell within its limits, or ``fill`` where it is missing or not finite."""
     given = name(column)
     return case(
@@ -104,7 +104,7 @@ def cell(column: str, fill: float) -> Expression:
     )  # fmt: skip
 
 
-def coded(column: str, levels: Iterable[float]) -> Expression:
+def level_place(column: str, levels: Iterable[float]) -> RowExpression:
     """The place of a cell among numbers, missing if it is none of them."""
     places = (part for place, level in enumerate(levels) for part in (name(column).equals(level), float(place)))
     return case(*places, MISSING)
@@ -151,7 +151,7 @@ class OrderedResponse:
         return steps_within(self.scale.bound, self.grid)
 
     @property
-    def scaled(self) -> Expression:
+    def scaled(self) -> RowExpression:
         """``(y - centre) / scale``.
 
         A centre so small that its differences from cells would underflow counts as 0.
@@ -159,12 +159,12 @@ class OrderedResponse:
         centre = self.scale.centre if abs(self.scale.centre) >= SMALLEST else 0.0
         return (name("y") - centre) * (1 / self.scale.scale)
 
-    def bounded(self, value: Expression) -> Expression:
+    def bounded(self, value: RowExpression) -> RowExpression:
         """A scaled response within its bound."""
         return value if math.isinf(self.scale.bound) else clipped(value, -self.scale.bound, self.scale.bound)
 
     @property
-    def steps(self) -> Expression:
+    def steps(self) -> RowExpression:
         """The weighted response as an integer; ``w`` is the weight."""
         most = float(self.most)
         return rounded(clipped(self.scaled * name("w") * (1 / self.grid.step), -most, most))
@@ -260,9 +260,9 @@ class OrderedRows(RowMap):
         )
 
     @property
-    def _whitened(self) -> list[Expression]:
+    def _whitened(self) -> list[RowExpression]:
         """Sums over cells, without entries that are too small."""
-        columns: list[Expression | None] = [name(f"c{j}") for j in range(len(self.space.features))]
+        columns: list[RowExpression | None] = [name(f"c{j}") for j in range(len(self.space.features))]
         if self.space.intercept:
             columns.insert(0, None)
         kept = np.where(np.abs(self.space.whitening) < _LEAST_ENTRY, 0.0, self.space.whitening)
@@ -292,7 +292,7 @@ class OrderedRows(RowMap):
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG002  # databases have no integers for more
         program = Program.of(self._joint_stages(rows.y is not None), (*self.integers, "v", "w"))
-        found = run(program.stages, cells(list(rows.x.T), rows.y), len(rows.x))
+        found = run_stages(program.stages, cells(list(rows.x.T), rows.y), len(rows.x))
         x = np.column_stack([found[column] for column in self.integers]) * self.grid.step
         bounded = self.response is not None and math.isfinite(self.response.scale.bound)
         step = self.response.grid.step if self.response is not None and bounded else 1.0

@@ -15,7 +15,7 @@ from dpregress.errors import InvalidInput
 from dpregress.rows.codes import declared
 from dpregress.rows.design.encoder import whole_numbers
 from dpregress.rows.ordered import FINITE, cell, check_range
-from dpregress.rows.row_kernel import Expression, Program, Stage, added, binned, case, name, term
+from dpregress.rows.row_kernel import Program, RowExpression, Stage, added, binned, case, name, term
 
 
 def check_coded(domain: Domain, schema: pa.Schema) -> None:
@@ -39,13 +39,13 @@ def check_coded(domain: Domain, schema: pa.Schema) -> None:
             check_range(upper - lower, *(abs(edge) for edge in attribute.edges if edge))
 
 
-def _levels(column: str, levels: Sequence[int], unknown: int) -> Expression:
+def _levels(column: str, levels: Sequence[int], unknown: int) -> RowExpression:
     """The place of a level, or that of cells without one."""
     places = (part for place, level in enumerate(levels) for part in (name(column).equals(float(level)), place))
     return case(*places, unknown)
 
 
-def _bin(column: str, attribute: Attribute) -> Expression:
+def _bin(column: str, attribute: Attribute) -> RowExpression:
     """The bin of a number; those beyond the bounds are in the nearest one."""
     lower, upper = attribute.edges
     place = (name(f"b{column}") - lower) / (upper - lower) * float(attribute.size)
@@ -55,8 +55,8 @@ def _bin(column: str, attribute: Attribute) -> Expression:
 
 def _codes(domain: Domain, places: Sequence[int]) -> tuple[Stage, Stage]:
     """The codes ``h0``, ``h1``, .. of some attributes."""
-    cells: dict[str, Expression] = {"k": term(1)}
-    codes: dict[str, Expression] = {}
+    cells: dict[str, RowExpression] = {"k": term(1)}
+    codes: dict[str, RowExpression] = {}
     for j in places:
         attribute, column = domain.attributes[j], f"c{j}"
         cells |= {column: name(column), f"b{column}": cell(column, 0.0)}

@@ -22,7 +22,7 @@ from dpregress.public import Numeric
 from dpregress.rows.codes import CodedParquet
 from dpregress.rows.design.encoder import Encoder, whole_numbers
 from dpregress.rows.engines import Engine, Progress, PushedValue, Value
-from dpregress.rows.ordered import OrderedRows, coded
+from dpregress.rows.ordered import OrderedRows, level_place
 from dpregress.rows.ordered_codes import check_coded, counting
 from dpregress.rows.push_down_sql import RowSums, written
 from dpregress.rows.readers.base import Aggregator, Reader
@@ -108,7 +108,7 @@ class _Table:
     def sums(self, program: Program, n: int) -> RowSums:
         """A program over its columns, in which classes are their places."""
         if self.classes:
-            stages = ({"y": coded("y", self.classes)}, *program.stages)
+            stages = ({"y": level_place("y", self.classes)}, *program.stages)
             program = Program.of(stages, program.left, program.right, program.bins)
         return RowSums(program, self.features, self.target, n)
 

@@ -22,7 +22,7 @@ from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
 from dpregress.rows.readers.base import quoted
 from dpregress.rows.readers.sqlite import NUMBER
-from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Expression, Program, Stage
+from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage
 
 #: Dialects in which statements can be written.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
@@ -218,7 +218,7 @@ class _Written:
 
     # ---------------------------------------------------------------- expressions
 
-    def _text(self, expression: Expression, binding: int = 0) -> str:
+    def _text(self, expression: RowExpression, binding: int = 0) -> str:
         """An expression, in parentheses if what is around it binds more tightly."""
         operation, parts = expression.operation, expression.parts
         if operation in _BINDING:
@@ -247,7 +247,7 @@ class _Written:
             return f"LEAST(GREATEST({given}, {lower}), {upper})"
         return f"{operation.upper()}({inner})"
 
-    def _case(self, parts: Sequence[Expression]) -> str:
+    def _case(self, parts: Sequence[RowExpression]) -> str:
         branches = (
             f"WHEN {self._text(condition)} THEN {self._text(value)}"
             for condition, value in zip(parts[:-1:2], parts[1::2], strict=True)

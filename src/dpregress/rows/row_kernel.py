@@ -24,7 +24,7 @@ SCHEMA = "high binary, low binary, usable bigint, n bigint"
 
 
 @dataclass(frozen=True, eq=False)
-class Expression:
+class RowExpression:
     """An operation on columns and public numbers.
 
     Parameters
@@ -39,103 +39,103 @@ class Expression:
     operation: str
     parts: tuple[Any, ...]
 
-    def __add__(self, other: Expression | float) -> Expression:
-        return Expression("+", (self, term(other)))
+    def __add__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("+", (self, term(other)))
 
-    def __sub__(self, other: Expression | float) -> Expression:
-        return Expression("-", (self, term(other)))
+    def __sub__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("-", (self, term(other)))
 
-    def __mul__(self, other: Expression | float) -> Expression:
-        return Expression("*", (self, term(other)))
+    def __mul__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("*", (self, term(other)))
 
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return Expression("/", (self, term(other)))
+    def __truediv__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("/", (self, term(other)))
 
-    def __lt__(self, other: Expression | float) -> Expression:
-        return Expression("<", (self, term(other)))
+    def __lt__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("<", (self, term(other)))
 
-    def __le__(self, other: Expression | float) -> Expression:
-        return Expression("<=", (self, term(other)))
+    def __le__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("<=", (self, term(other)))
 
-    def __gt__(self, other: Expression | float) -> Expression:
-        return Expression(">", (self, term(other)))
+    def __gt__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression(">", (self, term(other)))
 
-    def __ge__(self, other: Expression | float) -> Expression:
-        return Expression(">=", (self, term(other)))
+    def __ge__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression(">=", (self, term(other)))
 
-    def equals(self, other: float) -> Expression:
+    def equals(self, other: float) -> RowExpression:
         """Whether it is this number."""
-        return Expression("=", (self, term(other)))
+        return RowExpression("=", (self, term(other)))
 
-    def __and__(self, other: Expression) -> Expression:
-        return Expression("and", (self, other))
+    def __and__(self, other: RowExpression) -> RowExpression:
+        return RowExpression("and", (self, other))
 
     @property
     def names(self) -> frozenset[str]:
         """The columns that it mentions."""
         if self.operation == "name":
             return frozenset(self.parts)
-        return frozenset().union(*(part.names for part in self.parts if isinstance(part, Expression)))
+        return frozenset().union(*(part.names for part in self.parts if isinstance(part, RowExpression)))
 
 
-def term(value: Expression | float) -> Expression:
+def term(value: RowExpression | float) -> RowExpression:
     """A public number, if it is not an expression already; integers are whole numbers."""
-    if isinstance(value, Expression):
+    if isinstance(value, RowExpression):
         return value
-    return Expression("whole" if isinstance(value, int) else "number", (value,))
+    return RowExpression("whole" if isinstance(value, int) else "number", (value,))
 
 
-MISSING = Expression("missing", ())
+MISSING = RowExpression("missing", ())
 
 
-def name(column: str) -> Expression:
+def name(column: str) -> RowExpression:
     """A column."""
-    return Expression("name", (column,))
+    return RowExpression("name", (column,))
 
 
-def sqrt(of: Expression) -> Expression:
+def sqrt(of: RowExpression) -> RowExpression:
     """The square root."""
-    return Expression("sqrt", (of,))
+    return RowExpression("sqrt", (of,))
 
 
-def rounded(of: Expression) -> Expression:
+def rounded(of: RowExpression) -> RowExpression:
     """The nearest integer of a number below 2^51."""
-    return Expression("round", (of,))
+    return RowExpression("round", (of,))
 
 
-def floated(of: Expression) -> Expression:
+def floated(of: RowExpression) -> RowExpression:
     """An integer as a float."""
-    return Expression("float", (of,))
+    return RowExpression("float", (of,))
 
 
-def clipped(of: Expression, lower: float, upper: float) -> Expression:
+def clipped(of: RowExpression, lower: float, upper: float) -> RowExpression:
     """The nearest number between two public ones."""
-    return Expression("clip", (of, term(lower), term(upper)))
+    return RowExpression("clip", (of, term(lower), term(upper)))
 
 
-def case(*branches: Expression | float) -> Expression:
+def case(*branches: RowExpression | float) -> RowExpression:
     """``case(condition, value, condition, value, .., otherwise)``: the value of the first condition that holds."""
-    return Expression("case", tuple(map(term, branches)))
+    return RowExpression("case", tuple(map(term, branches)))
 
 
-def binned(of: Expression, edges: Sequence[float]) -> Expression:
+def binned(of: RowExpression, edges: Sequence[float]) -> RowExpression:
     """How many of the increasing edges a column is not below."""
-    return Expression("bin", (of, tuple(edges)))
+    return RowExpression("bin", (of, tuple(edges)))
 
 
-def added(terms: Iterable[Expression]) -> Expression:
+def added(terms: Iterable[RowExpression]) -> RowExpression:
     """The sum of terms, from the first to the last; 0.0 for none."""
     listed = list(terms)
     return reduce(lambda total, each: total + each, listed) if listed else term(0.0)
 
 
-def multiplied(factors: Iterable[Expression]) -> Expression:
+def multiplied(factors: Iterable[RowExpression]) -> RowExpression:
     """The product of factors, from the first to the last."""
     return reduce(lambda product, each: product * each, factors)
 
 
 #: Columns that are computed at once from those of the stage before.
-Stage = Mapping[str, Expression]
+Stage = Mapping[str, RowExpression]
 
 
 class Program(NamedTuple):
@@ -208,7 +208,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def evaluated(expression: Expression, columns: Mapping[str, Any]) -> Any:
+def evaluated(expression: RowExpression, columns: Mapping[str, Any]) -> Any:
     """The value for all rows, or one for all of them; integers are floats."""
     operation, parts = expression.operation, expression.parts
     if operation == "name":
@@ -228,7 +228,7 @@ def evaluated(expression: Expression, columns: Mapping[str, Any]) -> Any:
     return found
 
 
-def run(stages: Sequence[Stage], columns: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
+def run_stages(stages: Sequence[Stage], columns: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
     """The columns after the last stage, each of shape (rows,)."""
     with np.errstate(all="ignore"):
         for stage in stages:
@@ -251,7 +251,7 @@ def summed(batches: Iterable[pa.RecordBatch], program: Program, target: bool) ->
     for batch in batches:
         columns = [np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) for column in batch.columns]
         y = columns.pop() if target else None
-        found = run(program.stages, cells(columns, y), batch.num_rows)
+        found = run_stages(program.stages, cells(columns, y), batch.num_rows)
         for products in _sums(program, found, batch.num_rows):
             high += products >> LOW_BITS
             low += products & ((1 << LOW_BITS) - 1)
