@@ -265,8 +265,8 @@ def test_programs_compute_what_queries_do(
 ) -> None:
     """Each row may move by a unit or two of the grid, or into the next bin where it lies at an edge.
 
-    Of 300 rows, two at an edge of a bin, to within 1e-10, have a chance far below 1e-12. Of the logistic model the factor
-    m'/V(m), which is 1, is set to 1: computed as a quotient it is off by up to a thousandth where the mean is almost 1.
+    Of 300 rows, two at an edge of a bin, to within 1e-10, have a chance far below 1e-12. The factor m'/V(m) of the
+    logistic model is set to 1, which it is: as a quotient it is off by up to a thousandth where the mean is almost 1.
     """
     factor = Family.factor
     monkeypatch.setattr(
