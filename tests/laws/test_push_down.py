@@ -175,7 +175,7 @@ def test_totals_of_databases_are_those_of_the_reference(
         space = SPACES[kind](rng)
         rows = wild_rows(rng, SecondMoment(space))
         source = source_of(kept(table_of(rows), tmp_path))
-        for entry in PUSHED if kind in ("intercept", "published") else PUSHED[:3]:
+        for entry in PUSHED if kind == "intercept" else PUSHED[:3]:
             query = entry.make(space, rng)
             assert_same(pushed(query, source), expected_of(query, rows), f"{kind}, {entry}")
 
