@@ -52,6 +52,7 @@ bench: install
 	$(BIN)/python -m benchmarks.glm
 	$(BIN)/python -m benchmarks.grid --jobs $(WORKERS)
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.engines
 	$(BIN)/python -m benchmarks.databases
 	$(BIN)/python -m benchmarks.cost_model
 	$(BIN)/python -m benchmarks.local

@@ -7,7 +7,8 @@ Claimed: one pass over 20M x 20 float32 Parquet takes at most 1.6 times what rea
 and discarding it takes, below 400 MB; each further pass the same; time grows linearly in n and in n d^2.
 diffprivlib needs an older scikit-learn: --diffprivlib names the interpreter of an environment that has both.
 --dask: a pass of two Dask workers, once they are started, takes at most 1.5 times that of threads.
-Databases are measured by benchmarks.databases; benchmarks.cost_model says from runs what many rows cost on a cluster.
+benchmarks.engines compares the totals of all engines, benchmarks.databases measures databases, and
+benchmarks.cost_model says from runs what many rows cost on a cluster.
 """
 
 from __future__ import annotations

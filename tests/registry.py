@@ -132,6 +132,7 @@ from dpregress.rows import (
 )
 from dpregress.rows.readers.base import CapsuleReader, DatasetReader, DuckDBReader, LazyFrameReader, Reader
 from dpregress.rows.readers.files import CSVReader, ParquetReader
+from dpregress.rows.readers.lakes import DeltaReader, IcebergReader
 from dpregress.rows.readers.spark import SparkReader
 from dpregress.rows.readers.sql import _ADBCReader
 from dpregress.rows.readers.sqlite import SQLiteReader
@@ -979,6 +980,8 @@ READERS = (
     ReaderEntry(SQLiteReader, "SQLite query"),
     ReaderEntry(_ADBCReader, None),
     ReaderEntry(SparkReader, None),
+    ReaderEntry(DeltaReader, "Delta table"),
+    ReaderEntry(IcebergReader, "Iceberg table"),
     ReaderEntry(ParquetReader, "list of Parquet files"),
     ReaderEntry(CSVReader, "list of CSV files"),
 )

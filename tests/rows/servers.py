@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,12 @@ def run(url: str, *statements: str) -> None:
 
 @contextmanager
 def running_spark() -> Iterator[Any]:
-    """A session of Spark Connect, with Sail as the server: a Spark that needs no Java."""
-    spark = pytest.importorskip("pysail.spark", reason="pysail is not installed")
+    """A session of Spark Connect with Sail, which needs no Java, or of classic Spark where that is installed."""
+    if find_spec("pysail") is None and find_spec("py4j") is not None and shutil.which("java"):
+        with _classic_spark() as session:
+            yield session
+        return
+    spark = pytest.importorskip("pysail.spark", reason="neither pysail nor classic pyspark with Java is installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the newest pandas, which nothing here uses
         from pyspark.sql import SparkSession
@@ -85,3 +90,18 @@ def running_spark() -> Iterator[Any]:
         finally:
             session.stop()
             server.stop()
+
+
+@contextmanager
+def _classic_spark() -> Iterator[Any]:
+    """A local session of classic Spark, with its tables in a folder of its own."""
+    from pyspark.sql import SparkSession
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        session = builder.config("spark.sql.warehouse.dir", folder).getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()

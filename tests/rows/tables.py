@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pytest
 
 from dpregress.rows import SQLQuery
 
@@ -74,6 +75,22 @@ def _relation(table: pa.Table) -> Any:
     return connection.sql("SELECT * FROM arrow")
 
 
+def _delta(table: pa.Table, folder: Path) -> Any:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(folder / "delta"), table)
+    return deltalake.DeltaTable(str(folder / "delta"))
+
+
+def _iceberg(table: pa.Table, folder: Path) -> Any:
+    """In a catalogue of SQLite, with local files."""
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    catalog = sql.SqlCatalog("clinic", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=folder.as_uri())
+    catalog.create_namespace("main")
+    kept = catalog.create_table("main.rows", schema=table.schema)
+    kept.append(table)
+    return kept
+
+
 def _one(table: pa.Table, path: Path, write: Callable[[pa.Table, Path], object]) -> Path:
     write(table, path)
     return path
@@ -108,6 +125,8 @@ KEPT: dict[str, Callable[[pa.Table, Path], Any]] = {
     "Arrow": lambda table, _: table,
     "Arrow dataset": lambda table, _: ds.dataset(table),
     "Parquet dataset": lambda table, folder: ds.dataset(_one(table, folder / "rows.parquet", _parquet)),
+    "Delta table": _delta,
+    "Iceberg table": _iceberg,
     "an Arrow stream": lambda table, _: Stream(table),
     "CSV": lambda table, folder: _one(table, folder / "rows.csv", pacsv.write_csv),
     "list of CSV files": lambda table, folder: parts(table, folder, pacsv.write_csv, "csv"),

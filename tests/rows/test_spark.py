@@ -18,7 +18,6 @@ from dpregress import GDP, DPLinearRegression, MemoryLedger, Numeric, Schema
 from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows import OrderedRows, push_down_engine, row_kernel
-from dpregress.rows.push_down_sql import JointSums
 from tests.rows.leaks import everything_said
 
 N = 5_000
@@ -38,9 +37,9 @@ def model(**more: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_a_fit_on_spark_is_that_of_threads(spark_session: Any, rows: pa.Table, tmp_path: Path, seed: int) -> None:
-    """Of a table by its name in a catalog. No seed can break it."""
+    """Of a table by a name of three parts, one of them quoted. No seed can break it."""
     pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=999)
-    name = f"sail.default.t{uuid4().hex}"
+    name = f"{spark_session.catalog.currentCatalog()}.default.`visits_{uuid4().hex}`"
     spark_session.sql(f"CREATE TABLE {name} USING parquet LOCATION '{tmp_path}'")
     fitted = []
     for engine in (None, "spark"):
@@ -54,8 +53,8 @@ def test_a_fit_on_spark_is_that_of_threads(spark_session: Any, rows: pa.Table, t
 def test_what_spark_does_not_answer_is_refused_before_the_charge(spark_session: Any, rows: pa.Table) -> None:
     ledger = MemoryLedger(GDP(1.0))
     frame = spark_session.createDataFrame(rows)
-    with pytest.raises(InvalidInput, match="second moments only"):
-        model(ledger=ledger, recipe="residual").fit_table(frame, "y", engine="spark")
+    with pytest.raises(InvalidInput, match="leave out diagnose="):
+        model(ledger=ledger).fit_table(frame, "y", engine="spark", diagnose=0.05)
     text = spark_session.createDataFrame(pa.table({"a": ["1"] * 9, "b.c": [1.0] * 9, "y": [1.0] * 9}))
     with pytest.raises(InvalidInput, match="column 'a' is not one of numbers alone"):
         model(ledger=ledger).fit_table(text, "y", engine="spark")
@@ -94,8 +93,7 @@ def test_workers_need_no_dpregress(rows: pa.Table, tmp_path: Path) -> None:
     """The function is sent by value, and computes the same where the package cannot be imported."""
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     space = WhitenedSpace(("a", "b.c"), np.eye(2), 2.0, np.zeros(2), response=ResponseScale("y", bound=3.0))
-    sums = JointSums(OrderedRows(space), ("a", "b.c"), "y", N)
-    kernel, batches = row_kernel.kernel(sums.rows.numbers, True), rows.to_batches(max_chunksize=999)
+    kernel, batches = row_kernel.kernel(OrderedRows(space).joint(True), True), rows.to_batches(max_chunksize=999)
     cloudpickle.register_pickle_by_value(row_kernel)
     try:
         sent = cloudpickle.dumps((kernel, batches))

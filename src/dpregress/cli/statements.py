@@ -12,23 +12,39 @@ _NOTE = """\
 -- dpregress: the first sums of {model} over {n:,} rows. They were not computed, and nothing was charged.
 -- The result has NO NOISE: it reveals the rows. Do not show, log or keep it; give it to the mechanism alone.
 -- 1. Before this runs, charge the whole budget of the fit to a ledger: SQLiteLedger(FILE, DATASET).reserve({promise}).
--- 2. s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
---    In units: x {of_x!r}{of_y}. usable is the number of rows with a response, n must be {n}.
+-- 2. {meaning}
 -- 3. Add Gaussian noise in exact arithmetic (docs/privacy/floating-point.md) before anything else reads the sums.
 -- A fit of several questions writes the next statement from the noisy answer to this one.
 """
+_PRODUCTS = """\
+s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
+--    In units: x {of_x!r}{of_y}. usable is the number of rows with a response, n must be {n}."""
+_COUNTS = """\
+usable is the number of rows with a response in each of {bins} bins by size; -1 stands for no bin. n adds up to {n}."""
 
 
 class _Shown(Exception):
     """Ends a fit at its first question."""
 
-    def __init__(self, sums: Any) -> None:
+    def __init__(self, sums: Any, space: Any) -> None:
         super().__init__()
-        self.sums = sums
+        self.sums, self.space = sums, space
 
 
-def _stop(sums: Any) -> NoReturn:
-    raise _Shown(sums)
+def _stop(sums: Any, value: Any) -> NoReturn:
+    raise _Shown(sums, value.query.space)
+
+
+def _meaning(sums: Any, space: Any, dialect: str) -> str:
+    """What the columns of the result are: the first question is a second moment or a histogram."""
+    from dpregress.rows import OrderedRows
+
+    if sums.program.bins:
+        return _COUNTS.format(bins=sums.program.bins, n=sums.n)
+    rows = OrderedRows(space)
+    of_y = "" if rows.response is None else f", y {space.response.cross * rows.response.grid.step!r}"
+    words = ", each as its multiple of 2^32 and the rest" if sums.words(dialect) == 2 else ""
+    return _PRODUCTS.format(q=len(sums.program.left), words=words, of_x=rows.grid.step, of_y=of_y, n=sums.n)
 
 
 def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], asked: tuple[str, str], **given: Any) -> None:
@@ -50,18 +66,7 @@ def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], asked: tupl
     try:
         model.fit_table(rows, *columns, PushDownEngine(shown=_stop), False, **given)
     except _Shown as shown:
-        sums, space = shown.sums, shown.sums.rows.space
-        response = space.response
-        print_lines(
-            _NOTE.format(
-                model=type(model).__name__,
-                n=sums.n,
-                promise=model.privacy,
-                q=sums.order,
-                words=", each as its multiple of 2^32 and the rest" if sums.words(dialect) == 2 else "",
-                of_x=sums.rows.grid.step,
-                of_y="" if response is None else f", y {response.cross * sums.rows.grid_of(response).step!r}",
-            )
-            + sums.statement(subquery(query), dialect)
-            + ";"
-        )
+        sums = shown.sums
+        meaning = _meaning(sums, shown.space, dialect)
+        note = _NOTE.format(model=type(model).__name__, n=sums.n, promise=model.privacy, meaning=meaning)
+        print_lines(note + sums.statement(subquery(query), dialect) + ";")

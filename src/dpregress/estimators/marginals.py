@@ -21,7 +21,8 @@ from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.inference import IntervalKind, PredictedIntervals
-from dpregress.inputs.coded import coded_design
+from dpregress.inputs.coded import coded_design, coded_names
+from dpregress.inputs.engines import stays_in_place
 from dpregress.inputs.tables import joined_table, listed
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
@@ -30,7 +31,6 @@ from dpregress.releases.marginals import design_names
 from dpregress.releases.marginals_files import load_marginals, marginals_text
 from dpregress.releases.model_files import ResponseModel
 from dpregress.rows.engines import Progress
-from dpregress.rows.readers.files import is_table, names_of, to_table
 from dpregress.version import SOFTWARE
 
 _RELEASE_FILE = "marginals.json"
@@ -151,6 +151,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         ----------
         table : path or table
             CSV, Parquet, pandas, Polars or Arrow. Private; undeclared values are mapped (docs/methods/marginals.md).
+            With ``engine="push-down"``, a query, a DuckDB relation or a table of Spark (docs/scale.md).
         target : str, default="y"
             The response's column.
         features : sequence of str, optional
@@ -173,7 +174,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         target = "y" if target is None else target
         if not isinstance(target, str):
             raise InvalidInput(f"target takes the name of a column, not {one_line(target)}")
-        held = to_table(table).schema.names if is_table(table) else names_of(table)
+        held = coded_names(table, stays=stays_in_place(engine))
         if features is None:
             features = [name for name in self.schema.columns if name in held and name != target]
         features = listed(features)

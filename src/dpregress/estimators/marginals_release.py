@@ -24,7 +24,7 @@ from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.training import ready_rows
 from dpregress.inputs.coded import coded_source
 from dpregress.inputs.described import described_table
-from dpregress.inputs.engines import engine_of
+from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.releases import Marginals
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_release_fits
@@ -95,8 +95,8 @@ def release_marginals(
     budget = checked_budget(privacy)
     promise, solver = _solver(recipe, domain, budget, None if target is None else domain.index(target))
     _check_memory(recipe, domain)
-    source = coded_source(table, domain)
-    with reported(progress, solver.rounds) as report, ready_rows(source, engine, report) as rows:
+    source = coded_source(table, domain, stays=stays_in_place(engine))
+    with reported(progress, solver.rounds) as report, ready_rows(source, engine, report, solver.asks) as rows:
         session = Session.reserve(
             rows,
             promise,

@@ -16,13 +16,26 @@ from dpregress.releases.marginals import original_design
 from dpregress.rows import CodedParquet, CodedSource, LevelRows, Source
 from dpregress.rows.codes import Coder
 from dpregress.rows.design.terms import split_terms
-from dpregress.rows.readers.files import is_table, read, read_files, to_table
+from dpregress.rows.readers.files import is_table, names_of, read, read_files, to_table
+from dpregress.rows.sources import reader_of
 
 _CHUNK = 65_536
 
 
-def coded_source(table: Any, domain: Domain) -> Source:
-    """Rows of a file or a table as codes; a Parquet file is read anew in every pass, and never held whole."""
+def coded_source(table: Any, domain: Domain, *, stays: bool = False) -> Source:
+    """Rows of a file or a table as codes; a Parquet file is read anew in every pass, and never held whole.
+
+    Parameters
+    ----------
+    table : path or table
+    domain : Domain
+    stays : bool
+        Whether the rows stay where they are, in a database that counts them.
+    """
+    if stays:
+        reader = reader_of(table)
+        Coder(domain).check_types(reader.schema)
+        return CodedParquet(reader, domain)
     if is_table(table):
         held = to_table(table, domain.names)
     elif str(table).lower().endswith((".parquet", ".pq")) and Path(table).is_file():
@@ -33,6 +46,13 @@ def coded_source(table: Any, domain: Domain) -> Source:
         held = read(table, domain.names, empty=True)
     Coder(domain).check_types(held.schema)
     return CodedSource(held, domain)
+
+
+def coded_names(table: Any, *, stays: bool) -> list[str]:
+    """Names of the columns of a table, as :func:`coded_source` takes it."""
+    if stays:
+        return list(reader_of(table).schema.names)
+    return list(to_table(table).schema.names) if is_table(table) else names_of(table)
 
 
 def coded_design(X: Any, domain: Domain, features: Sequence[str]) -> Matrix:

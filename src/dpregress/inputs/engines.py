@@ -13,6 +13,11 @@ from dpregress.rows.dask_cluster import LOCAL
 _SCHEMES = {"dask://": "tcp://", "tcp://": "tcp://", "tls://": "tls://"}
 
 
+def stays_in_place(engine: Any) -> bool:
+    """Whether rows stay in the database that holds them."""
+    return isinstance(engine_of(engine), PushDownEngine)
+
+
 def engine_of(engine: Any) -> Engine | None:
     """The engine of this name, address or client; None for None. Nothing is connected yet.
 

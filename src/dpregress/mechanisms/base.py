@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpregress.accounting import Event, Relation
-from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates import Vector
 from dpregress.coordinates.exact import ExactVector, Integers, words_for
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms.randomness import Sampler
-from dpregress.queries.base import Norm, Query, R, RowQuery
+from dpregress.queries.base import Norm, Query, R
 from dpregress.rows import PrivateRows, RawRows, RowMap
+from dpregress.rows.row_kernel import Program
 
 #: Covers rounding of public numbers: of a query's units, its sensitivity, and the scale of the noise.
 ARITHMETIC = 1 + 2.0**-40
@@ -81,12 +83,11 @@ class _BoundedValue:
     def __call__(self, chunk: RawRows, /) -> ExactVector:
         return self.query.exact(self.row_map(chunk, self.words))
 
-    @property
-    def space(self) -> WhitenedSpace | None:
-        return self.query.space if isinstance(self.query, RowQuery) and self.query.pushes_down else None
+    def programs(self, labelled: bool) -> tuple[Program, ...]:
+        return self.query.programs(labelled)
 
-    def of_products(self, joint: Integers, usable: int) -> ExactVector:
-        return self.query.of_products(joint, usable)
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:
+        return self.query.of_all(wholes, usable)
 
 
 def unrounded_answer(query: Query[R], rows: PrivateRows) -> ExactVector | Vector:

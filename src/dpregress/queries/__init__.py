@@ -8,6 +8,7 @@ from dpregress.queries.diagnosis import BinnedClasses, BinnedResiduals, Predicto
 from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
 from dpregress.queries.newton_moment import PublishedHessian
+from dpregress.queries.ordered_residual import has_order
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.pieces import PieceInformation, PieceScore, PieceTotals
 from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
@@ -54,5 +55,6 @@ __all__ = [
     "TableQuery",
     "UsableRowCount",
     "among",
+    "has_order",
     "noise_in_mean",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from dpregress.errors import NotAnswered
 from dpregress.releases import DiscreteLaplaceNoise, NoiseLaw, Release
 from dpregress.rows.bounded import BoundedRows, ResponseRows, RowMap, WhitenedRows
 from dpregress.rows.codes import LevelRows
+from dpregress.rows.row_kernel import Program
 
 R = TypeVar("R", bound=Release)
 #: A single bound, or one for each candidate.
@@ -72,7 +74,7 @@ class Query(ABC, Generic[R]):
     whole : bool
         Whether the answer consists of integers below 2^53.
     pushes_down : bool
-        Whether a database can compute its sum: it follows from the products of joint rows (:meth:`of_products`).
+        Whether a database can compute its sum (:meth:`program`), if the public numbers and the family suit it.
     shared : bool
         Whether a row of survey weight u adds at most u times what the same row adds at weight 1, after all rounding.
     """
@@ -106,9 +108,34 @@ class Query(ABC, Generic[R]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         """The sum over the rows of a chunk, of shape (size,), without rounding."""
 
-    def of_products(self, joint: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # most need rows
-        """The sum over all rows with one word on each grid, from the products of joint rows and the usable ones."""
-        raise NotAnswered(f"{type(self).__name__} does not follow from products of rows: leave the engine out")
+    def program(self, labelled: bool) -> Program:  # noqa: ARG002  # many need rows
+        """What a database computes of each row, and adds up (docs/scale.md).
+
+        Parameters
+        ----------
+        labelled : bool
+            Whether there is a column of responses; rows without one do not count.
+
+        Raises
+        ------
+        NotAnswered
+            If databases cannot compute it.
+        InvalidInput
+            If a public number is so small or large that an operation of the database could fail.
+        """
+        raise NotAnswered(f"a database cannot compute {type(self).__name__}: leave the engine out")
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:
+        """The sum over all rows with one word on each grid, from the sums of the program and the usable rows."""
+        raise NotImplementedError
+
+    def programs(self, labelled: bool) -> tuple[Program, ...]:
+        """All programs, of which each takes a pass: most queries have one."""
+        return (self.program(labelled),)
+
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:
+        """The sum over all rows, from the sums of all programs."""
+        return self.of_sums(wholes[0], usable)
 
     def value(self, rows: BoundedRows) -> Vector:
         """The same sum in floats."""

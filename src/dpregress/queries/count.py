@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector
-from dpregress.coordinates.exact import ExactVector
+from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.queries.base import Norm, RowQuery
 from dpregress.releases import Count, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedResponse
+from dpregress.rows.row_kernel import Program
 
 
 class RowCount(RowQuery[Count]):
     """The number of rows of some kind, as a vector of length 1: adding, removing or replacing one changes it by 1."""
 
     whole: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     @abstractmethod
     def which(self, rows: BoundedRows) -> NDArray[np.bool_]:
@@ -31,6 +34,9 @@ class RowCount(RowQuery[Count]):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         return ExactVector(np.array([np.count_nonzero(self.which(rows))]))
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # the same number
+        return ExactVector(whole)
 
     def contribution(self) -> float:
         return 1.0
@@ -64,3 +70,6 @@ class UsableRowCount(RowCount):
 
     def which(self, rows: BoundedRows) -> NDArray[np.bool_]:
         return rows.weight > 0
+
+    def program(self, labelled: bool) -> Program:
+        return Program.of((OrderedResponse.usable(labelled),), ("k",))

@@ -15,6 +15,7 @@ from dpregress.errors import InvalidInput
 from dpregress.queries.base import Ask, Query, R, RowQuery
 from dpregress.releases import Isotropic, NoiseLaw
 from dpregress.rows.bounded import SHARES, BoundedRows, RowMap
+from dpregress.rows.row_kernel import Program
 
 #: A count this many standard deviations below n is accepted; noise alone reaches it once in 30,000 fits.
 _BELIEVED = 4.0
@@ -85,8 +86,11 @@ class Counted(RowQuery[R]):
     def pushes_down(self) -> bool:  # type: ignore[override]  # that of the query
         return self.query.pushes_down
 
-    def of_products(self, joint: Integers, usable: int) -> ExactVector:
-        return self._with_count(self.query.of_products(joint, usable), usable, self.unit)
+    def program(self, labelled: bool) -> Program:
+        return self.query.program(labelled)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:
+        return self._with_count(self.query.of_sums(whole, usable), usable, self.unit)
 
     @staticmethod
     def _with_count(total: ExactVector, count: int, unit: float) -> ExactVector:

@@ -3,19 +3,23 @@ r"""Histograms on public bins, from which private scales and quantiles are estim
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace
-from dpregress.coordinates.exact import ExactVector
-from dpregress.errors import InvalidInput
+from dpregress.coordinates.exact import ExactVector, Integers
+from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.models.families import Family
 from dpregress.queries.base import RowQuery
+from dpregress.queries.ordered_residual import OrderedResidual
 from dpregress.queries.score import ClippedScore
 from dpregress.releases import Histogram, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedResponse, OrderedRows
+from dpregress.rows.row_kernel import Program, Stage, binned, case, name, term
 
 
 class _Histogram(RowQuery[Histogram]):
@@ -43,6 +47,15 @@ class _Histogram(RowQuery[Histogram]):
                 position = self._per_octave * (np.log2(sizes) - np.log2(self.edges[0]))
             bins = np.clip(np.floor(position), 0, self.size - 1).astype(np.intp)
         return ExactVector(np.bincount(bins, minlength=self.size))
+
+    def _placed(self, stages: Sequence[Stage], value: str) -> Program:
+        """Counts of the magnitudes of a column; rows that do not count are in no bin."""
+        sizes = case(name(value) < 0.0, term(0.0) - name(value), name(value))
+        place = case(name("k") >= 1, binned(name("a"), self.edges[1:-1].tolist()), -1)
+        return Program.of((*stages, {"a": sizes}, {"h": place}), ("h",), bins=self.size)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # as many as are in bins
+        return ExactVector(whole)
 
     def contribution(self) -> float:
         return 1.0
@@ -74,9 +87,16 @@ class ResponseHistogram(_Histogram):
 
     tight: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
+    pushes_down: ClassVar[bool] = True
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         return self.counts(rows.y[rows.weight > 0])
+
+    def program(self, labelled: bool) -> Program:
+        if self.space.response is None or not labelled:
+            raise NotAnswered("a histogram of the response needs responses: leave the engine out")
+        response = OrderedResponse(self.space.response)
+        return self._placed((response.usable(labelled), {"g": response.bounded(response.scaled)}), "g")
 
 
 class ExposureHistogram(_Histogram):
@@ -124,6 +144,7 @@ class ResidualHistogram(_Histogram):
     """
 
     tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, edges: Vector) -> None:
         super().__init__(space, edges)
@@ -131,3 +152,7 @@ class ResidualHistogram(_Histogram):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         return self.counts(self._score.residual(rows)[rows.weight > 0])
+
+    def program(self, labelled: bool) -> Program:
+        residual = OrderedResidual(OrderedRows(self.space), self._score.family, self._score.coef)
+        return self._placed(residual.stages(labelled), "d")

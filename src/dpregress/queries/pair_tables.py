@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Domain, Matrix, Vector
-from dpregress.coordinates.exact import ExactVector
+from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.queries.base import Norm, R, TableQuery
 from dpregress.releases import Clique, Isotropic, NoiseLaw, PairScores, Selection, Tables
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.codes import code_type
+from dpregress.rows.ordered_codes import counting
+from dpregress.rows.row_kernel import Program
 
 #: Weights have this many binary digits, so that their products with counts are exact.
 _DIGITS = 6
@@ -85,7 +87,7 @@ def count_tables(
 
     Positions in a table use the narrowest integer type, usually 16 bits, which is fast to multiply.
     """
-    found = {}
+    found: dict[Clique, NDArray[np.int64]] = {}
     for joint, served in plan:
         shape = tuple(sizes[j] for j in joint)
         place = codes[:, joint[0]].astype(np.min_scalar_type(math.prod(shape)))
@@ -93,9 +95,13 @@ def count_tables(
             place *= place.dtype.type(sizes[j])
             np.add(place, codes[:, j], out=place, casting="unsafe")
         table = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
-        for clique in served:
-            found[clique] = table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique))
+        found |= margins(table, joint, served)
     return found
+
+
+def margins(table: NDArray[np.int64], joint: Clique, served: Sequence[Clique]) -> dict[Clique, NDArray[np.int64]]:
+    """The tables of some of the attributes of a joint table."""
+    return {clique: table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique)) for clique in served}
 
 
 def _on_grid(reference: Matrix) -> Matrix:
@@ -107,6 +113,8 @@ def _on_grid(reference: Matrix) -> Matrix:
 class CliqueQuery(TableQuery[R]):
     """A function of the joint tables of some attributes and pairs of attributes."""
 
+    pushes_down: ClassVar[bool] = True
+
     def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
         super().__init__(domain)
         self.cliques = tuple(cliques)
@@ -115,7 +123,19 @@ class CliqueQuery(TableQuery[R]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         """Integer blocks of the cliques, one after another."""
         codes = np.asarray(rows.x, dtype=code_type(self.domain), order="F")
-        counted = count_tables(codes, self.domain.sizes, self._cover)
+        return self._blocks_of(count_tables(codes, self.domain.sizes, self._cover))
+
+    def programs(self, labelled: bool) -> tuple[Program, ...]:  # noqa: ARG002  # coded rows have no response
+        return tuple(counting(self.domain, joint) for joint, _ in self._cover)
+
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:  # noqa: ARG002  # all of them
+        counted: dict[Clique, NDArray[np.int64]] = {}
+        for (joint, served), whole in zip(self._cover, wholes, strict=True):
+            table = whole.astype(np.int64).reshape([self.domain.sizes[j] for j in joint])
+            counted |= margins(table, joint, served)
+        return self._blocks_of(counted)
+
+    def _blocks_of(self, counted: Mapping[Clique, NDArray[np.int64]]) -> ExactVector:
         blocks = [self._encoded(clique, counted[clique]).ravel() for clique in self.cliques]
         return ExactVector(np.concatenate(blocks).astype(np.int64))
 

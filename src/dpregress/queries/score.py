@@ -8,13 +8,16 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, column_sums, cross
+from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, Integers, column_sums, cross
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.families import Family, GaussianFamily
 from dpregress.queries.base import Bound, RowQuery
+from dpregress.queries.ordered_residual import LEAST, OrderedResidual
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedRows, check_range, flushed, kept_within, steps_within, within
+from dpregress.rows.row_kernel import Program, clipped, name, rounded
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
@@ -76,11 +79,31 @@ class ClippedScore(_Residual):
     """
 
     tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         of_x, of_residual = Grid(self.space.radius, rows.words), Grid(self.clip, rows.words)
-        clipped = of_residual.clipped(self.residual(rows))
-        return ExactVector(cross(rows.x, clipped[:, None], of_x, of_residual)[:, 0], of_x.step * of_residual.step)
+        residual = of_residual.clipped(self.residual(rows))
+        return ExactVector(cross(rows.x, residual[:, None], of_x, of_residual)[:, 0], of_x.step * of_residual.step)
+
+    def program(self, labelled: bool) -> Program:
+        check_range(self.clip)
+        rows, grid = OrderedRows(self.space), Grid(self.clip, 1)
+        most = steps_within(self.clip, grid)
+        stages = (
+            *OrderedResidual(rows, self.family, self.coef).stages(labelled),
+            {"b": rounded(clipped(name("d") * (1 / grid.step), -float(most), float(most)))},
+            kept_within(("b",), within("b", -most, most)),
+        )
+        return Program.of(stages, rows.integers, ("b",))
+
+    @property
+    def unit(self) -> float:
+        """What one in a sum of the program stands for."""
+        return Grid(self.space.radius, 1).step * Grid(self.clip, 1).step
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole[:, 0], self.unit)
 
     def each(self, rows: BoundedRows) -> Matrix:
         return np.asarray(rows.x * Grid(self.clip, rows.words).clipped(self.residual(rows))[:, None])
@@ -116,10 +139,14 @@ class ExposureScore(ClippedScore):
 
     #: Opposite rows on the sphere reach the bound, unless the bounds of the exposure keep residuals below C.
     tight: ClassVar[bool] = False
+    pushes_down: ClassVar[bool] = False
 
     def __init__(self, space: WhitenedSpace, centre: float, clip: float) -> None:
         super().__init__(space, GaussianFamily, np.zeros(space.order), clip)
         self.centre = centre
+
+    def program(self, labelled: bool) -> Program:
+        return super(ClippedScore, self).program(labelled)  # logarithms of exposures have no fixed order
 
     def residual(self, rows: BoundedRows) -> Vector:
         """``w (log e - centre)``, of shape (m,)."""
@@ -179,7 +206,7 @@ class MeanResidual(_Residual):
     """
 
     tight: ClassVar[bool] = True
-
+    pushes_down: ClassVar[bool] = True
     shared: ClassVar[bool] = True
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, lower: float, upper: float) -> None:
@@ -198,8 +225,29 @@ class MeanResidual(_Residual):
         y = np.where(known, rows.y, 0.0) / np.where(known, rows.weight, 1.0)
         residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
         share = rows.share
-        clipped = grid.clipped(share * residual, share * self.lower, share * self.clip)
-        return ExactVector(column_sums(clipped[:, None], grid), grid.step)
+        within_bounds = grid.clipped(share * residual, share * self.lower, share * self.clip)
+        return ExactVector(column_sums(within_bounds[:, None], grid), grid.step)
+
+    @property
+    def _grid(self) -> Grid:
+        """That of a program, with one word."""
+        return Grid(self.contribution(), 1, TERM_BITS)
+
+    def program(self, labelled: bool) -> Program:
+        check_range(self.contribution())
+        grid = self._grid
+        least, most = -steps_within(-self.lower, grid), steps_within(self.clip, grid)
+        stages = (
+            *OrderedResidual(OrderedRows(self.space), self.family, self.coef).means(labelled),
+            {"d": name("g") / name("w") - name("m")},
+            flushed("d", LEAST),
+            {"b": rounded(clipped(name("d") * (1 / grid.step), float(least), float(most)))},
+            kept_within(("b",), within("b", least, most)),
+        )
+        return Program.of(stages, ("b",))
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, self._grid.step)
 
     @staticmethod
     def largest_change(lower: Bound, upper: Bound) -> Bound:

@@ -9,12 +9,14 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, svec
-from dpregress.coordinates.exact import ExactVector, Grid, gram, symmetric
+from dpregress.coordinates.exact import ExactVector, Grid, Integers, gram, symmetric
 from dpregress.coordinates.products import squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import LARGEST, check_range, kept_within, squared, squares_within
+from dpregress.rows.row_kernel import Program, case, floated, name, rounded, sqrt, term
 
 #: Bounds whose squares neither over- nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -40,6 +42,7 @@ class ScoreSquares(RowQuery[ScoreMoment]):
 
     #: Orthogonal scores of norm K reach the bound; whether rows can have them depends on the clip of the score.
     tight: ClassVar[bool] = False
+    pushes_down: ClassVar[bool] = True
 
     def __init__(self, score: RowQuery[Score], bound: float) -> None:
         super().__init__(score.space)
@@ -62,6 +65,26 @@ class ScoreSquares(RowQuery[ScoreMoment]):
         length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
         each *= np.minimum(1.0, grid.inside(self.score.size) / length)[:, None]
         return symmetric(gram(grid.nearest(each), grid), grid.step**2)
+
+    def program(self, labelled: bool) -> Program:
+        check_range(self.bound)
+        score, grid = self.score.program(labelled), Grid(self.bound, 1)
+        (residual,) = score.right
+        order, unit = len(score.left), float(self.score.of_sums(np.zeros(score.shape, dtype=object), 0).unit)
+        each, integers = [f"a{i}" for i in range(order)], [f"v{i}" for i in range(order)]
+        limit, length = grid.inside(order), name("r")
+        longest = min(limit / unit, LARGEST)
+        stages = (
+            {a: floated(name(u) * name(residual)) for a, u in zip(each, score.left, strict=True)},
+            {"r": sqrt(squared(each))},
+            {"s": case(length > longest, term(limit / grid.step) / length, unit / grid.step)},
+            {v: rounded(name(a) * name("s")) for v, a in zip(integers, each, strict=True)},
+            kept_within(integers, squared(integers) <= squares_within(self.bound, grid)),
+        )
+        return score.extended(stages, integers, integers)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return symmetric(whole, Grid(self.bound, 1).step ** 2)
 
     @staticmethod
     def largest_change(bound: float) -> float:

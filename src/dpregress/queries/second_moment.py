@@ -13,6 +13,8 @@ from dpregress.coordinates.exact import ExactVector, Grid, Integers, cross, gram
 from dpregress.queries.base import RowQuery
 from dpregress.releases import Moments, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedRows
+from dpregress.rows.row_kernel import Program
 
 
 class SecondMoment(RowQuery[Moments]):
@@ -50,8 +52,11 @@ class SecondMoment(RowQuery[Moments]):
         joint = np.block([[whole, border], [border.T, gram(y[:, None], of_y)]])
         return self._in_units(joint, rows.words)
 
-    def of_products(self, joint: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
-        return self._in_units(joint, 1)
+    def program(self, labelled: bool) -> Program:
+        return OrderedRows(self.space).joint(labelled)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return self._in_units(whole, 1)
 
     def _in_units(self, joint: Integers, words: int) -> ExactVector:
         of_x = Grid(self.space.radius, words)

@@ -18,10 +18,11 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates import Vector
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.coordinates.products import one_blas_thread
 from dpregress.rows.bounded import RawRows
+from dpregress.rows.row_kernel import Program
 from dpregress.rows.sources import Piece, Source
 
 _CHUNK_BYTES = 1 << 22  # larger ones leave the cache, smaller ones cost more calls than sums
@@ -42,23 +43,25 @@ class Value(Protocol):
 
 
 @runtime_checkable
-class ProductValue(Value, Protocol):
-    """One that follows from the products of joint rows, if :meth:`of_products` says so, so that no chunk is needed."""
+class PushedValue(Value, Protocol):
+    """One whose sum an engine can take by a program of rows, so that no chunk is needed."""
 
-    @property
-    def space(self) -> WhitenedSpace | None:
-        """The space of the rows; None if products do not suffice."""
-
-    def of_products(self, joint: Integers, usable: int) -> ExactVector:
-        """The sum over all rows, from the products of their integers with one word on each grid.
+    def programs(self, labelled: bool) -> tuple[Program, ...]:
+        """What is computed of each row, and added up; each program takes a pass.
 
         Parameters
         ----------
-        joint : ndarray of shape (q, q)
-            Of the columns of ``(x, y)``, or of x in a space without a response.
-        usable : int
-            The number of rows that count.
+        labelled : bool
+            Whether there is a column of responses; rows without one do not count.
+
+        Raises
+        ------
+        NotAnswered
+            If there is none.
         """
+
+    def of_all(self, wholes: Sequence[Integers], usable: int) -> ExactVector:
+        """The sum over all rows, from the sums of the programs and the number of rows that count."""
 
 
 class Engine(ABC):

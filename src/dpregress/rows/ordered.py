@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,14 +28,146 @@ from dpregress.coordinates import ResponseScale, Weighting, WhitenedSpace
 from dpregress.coordinates.exact import Grid
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
-from dpregress.rows.row_kernel import Limits, Numbers, Response, mapped
+from dpregress.rows.row_kernel import (
+    MISSING,
+    Program,
+    RowExpression,
+    Stage,
+    added,
+    case,
+    cells,
+    clipped,
+    name,
+    rounded,
+    run_stages,
+    sqrt,
+    term,
+)
 
 #: Finite cells are clipped to ``LARGEST``, and those below ``SMALLEST`` are 0.
 FINITE, LARGEST, SMALLEST = sys.float_info.max, 2.0**100, 2.0**-200
 #: Entries of the whitening below it are 0.
 _LEAST_ENTRY = 2.0**-150
-#: Adding and subtracting it rounds numbers below 2^51 to integers, half to even.
-ROUNDER = 1.5 * 2.0**52
+
+
+def check_range(*sizes: float) -> None:
+    """Refuse positive public numbers with which an operation could leave the range of floats.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not all(1 / LARGEST <= size <= LARGEST for size in sizes):
+        raise InvalidInput("bounds and scales of columns must lie between 2^-100 and 2^100: change their units")
+
+
+def steps_within(bound: float, grid: Grid) -> int:
+    """The largest number of steps of a grid that is not beyond a bound, which may be negative."""
+    return math.floor(Fraction(bound) / Fraction(grid.step))
+
+
+def squares_within(bound: float, grid: Grid) -> int:
+    """The largest sum of squares of integers whose multiples of the step form a vector within a bound."""
+    return math.floor(Fraction(bound) ** 2 / Fraction(grid.step) ** 2)
+
+
+def flushed(column: str, least: float) -> Stage:
+    """0 in place of numbers that are smaller than ``least``."""
+    value = name(column)
+    return {column: case((value > -least) & (value < least), 0.0, value)}
+
+
+def kept_within(names: Sequence[str], inside: RowExpression) -> Stage:
+    """The integers of rows that count and keep their bounds, and 0 for others: what the guarantee rests on."""
+    return {each: case((name("k") >= 1) & inside, name(each), 0) for each in names}
+
+
+def within(column: str, lower: int, upper: int) -> RowExpression:
+    """Whether an integer keeps its bounds."""
+    return (name(column) >= lower) & (name(column) <= upper)
+
+
+def squared(names: Sequence[str]) -> RowExpression:
+    """The sum of squares of columns."""
+    return added(name(each) * name(each) for each in names)
+
+
+def cell(column: str, fill: float) -> RowExpression:
+    """A cell within its limits, or ``fill`` where it is missing or not finite."""
+    given = name(column)
+    return case(
+        (given > -SMALLEST) & (given < SMALLEST), 0.0,
+        (given >= -LARGEST) & (given <= LARGEST), given,
+        (given > LARGEST) & (given <= FINITE), LARGEST,
+        (given < -LARGEST) & (given >= -FINITE), -LARGEST,
+        fill,
+    )  # fmt: skip
+
+
+def level_place(column: str, levels: Iterable[float]) -> RowExpression:
+    """The place of a cell among numbers, missing if it is none of them."""
+    places = (part for place, level in enumerate(levels) for part in (name(column).equals(level), float(place)))
+    return case(*places, MISSING)
+
+
+@dataclass(frozen=True)
+class OrderedResponse:
+    """The response of a row that counts, without anything whose order is not fixed.
+
+    Parameters
+    ----------
+    scale : ResponseScale
+
+    Raises
+    ------
+    InvalidInput
+        If a public number lies beyond ``2^100``.
+    """
+
+    scale: ResponseScale
+
+    def __post_init__(self) -> None:
+        scale = self.scale
+        check_range(scale.scale, *([] if math.isinf(scale.bound) else [scale.bound]))
+        if abs(scale.centre) > LARGEST:
+            check_range(abs(scale.centre))
+
+    @staticmethod
+    def usable(labelled: bool) -> Stage:
+        """``k``, whether a row counts, and ``y`` within its limits."""
+        if not labelled:
+            return {"k": term(1)}
+        y = name("y")
+        return {"y": cell("y", 0.0), "k": case((y >= -FINITE) & (y <= FINITE), 1, 0)}
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of a response with a finite bound."""
+        return Grid(self.scale.bound, 1)
+
+    @property
+    def most(self) -> int:
+        """Its largest integer."""
+        return steps_within(self.scale.bound, self.grid)
+
+    @property
+    def scaled(self) -> RowExpression:
+        """``(y - centre) / scale``.
+
+        A centre so small that its differences from cells would underflow counts as 0.
+        """
+        centre = self.scale.centre if abs(self.scale.centre) >= SMALLEST else 0.0
+        return (name("y") - centre) * (1 / self.scale.scale)
+
+    def bounded(self, value: RowExpression) -> RowExpression:
+        """A scaled response within its bound."""
+        return value if math.isinf(self.scale.bound) else clipped(value, -self.scale.bound, self.scale.bound)
+
+    @property
+    def steps(self) -> RowExpression:
+        """The weighted response as an integer; ``w`` is the weight."""
+        most = float(self.most)
+        return rounded(clipped(self.scaled * name("w") * (1 / self.grid.step), -most, most))
 
 
 @dataclass(frozen=True)
@@ -55,14 +188,13 @@ class OrderedRows(RowMap):
     space: WhitenedSpace
 
     def __post_init__(self) -> None:
-        space, sizes = self.space, [np.abs(self.space.whitening).max()]
-        if space.exposure is not None:
+        if self.space.exposure is not None:
             raise InvalidInput("rows with an exposure have no fixed order of operations: leave the engine out")
-        if space.response is not None:
-            sizes += [space.response.scale, 1 / space.response.scale, abs(space.response.centre)]
-            sizes += [space.response.bound, 1 / space.response.bound]
-        if not max(*sizes, space.radius, 1 / space.radius) <= LARGEST:
-            raise InvalidInput("bounds and scales of columns must lie between 2^-100 and 2^100: change their units")
+        if np.abs(self.space.whitening).max() > LARGEST:
+            check_range(math.inf)
+        check_range(self.space.radius)
+        if self.space.response is not None:
+            OrderedResponse(self.space.response)
 
     @property
     def radius(self) -> float:
@@ -88,61 +220,84 @@ class OrderedRows(RowMap):
     @cached_property
     def most(self) -> int:
         """The largest sum of squares of the integers of a row."""
-        return math.floor(Fraction(self.radius) ** 2 / Fraction(self.grid.step) ** 2)
-
-    @cached_property
-    def entries(self) -> tuple[tuple[float, ...], ...]:
-        """The whitening, row by row, with zeros for what is too small; that of the constant comes first."""
-        whitening = self.space.whitening
-        kept = np.where(np.abs(whitening) < _LEAST_ENTRY, 0.0, whitening)
-        return tuple(tuple(row) for row in kept.tolist())
-
-    @cached_property
-    def fill(self) -> tuple[float, ...]:
-        """What missing cells become."""
-        fill = self.space.fill
-        return tuple(np.where(np.abs(fill) < SMALLEST, 0.0, np.clip(fill, -LARGEST, LARGEST)).tolist())
+        return squares_within(self.radius, self.grid)
 
     @property
-    def weighted(self) -> bool:
-        """Whether the response is shrunk with the row."""
-        return self.space.weighting is Weighting.ROW
+    def response(self) -> OrderedResponse | None:
+        """The response, if the space has one."""
+        return None if self.space.response is None else OrderedResponse(self.space.response)
 
-    @staticmethod
-    def grid_of(response: ResponseScale) -> Grid:
-        """That of the response."""
-        return Grid(response.bound, 1)
+    # ---------------------------------------------------------------- the program
 
-    @staticmethod
-    def centre_of(response: ResponseScale) -> float:
-        """The centre, or 0: its differences from cells would underflow if it were smaller than those may be."""
-        return response.centre if abs(response.centre) >= SMALLEST else 0.0
+    @property
+    def integers(self) -> tuple[str, ...]:
+        """Names of the integers of x."""
+        return tuple(f"u{i}" for i in range(self.space.order))
 
-    @classmethod
-    def most_of(cls, response: ResponseScale) -> int:
-        """The largest integer of a response."""
-        return math.floor(Fraction(response.bound) / Fraction(cls.grid_of(response).step))
+    def stages(self, labelled: bool) -> tuple[Stage, ...]:
+        """From cells to the integers ``u0``, ``u1``, .. of x, and the weight ``w`` that the response shares.
 
-    @cached_property
-    def numbers(self) -> Numbers:
-        """All of them, for processes that have nothing of this package."""
-        return Numbers(
-            entries=self.entries,
-            intercept=self.space.intercept,
-            fill=self.fill,
-            limit=self.limit,
-            steps=self.steps,
-            most=self.most,
-            weighted=self.weighted,
-            response=None if self.space.response is None else self._numbers_of(self.space.response),
-            limits=Limits(FINITE, LARGEST, SMALLEST, ROUNDER),
+        Parameters
+        ----------
+        labelled : bool
+            Whether there is a column ``y``; rows without one do not count, whether the space has a response or not.
+        """
+        fill = self.space.fill.tolist()
+        bounded = {f"c{j}": cell(f"c{j}", _filled(value)) for j, value in enumerate(fill)}
+        whitened = [f"z{i}" for i in range(self.space.order)]
+        length, shrink = name("r"), name("s")
+        weighted = self.space.weighting is Weighting.ROW
+        return (
+            {**bounded, **OrderedResponse.usable(labelled)},
+            dict(zip(whitened, self._whitened, strict=True)),
+            {"r": sqrt(squared(whitened))},
+            {
+                "s": case(length > self.limit, term(self.steps) / length, self.steps / self.limit),
+                "w": case(length > self.limit, term(self.limit) / length, 1.0) if weighted else term(1.0),
+            },
+            {u: rounded(name(z) * shrink) for u, z in zip(self.integers, whitened, strict=True)},
+            kept_within(self.integers, squared(self.integers) <= self.most),
         )
 
-    def _numbers_of(self, response: ResponseScale) -> Response:
-        steps = 1 / self.grid_of(response).step
-        return Response(self.centre_of(response), 1 / response.scale, steps, self.most_of(response))
+    @property
+    def _whitened(self) -> list[RowExpression]:
+        """Sums over cells, without entries that are too small."""
+        columns: list[RowExpression | None] = [name(f"c{j}") for j in range(len(self.space.features))]
+        if self.space.intercept:
+            columns.insert(0, None)
+        kept = np.where(np.abs(self.space.whitening) < _LEAST_ENTRY, 0.0, self.space.whitening)
+        return [
+            added(
+                term(entry) if column is None else column * entry
+                for column, entry in zip(columns, row, strict=True)
+                if entry != 0
+            )
+            for row in kept.tolist()
+        ]
+
+    def _joint_stages(self, labelled: bool) -> tuple[Stage, ...]:
+        """On to ``v``, the integer of the response; it is a float if the response has no bound."""
+        stages, response = self.stages(labelled), self.response
+        if response is None or not labelled:
+            return (*stages, {"v": term(0)})
+        if math.isinf(response.scale.bound):
+            return (*stages, {"v": response.scaled * name("w")})
+        kept = kept_within((*self.integers, "v"), within("v", -response.most, response.most))
+        return (*stages, {"v": response.steps}, kept)
+
+    def joint(self, labelled: bool) -> Program:
+        """The products of joint rows (x, y), or of x in a space without a response."""
+        columns = self.integers if self.response is None else (*self.integers, "v")
+        return Program.of(self._joint_stages(labelled), columns, columns)
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG002  # databases have no integers for more
-        x, y, weight = mapped(list(rows.x.T), rows.y, self.numbers)
-        step = 0.0 if self.space.response is None else self.grid_of(self.space.response).step
-        return BoundedRows(x * self.grid.step, y * step, weight, rows.first_row, words=1)
+        program = Program.of(self._joint_stages(rows.y is not None), (*self.integers, "v", "w"))
+        found = run_stages(program.stages, cells(list(rows.x.T), rows.y), len(rows.x))
+        x = np.column_stack([found[column] for column in self.integers]) * self.grid.step
+        bounded = self.response is not None and math.isfinite(self.response.scale.bound)
+        step = self.response.grid.step if self.response is not None and bounded else 1.0
+        return BoundedRows(x, found["v"] * step, found["w"].copy(), rows.first_row, words=1)
+
+
+def _filled(value: float) -> float:
+    return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)

@@ -15,17 +15,19 @@ from typing import NoReturn, Self
 import numpy as np
 import pyarrow as pa
 
-from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.coordinates import Domain, ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.errors import InvalidInput, NotAnswered, SourceError
 from dpregress.public import Numeric
-from dpregress.rows.design.encoder import Encoder
-from dpregress.rows.engines import Engine, ProductValue, Progress, Value
-from dpregress.rows.ordered import OrderedRows
-from dpregress.rows.push_down_sql import JointSums, written
+from dpregress.rows.codes import CodedParquet
+from dpregress.rows.design.encoder import Encoder, whole_numbers
+from dpregress.rows.engines import Engine, Progress, PushedValue, Value
+from dpregress.rows.ordered import OrderedRows, level_place
+from dpregress.rows.ordered_codes import check_coded, counting
+from dpregress.rows.push_down_sql import RowSums, written
 from dpregress.rows.readers.base import Aggregator, Reader
 from dpregress.rows.readers.failures import raise_alone
-from dpregress.rows.row_kernel import summed
+from dpregress.rows.row_kernel import Program, binned, case, floated, name, summed
 from dpregress.rows.sources import Source, StreamSource
 
 _CHARGED = "a budget that was charged stays charged"
@@ -60,7 +62,7 @@ class PushDownEngine(Engine):
     """
 
     progress: Progress | None = None
-    shown: Callable[[JointSums], NoReturn] | None = None
+    shown: Callable[[RowSums, PushedValue], NoReturn] | None = None
 
     def reporting(self, progress: Progress) -> Self:
         return replace(self, progress=progress)
@@ -70,84 +72,110 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database computes second moments only: give recipe='one-shot' and bounds of the response in the "
-                "schema or public labels, without diagnose=, or no engine"
+                "a database cannot compute what this fit asks for: leave out diagnose=, exposures, probit links, more "
+                "than two classes and recipe='paper', or give no engine"
             )
         _check_arithmetic(table)
         yield self
 
-    def total(self, source: Source, value: Value, *, columns: int) -> ExactVector:  # noqa: ARG002  # a space has its own
+    def total(self, source: Source, value: Value, *, columns: int) -> ExactVector:  # noqa: ARG002  # a program has its own
         table = _Table.of(source)
-        if not isinstance(value, ProductValue) or value.space is None:
-            raise NotAnswered("a database computes second moments only: leave the engine out")
-        sums = JointSums(_ordered(value.space), table.features, table.target, source.n)
-        if self.shown is not None:
-            self.shown(sums)
-        joint, usable = _answered(table, sums)
+        if not isinstance(value, PushedValue):
+            raise NotAnswered("a database computes queries only: leave the engine out")
+        wholes, usable = [], 0
+        for program in _programs(value, table):
+            sums = table.sums(program, source.n)
+            if self.shown is not None:
+                self.shown(sums, value)
+            whole, usable = _answered(table, sums)
+            wholes.append(whole)
         if self.progress is not None:
             self.progress(source.n, source.n)
-        return value.of_products(joint, usable)
+        return value.of_all(wholes, usable)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Numeric columns of a database."""
+    """Numeric columns of a database; those of coded rows have a domain."""
 
     name: str
     database: Aggregator
     features: tuple[str, ...]
     target: str | None
+    classes: tuple[float, ...] = ()
+    domain: Domain | None = None
+
+    def sums(self, program: Program, n: int) -> RowSums:
+        """A program over its columns, in which classes are their places."""
+        if self.classes:
+            stages = ({"y": level_place("y", self.classes)}, *program.stages)
+            program = Program.of(stages, program.left, program.right, program.bins)
+        return RowSums(program, self.features, self.target, n)
 
     @classmethod
     def of(cls, source: Source) -> _Table:
         """The table of a source, refused where a database cannot compute its design columns."""
+        if isinstance(source, CodedParquet):
+            check_coded(source.domain, source.reader.schema)
+            return cls(source.reader.name, _database_of(source.reader), source.domain.names, None, domain=source.domain)
         if not isinstance(source, StreamSource):
             raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
         reader, encoder = source.reader, source.encoder
-        database = reader.database
-        if database is None:
-            raise InvalidInput(f"push-down needs rows in a database, and {reader.name} is in none: give no engine")
-        if not isinstance(encoder, Encoder) or encoder.exposed is not None or encoder.classes:
+        database = _database_of(reader)
+        if not isinstance(encoder, Encoder) or encoder.exposed is not None:
             raise InvalidInput(
-                "a database computes neither formulas nor exposures nor classes: compute columns of numbers in the "
-                "query, or give no engine"
+                "a database computes neither formulas nor exposures: compute columns of numbers in the query, or give "
+                "no engine"
+            )
+        classes = whole_numbers(encoder.classes) if encoder.classes else ()
+        if classes is None:
+            raise InvalidInput(
+                f"a database tells classes apart by whole numbers: compute {encoder.target!r} as 0 and 1 in the query, "
+                "or give no engine"
             )
         if len(encoder.columns) > database.most_columns:
             raise InvalidInput(
                 f"push-down takes up to {database.most_columns} columns, not {len(encoder.columns)}: give no engine"
             )
-        for name in encoder.needed:
-            declared = dict(encoder.columns).get(name, Numeric())
-            if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, name)):
+        for column in encoder.needed:
+            declared = dict(encoder.columns).get(column, Numeric())
+            if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, column)):
                 raise InvalidInput(
-                    f"column {name!r} is not one of numbers alone: write it as such in the query, with CASE for a "
+                    f"column {column!r} is not one of numbers alone: write it as such in the query, with CASE for a "
                     "level and CAST for a type, or give no engine"
                 )
-        return cls(reader.name, database, tuple(name for name, _ in encoder.columns), encoder.target)
+        features = tuple(column for column, _ in encoder.columns)
+        return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))
 
 
-def _is_number(reader: Reader, name: str) -> bool:
-    kind = reader.schema.field(name).type
+def _database_of(reader: Reader) -> Aggregator:
+    if reader.database is None:
+        raise InvalidInput(f"push-down needs rows in a database, and {reader.name} is in none: give no engine")
+    return reader.database
+
+
+def _is_number(reader: Reader, column: str) -> bool:
+    kind = reader.schema.field(column).type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _ordered(space: WhitenedSpace) -> OrderedRows:
-    """The row map of a space, which may have been released just now, after the charge."""
+def _programs(value: PushedValue, table: _Table) -> tuple[Program, ...]:
+    """The programs of a query, whose numbers may have been released just now, after the charge."""
     try:
-        return OrderedRows(space)
+        return value.programs(table.target is not None)
     except InvalidInput as error:
         raise_alone(InvalidInput(f"{error}; {_CHARGED}"))
 
 
-def _answered(table: _Table, sums: JointSums) -> tuple[Integers, int]:
+def _answered(table: _Table, sums: RowSums) -> tuple[Integers, int]:
     """The sums, unless they fail: an error may quote a cell."""
     try:
-        joint, usable, n = table.database.products(sums)
+        whole, usable, n = table.database.summed(sums)
     except Exception:
         raise_alone(SourceError(f"{table.name} cannot be summed: the connection or the statement failed; {_CHARGED}"))
     if n != sums.n:
         raise SourceError(f"{table.name} has changed since the fit began: it has another number of rows; {_CHARGED}")
-    return joint, usable
+    return whole, usable
 
 
 # ---------------------------------------------------------------- the arithmetic of the database, on public rows
@@ -155,6 +183,7 @@ def _answered(table: _Table, sums: JointSums) -> tuple[Integers, int]:
 #: Cells of the test rows: of many sizes, missing, beyond every limit, and some whose sums cancel.
 _CELLS = (1.0, -1 / 3, None, 1e300, 5e-324, -7e150, 2.0**-200, 0.1, -1e17, 1e17, 3e-9, -0.0, 123456.789)
 _TEST_ROWS = 9
+_TEST_EDGES = (-3e5, -7.0, 0.0, 1 / 3, 2e4, 3e5)
 
 
 def _check_arithmetic(table: _Table) -> None:
@@ -163,24 +192,12 @@ def _check_arithmetic(table: _Table) -> None:
     names = [*table.features, *([] if target is None else [target])]
     given = pa.table(
         {
-            name: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
-            for j, name in enumerate(names)
+            column: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
+            for j, column in enumerate(names)
         }
     )
-    entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
-    response = None if target is None else ResponseScale(target, 0.3, 1.7, 2.0)
-    space = WhitenedSpace(table.features, entries, 3.0, np.full(d, 0.7), intercept=True, response=response)
-    sums = JointSums(OrderedRows(space), table.features, target, _TEST_ROWS)
-    try:
-        joint, *counts = table.database.holding(given, written).products(sums)
-    except InvalidInput:
-        raise
-    except Exception:
-        raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
-    (expected,) = summed(given.combine_chunks().to_batches(), sums.numbers, target is not None)
-    whole, *of_rows = sums.of_words([expected])
-    if (joint.tolist(), counts) != (whole.tolist(), of_rows):
-        raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")
+    for sums in _trials(table):
+        _check_sums(table, given, sums)
     try:
         table.database.plan(sums)
     except Exception:
@@ -190,3 +207,33 @@ def _check_arithmetic(table: _Table) -> None:
                 "or give no engine"
             )
         )
+
+
+def _trials(table: _Table) -> Iterator[RowSums]:
+    """Programs that use every operation: sums of products, and counts by the size of a quotient."""
+    d, target = len(table.features), table.target
+    if table.domain is not None:
+        yield RowSums(counting(table.domain, range(min(d, 2))), table.features, None, _TEST_ROWS)
+        return
+    entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
+    response = None if target is None else ResponseScale(target, 0.3, 1.7, 2.0)
+    rows = OrderedRows(WhitenedSpace(table.features, entries, 3.0, np.full(d, 0.7), intercept=True, response=response))
+    labelled = target is not None
+    quotient = {"a": floated(name(rows.integers[0])) / (name("w") + 2.0)}
+    stages = (*rows.stages(labelled), quotient, {"h": case(name("k") >= 1, binned(name("a"), _TEST_EDGES), -1)})
+    for program in (Program.of(stages, ("h",), bins=len(_TEST_EDGES) + 1), rows.joint(labelled)):
+        yield RowSums(program, table.features, target, _TEST_ROWS)
+
+
+def _check_sums(table: _Table, given: pa.Table, sums: RowSums) -> None:
+    """Refuse a database whose sums over public rows differ from what IEEE 754 determines."""
+    try:
+        found, *counts = table.database.holding(given, written).summed(sums)
+    except InvalidInput:
+        raise
+    except Exception:
+        raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
+    (expected,) = summed(given.combine_chunks().to_batches(), sums.program, sums.target is not None)
+    whole, *of_rows = sums.of_words([expected])
+    if (found.tolist(), counts) != (whole.tolist(), of_rows):
+        raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")

@@ -1,16 +1,18 @@
-r"""The sums of products of joint rows as one SQL statement, which repeats :class:`OrderedRows` operation by operation.
+r"""Programs of rows as SQL statements, which give sums of integers alone.
 
-Each step of the row map is a subquery of the next: cells, whitened rows, norms, weights, integers, the check of the
-integers against their bounds, and sums of products. The statement is written in one dialect and translated by sqlglot.
-The rows themselves are a query in the dialect of the database, which is not translated.
+Each stage of a :class:`~dpregress.rows.row_kernel.Program` is a subquery of the next: cells, whitened rows, norms,
+weights, integers, and the check of the integers against their bounds. The last query adds up. Every part is written in
+one dialect and translated by sqlglot. The rows themselves are a query in the dialect of the database, which is not
+translated.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,9 @@ import pyarrow as pa
 
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
-from dpregress.rows.ordered import FINITE, LARGEST, ROUNDER, SMALLEST, OrderedRows
 from dpregress.rows.readers.base import quoted
 from dpregress.rows.readers.sqlite import NUMBER
-from dpregress.rows.row_kernel import LOW_BITS, Numbers
+from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage
 
 #: Dialects in which statements can be written.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
@@ -29,42 +30,41 @@ DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks
 _FENCED = ("postgres", "sqlite")
 #: Those in which a sum of 64-bit integers fails where it exceeds 64 bits.
 _NARROW = ("bigquery", "databricks")
-#: Rows whose products, below 2^42 each, add up to less than 2^63.
+#: Rows whose terms, below 2^42 each, add up to less than 2^63.
 _SHORT = 1 << 20
-#: Stands for the rows while the statement is translated.
-_ROWS = "dpregress_rows_of_the_query"
+#: Stands for the rows, and for the stage before, while a part is translated.
+_ROWS, _BEFORE = "dpregress_rows_of_the_query", "dpregress_stage_before"
 _WRITTEN_IN = "postgres"
+#: Stands for a number meanwhile, which takes long to translate.
+_NUMBER = re.compile(r"\bdpregress_(\w+)_number\b", re.IGNORECASE)
+#: Letters that stand for the signs of a hexadecimal float in such a name.
+_LETTERS = {"-": "m", "+": "q", ".": "z"}
+#: Names of the type of floats that differ from DOUBLE.
+_FLOATS = {"postgres": "DOUBLE PRECISION", "sqlite": "REAL", "bigquery": "FLOAT64"}
+#: How tightly operators bind.
+_BINDING = {"and": 1, "<": 2, "<=": 2, ">": 2, ">=": 2, "=": 2, "+": 3, "-": 3, "*": 4, "/": 4}
+_ATOM = 5
 
 
 @dataclass(frozen=True)
-class JointSums:
-    """What a database adds up: products of the integers of joint rows (x, y), and the number of usable rows.
+class RowSums:
+    """What a database adds up of a table, and the number of usable rows.
 
     Parameters
     ----------
-    rows : OrderedRows
+    program : Program
     features : tuple of str
-        Columns of the table, in the order of the space.
+        Columns of the table, in the order of the program.
     target : str or None
-        The column of the response; rows without one do not count, whether the space has a response or not.
+        The column of the response.
     n : int
         The number of rows, which decides on the width of sums.
     """
 
-    rows: OrderedRows
+    program: Program
     features: tuple[str, ...]
     target: str | None
     n: int
-
-    @property
-    def numbers(self) -> Numbers:
-        """Public numbers of the space."""
-        return self.rows.numbers
-
-    @property
-    def order(self) -> int:
-        """Columns of joint rows."""
-        return self.rows.space.order + (self.rows.space.response is not None)
 
     def statement(self, source: str, dialect: str) -> str:
         """The SELECT statement.
@@ -81,168 +81,130 @@ class JointSums:
         InvalidInput
             If sqlglot is not installed.
         """
-        try:
-            import sqlglot
-        except ImportError as error:
-            raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
-        translated: str = sqlglot.transpile(_Written(self, dialect).text, read=_WRITTEN_IN, write=dialect, pretty=True)[
-            0
-        ]
-        return translated.replace(_ROWS, source)
+        return _Written(self, dialect).text.replace(_ROWS, source)
 
     def words(self, dialect: str) -> int:
         """Columns of each sum: two where a database adds 64-bit integers only, and there are many rows."""
-        return 2 if dialect == "sqlite" and self.n > _SHORT else 1
+        return 2 if dialect == "sqlite" and self.n > _SHORT and not self.program.bins else 1
 
-    def read(self, row: Sequence[Any]) -> tuple[Integers, int, int]:
-        """Of the one row that the statement gives: the sums of products, the usable rows, and all rows."""
+    def read(self, rows: Iterable[Sequence[Any]]) -> tuple[Integers, int, int]:
+        """Of what the statement gives: the sums, the usable rows, and all rows."""
+        if self.program.bins:
+            return self._counted(rows)
+        (row,) = rows
         *sums, usable, n = (int(value) for value in row)
-        width = len(sums) // (self.order * (self.order + 1) // 2)
+        width = len(sums) // self._count
         words = zip(*(sums[word::width] for word in range(width)), strict=True)
-        products = [each[0] if width == 1 else (each[0] << LOW_BITS) + each[1] for each in words]
-        joint = np.zeros((self.order, self.order), dtype=object)
-        joint[np.triu_indices(self.order)] = products
+        totals = [each[0] if width == 1 else (each[0] << LOW_BITS) + each[1] for each in words]
+        if not self.program.symmetric:
+            return _objects(totals).reshape(self.program.shape), usable, n
+        joint = np.zeros(self.program.shape, dtype=object)
+        joint[np.triu_indices(len(joint))] = totals
         return joint + np.triu(joint, 1).T, usable, n
+
+    def _counted(self, rows: Iterable[Sequence[Any]]) -> tuple[Integers, int, int]:
+        """Of rows (place, usable rows, all rows)."""
+        whole, usable, n = _objects([0] * self.program.bins), 0, 0
+        for place, counted, all_rows in rows:
+            if int(place) >= 0:
+                whole[int(place)] += int(counted)
+            usable, n = usable + int(counted), n + int(all_rows)
+        return whole, usable, n
+
+    @property
+    def _count(self) -> int:
+        order = len(self.program.left)
+        return order * (order + 1) // 2 if self.program.symmetric else math.prod(self.program.shape)
 
     def of_words(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> tuple[Integers, int, int]:
         """The same, of the rows that :func:`~dpregress.rows.row_kernel.summed` yields."""
-        joint, usable, n = np.zeros((self.order, self.order), dtype=object), 0, 0
+        shape = self.program.shape
+        whole, usable, n = np.zeros(shape, dtype=object), 0, 0
         for part in parts:
             for row in part.to_pylist():
                 for word, place in (("high", LOW_BITS), ("low", 0)):
-                    numbers = np.frombuffer(row[word], dtype=np.int64).reshape(joint.shape).astype(object)
-                    joint = joint + numbers * (1 << place)
+                    numbers = np.frombuffer(row[word], dtype=np.int64).reshape(shape).astype(object)
+                    whole = whole + numbers * (1 << place)
                 usable, n = usable + row["usable"], n + row["n"]
-        return joint, usable, n
+        return whole, usable, n
+
+
+def _objects(numbers: Sequence[int]) -> Integers:
+    """Integers of any size."""
+    found: Integers = np.empty(len(numbers), dtype=object)
+    found[:] = numbers
+    return found
 
 
 @dataclass(frozen=True)
 class _Written:
     """The parts of the statement."""
 
-    sums: JointSums
+    sums: RowSums
     dialect: str
 
     @property
     def text(self) -> str:
-        table = f"SELECT {', '.join(self._cells)} FROM {_ROWS}"
-        for columns in (self._bounded, self._whitened, self._norms, self._shrunk, self._integers, self._checked):
-            table = f"SELECT {', '.join(columns)} FROM ({table}{self._fence}) AS t"
-        return f"SELECT {', '.join(self._totals)} FROM ({table}{self._fence}) AS t"
+        fence = " OFFSET 0" if self.dialect in _FENCED else ""
+        stages = (self._columns(stage) for stage in self.sums.program.stages)
+        grouped = " GROUP BY place" if self.sums.program.bins else ""
+        parts = [
+            f"SELECT {', '.join(self._cells)} FROM {_ROWS}{fence}",
+            *(f"SELECT {', '.join(columns)} FROM {_BEFORE} AS t{fence}" for columns in stages),
+            f"SELECT {', '.join(self._totals)} FROM {_BEFORE} AS t{grouped}",
+        ]
+        translated = [self._translated(part) for part in parts]
+        return self._listed(translated) if self.dialect == "sqlite" else self._nested(translated)
 
-    @property
-    def _fence(self) -> str:
-        return " OFFSET 0" if self.dialect in _FENCED else ""
+    @staticmethod
+    def _nested(parts: Sequence[str]) -> str:
+        """Each part as a subquery of the next."""
+        return reduce(lambda inner, outer: outer.replace(_BEFORE, f"({inner})"), parts)
 
-    @property
-    def _d(self) -> int:
-        return len(self.sums.features)
+    @staticmethod
+    def _listed(parts: Sequence[str]) -> str:
+        """Each part by a name of its own: SQLite's parser takes only a few subqueries within each other."""
+        named = [part.replace(_BEFORE, f"dpregress_stage_{i - 1}") for i, part in enumerate(parts)]
+        stages = (f"dpregress_stage_{i} AS ({part})" for i, part in enumerate(named[:-1]))
+        return f"WITH {', '.join(stages)} {named[-1]}"
 
-    @property
-    def _p(self) -> int:
-        return self.sums.rows.space.order
-
-    @cached_property
-    def _of_y(self) -> bool:
-        return self.sums.rows.space.response is not None and self.sums.target is not None
-
-    @property
-    def _joint(self) -> list[str]:
-        """Names of the integers of a joint row."""
-        return [f"u{i}" for i in range(self._p)] + (["v"] if self.sums.rows.space.response is not None else [])
+    def _translated(self, text: str) -> str:
+        try:
+            import sqlglot
+        except ImportError as error:
+            raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
+        (found,) = sqlglot.transpile(text, read=_WRITTEN_IN, write=self.dialect, pretty=True)
+        return _NUMBER.sub(lambda number: literal(float.fromhex(_signed(number[1].lower())), self.dialect), found)
 
     @property
     def _cells(self) -> list[str]:
-        named = [(name, f"c{j}") for j, name in enumerate(self.sums.features)]
+        """The columns of the table as numbers."""
+        named = [(column, f"c{j}") for j, column in enumerate(self.sums.features)]
         if self.sums.target is not None:
             named.append((self.sums.target, "y"))
         cell = NUMBER if self.dialect == "sqlite" else "CAST({0} AS DOUBLE PRECISION)"
-        return [f"{cell.format(quoted([name]))} AS {alias}" for name, alias in named]
+        return [f"{cell.format(quoted([column]))} AS {alias}" for column, alias in named]
 
-    @property
-    def _bounded(self) -> list[str]:
-        """Cells within their limits, and whether a row counts."""
-        cells = [f"{self._clipped(f'c{j}', fill)} AS c{j}" for j, fill in enumerate(self.sums.rows.fill)]
-        if self._of_y:
-            cells.append(f"{self._clipped('y', 0.0)} AS y")
-        usable = "1"
-        if self.sums.target is not None:
-            finite = self._literal(FINITE)
-            usable = f"CASE WHEN y >= -{finite} AND y <= {finite} THEN 1 ELSE 0 END"
-        return [*cells, f"{usable} AS k"]
-
-    def _clipped(self, name: str, fill: float) -> str:
-        finite, most, least = (self._literal(limit) for limit in (FINITE, LARGEST, SMALLEST))
-        return (
-            f"CASE WHEN {name} > -{least} AND {name} < {least} THEN {self._literal(0.0)} "
-            f"WHEN {name} >= -{most} AND {name} <= {most} THEN {name} "
-            f"WHEN {name} > {most} AND {name} <= {finite} THEN {most} "
-            f"WHEN {name} < -{most} AND {name} >= -{finite} THEN -{most} ELSE {self._literal(fill)} END"
-        )
-
-    @property
-    def _whitened(self) -> list[str]:
-        columns = [f"c{j}" for j in range(self._d)]
-        if self.sums.rows.space.intercept:
-            columns.insert(0, "")
-        found = []
-        for i, row in enumerate(self.sums.rows.entries):
-            terms = [
-                f"{name} * {self._literal(entry)}" if name else self._literal(entry)
-                for name, entry in zip(columns, row, strict=True)
-                if entry != 0
-            ]
-            found.append(f"{' + '.join(terms) or self._literal(0.0)} AS z{i}")
-        return [*found, *self._kept]
-
-    @property
-    def _kept(self) -> list[str]:
-        return ["y", "k"] if self._of_y else ["k"]
-
-    @property
-    def _norms(self) -> list[str]:
-        columns = [f"z{i}" for i in range(self._p)]
-        return [*columns, f"SQRT({' + '.join(f'{z} * {z}' for z in columns)}) AS r", *self._kept]
-
-    @property
-    def _shrunk(self) -> list[str]:
-        rows = self.sums.rows
-        limit, steps = self._literal(rows.limit), self._literal(rows.steps)
-        columns = [f"z{i}" for i in range(self._p)]
-        columns.append(f"CASE WHEN r > {limit} THEN {steps} / r ELSE {self._literal(rows.steps / rows.limit)} END AS s")
-        if self._of_y:
-            one = self._literal(1.0)
-            columns.append(f"{f'CASE WHEN r > {limit} THEN {limit} / r ELSE {one} END' if rows.weighted else one} AS w")
-        return [*columns, *self._kept]
-
-    @property
-    def _integers(self) -> list[str]:
-        found = [f"{self._rounded(f'z{i} * s')} AS u{i}" for i in range(self._p)]
-        response = self.sums.rows.space.response
-        if response is not None and self._of_y:
-            step, most = self.sums.rows.grid_of(response).step, float(self.sums.rows.most_of(response))
-            public = (self.sums.rows.centre_of(response), 1 / response.scale, 1 / step, most)
-            centre, factor, steps, largest = (self._literal(each) for each in public)
-            scaled = f"(y - {centre}) * {factor} * w * {steps}"
-            found.append(f"{self._rounded(f'LEAST(GREATEST({scaled}, -{largest}), {largest})')} AS v")
-        elif response is not None:
-            found.append("CAST(0 AS BIGINT) AS v")
-        return [*found, "k"]
-
-    @property
-    def _checked(self) -> list[str]:
-        """The integers of rows that count and keep their bounds, and 0 for others: what the guarantee rests on."""
-        rows, response = self.sums.rows, self.sums.rows.space.response
-        kept = f"k = 1 AND {' + '.join(f'u{i} * u{i}' for i in range(self._p))} <= {rows.most}"
-        if response is not None:
-            kept += f" AND v >= -{rows.most_of(response)} AND v <= {rows.most_of(response)}"
-        return [*(f"CASE WHEN {kept} THEN {name} ELSE 0 END AS {name}" for name in self._joint), "k"]
+    def _columns(self, stage: Stage) -> list[str]:
+        return [
+            column if expression.operation == "name" and expression.parts == (column,)
+            else f"{self._text(expression)} AS {column}"
+            for column, expression in stage.items()
+        ]  # fmt: skip
 
     @property
     def _totals(self) -> list[str]:
-        names = self._joint
-        products = [f"{one} * {other}" for i, one in enumerate(names) for other in names[i:]]
-        sums = [part for product in products for part in self._sum(product)]
+        """The sums of a program, and the numbers of rows."""
+        program = self.sums.program
+        if program.bins:
+            (place,) = program.left
+            return [f"{place} AS place", "SUM(k) AS usable", "COUNT(*) AS n"]
+        terms = list(program.left)
+        if program.right:
+            rows = range(len(program.left))
+            pairs = ((i, j) for i in rows for j in range(i if program.symmetric else 0, len(program.right)))
+            terms = [f"{program.left[i]} * {program.right[j]}" for i, j in pairs]
+        sums = [part for each in terms for part in self._sum(each)]
         return [*(f"{total} AS s{i}" for i, total in enumerate(sums)), "SUM(k) AS usable", "COUNT(*) AS n"]
 
     def _sum(self, product: str) -> list[str]:
@@ -254,18 +216,71 @@ class _Written:
             return [f"SUM(({product}) >> {LOW_BITS})", f"SUM(({product}) & {(1 << LOW_BITS) - 1})"]
         return [f"SUM({product})"]
 
-    def _rounded(self, number: str) -> str:
-        rounder = self._literal(ROUNDER)
-        return f"CAST(({number} + {rounder}) - {rounder} AS BIGINT)"
+    # ---------------------------------------------------------------- expressions
 
-    def _literal(self, value: float) -> str:
-        return literal(value, self.dialect)
+    def _text(self, expression: RowExpression, binding: int = 0) -> str:
+        """An expression, in parentheses if what is around it binds more tightly."""
+        operation, parts = expression.operation, expression.parts
+        if operation in _BINDING:
+            own = _BINDING[operation]
+            sign = "AND" if operation == "and" else operation
+            text = f"{self._text(parts[0], own)} {sign} {self._text(parts[1], own + (operation != 'and'))}"
+            return f"({text})" if own < binding else text
+        if operation == "number":
+            return _held(parts[0])
+        if operation == "missing":
+            return "CAST(NULL AS DOUBLE PRECISION)"
+        if operation in ("name", "whole"):
+            return str(parts[0])
+        if operation == "bin":
+            return self._bin(self._text(parts[0], _ATOM), parts[1], 0)
+        if operation == "case":
+            return self._case(parts)
+        if operation == "round":
+            rounder = _held(ROUNDER)
+            return f"CAST(({self._text(parts[0])} + {rounder}) - {rounder} AS BIGINT)"
+        inner = ", ".join(self._text(part) for part in parts)
+        if operation == "float":
+            return f"CAST({inner} AS DOUBLE PRECISION)"
+        if operation == "clip":
+            given, lower, upper = (self._text(part) for part in parts)
+            return f"LEAST(GREATEST({given}, {lower}), {upper})"
+        return f"{operation.upper()}({inner})"
+
+    def _case(self, parts: Sequence[RowExpression]) -> str:
+        branches = (
+            f"WHEN {self._text(condition)} THEN {self._text(value)}"
+            for condition, value in zip(parts[:-1:2], parts[1::2], strict=True)
+        )
+        return f"CASE {' '.join(branches)} ELSE {self._text(parts[-1])} END"
+
+    def _bin(self, column: str, edges: Sequence[float], below: int) -> str:
+        """The number of edges that a number is not below, by halving."""
+        if not edges:
+            return str(below)
+        half = len(edges) // 2
+        lower, upper = self._bin(column, edges[:half], below), self._bin(column, edges[half + 1 :], below + half + 1)
+        return f"CASE WHEN {column} < {_held(edges[half])} THEN {lower} ELSE {upper} END"
+
+
+def _held(value: float) -> str:
+    """A name that stands for a number."""
+    text = value.hex()
+    for sign, letter in _LETTERS.items():
+        text = text.replace(sign, letter)
+    return f"dpregress_{text}_number"
+
+
+def _signed(text: str) -> str:
+    for sign, letter in _LETTERS.items():
+        text = text.replace(letter, sign)
+    return text
 
 
 def literal(value: float, dialect: str) -> str:
     """A float in this dialect, exactly."""
     if dialect != "sqlite":
-        return f"CAST({value:.16e} AS DOUBLE PRECISION)"
+        return f"CAST({value:.16e} AS {_FLOATS.get(dialect, 'DOUBLE')})"
     return _from_integers(value)  # SQLite's reading of decimal fractions may be off by a bit
 
 
@@ -286,9 +301,9 @@ def _from_integers(value: float) -> str:
     whole, exponent = int(math.ldexp(fraction, 53)), exponent - 53
     while whole and whole % 2 == 0:
         whole, exponent = whole // 2, exponent + 1
-    text = f"CAST({whole} AS DOUBLE PRECISION)"
+    text = f"CAST({whole} AS REAL)"
     while whole and exponent:
         places = min(abs(exponent), 52)
-        text += f" {'*' if exponent > 0 else '/'} CAST({1 << places} AS DOUBLE PRECISION)"
+        text += f" {'*' if exponent > 0 else '/'} CAST({1 << places} AS REAL)"
         exponent -= places if exponent > 0 else -places
     return f"({text})"

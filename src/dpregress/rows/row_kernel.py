@@ -1,12 +1,15 @@
-"""The row map in a fixed order, and sums of products of its integers, for processes that have NumPy and Arrow alone.
+"""Programs: what is computed of each row in a fixed order of operations, and which sums of integers are taken.
 
-Spark sends these functions to its workers by value, so this module imports nothing of the package.
-:class:`~dpregress.rows.ordered.OrderedRows` says what the numbers are and why the order is fixed.
+A program is data. :mod:`~dpregress.rows.push_down_sql` writes it as SQL, and :func:`summed` runs it with NumPy. Spark
+sends this module to its workers by value, so it imports nothing of the package.
+:class:`~dpregress.rows.ordered.OrderedRows` says which operations are used and why their order is fixed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,97 +17,245 @@ import pyarrow as pa
 
 #: Rows whose products float64 adds exactly, and bits of the lower word of a sum.
 BLOCK, LOW_BITS = 2048, 32
-#: What :func:`summed` yields: the two words of the sums of products, row by row, as 64-bit integers.
+#: Adding and subtracting it rounds numbers below 2^51 to integers, half to even.
+ROUNDER = 1.5 * 2.0**52
+#: What :func:`summed` yields: the two words of the sums, row by row, as 64-bit integers.
 SCHEMA = "high binary, low binary, usable bigint, n bigint"
 
 
-class Limits(NamedTuple):
-    """Finite cells are clipped to ``largest``, those below ``smallest`` are 0; ``rounder`` rounds to integers."""
-
-    finite: float
-    largest: float
-    smallest: float
-    rounder: float
-
-
-class Response(NamedTuple):
-    """Public numbers of the response: its centre, inverse scale, inverse step and largest integer."""
-
-    centre: float
-    factor: float
-    steps: float
-    most: int
-
-
-class Numbers(NamedTuple):
-    """Public numbers of a space."""
-
-    entries: tuple[tuple[float, ...], ...]
-    intercept: bool
-    fill: tuple[float, ...]
-    limit: float
-    steps: float
-    most: int
-    weighted: bool
-    response: Response | None
-    limits: Limits
-
-
-class Rows(NamedTuple):
-    """Integers of rows as floats: x of shape (m, p), y of shape (m,), 0 where a bound is exceeded; and weights."""
-
-    x: Any
-    y: Any
-    weight: Any
-
-
-def mapped(cells: Sequence[Any], y: Any, numbers: Numbers) -> Rows:
-    """The row map.
+@dataclass(frozen=True, eq=False)
+class RowExpression:
+    """An operation on columns and public numbers.
 
     Parameters
     ----------
-    cells : sequence of ndarray of shape (m,)
-    y : ndarray of shape (m,) or None
-    numbers : Numbers
+    operation : str
+        ``name``, ``number``, ``whole`` (an integer), ``missing``, ``+ - * /``, ``sqrt``, ``round`` (to an integer),
+        ``float`` (of an integer), ``clip``, ``case``, ``bin``, ``and``, or a comparison.
+    parts : tuple
+        Expressions, or the value of a leaf.
     """
-    rows = len(cells[0]) if cells else 0
-    columns = [_cell(column, fill, numbers.limits) for column, fill in zip(cells, numbers.fill, strict=True)]
-    if numbers.intercept:
-        columns.insert(0, np.ones(rows))
-    whitened = [_in_order(columns, row) for row in numbers.entries]
-    norm = np.sqrt(_in_order(whitened, whitened))
-    long = norm > numbers.limit
-    size = np.where(long, norm, 1.0)
-    shrink = np.where(long, numbers.steps / size, numbers.steps / numbers.limit)
-    weight = np.where(long, numbers.limit / size, 1.0) if numbers.weighted else np.ones(rows)
-    x = np.column_stack([_rounded(z * shrink, numbers.limits) for z in whitened])
-    response = np.zeros(rows)
-    inside = (x * x).sum(axis=1) <= numbers.most  # sums of integers, which float64 represents
-    if y is not None and numbers.response is not None:
-        response = _responses(y, weight, numbers.response, numbers.limits)
-        inside &= np.abs(response) <= numbers.response.most
-    return Rows(x * inside[:, None], response * inside, weight)
+
+    operation: str
+    parts: tuple[Any, ...]
+
+    def __add__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("+", (self, term(other)))
+
+    def __sub__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("-", (self, term(other)))
+
+    def __mul__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("*", (self, term(other)))
+
+    def __truediv__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("/", (self, term(other)))
+
+    def __lt__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("<", (self, term(other)))
+
+    def __le__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression("<=", (self, term(other)))
+
+    def __gt__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression(">", (self, term(other)))
+
+    def __ge__(self, other: RowExpression | float) -> RowExpression:
+        return RowExpression(">=", (self, term(other)))
+
+    def equals(self, other: float) -> RowExpression:
+        """Whether it is this number."""
+        return RowExpression("=", (self, term(other)))
+
+    def __and__(self, other: RowExpression) -> RowExpression:
+        return RowExpression("and", (self, other))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that it mentions."""
+        if self.operation == "name":
+            return frozenset(self.parts)
+        return frozenset().union(*(part.names for part in self.parts if isinstance(part, RowExpression)))
 
 
-def summed(batches: Iterable[pa.RecordBatch], numbers: Numbers, target: bool) -> Iterator[pa.RecordBatch]:
+def term(value: RowExpression | float) -> RowExpression:
+    """A public number, if it is not an expression already; integers are whole numbers."""
+    if isinstance(value, RowExpression):
+        return value
+    return RowExpression("whole" if isinstance(value, int) else "number", (value,))
+
+
+MISSING = RowExpression("missing", ())
+
+
+def name(column: str) -> RowExpression:
+    """A column."""
+    return RowExpression("name", (column,))
+
+
+def sqrt(of: RowExpression) -> RowExpression:
+    """The square root."""
+    return RowExpression("sqrt", (of,))
+
+
+def rounded(of: RowExpression) -> RowExpression:
+    """The nearest integer of a number below 2^51."""
+    return RowExpression("round", (of,))
+
+
+def floated(of: RowExpression) -> RowExpression:
+    """An integer as a float."""
+    return RowExpression("float", (of,))
+
+
+def clipped(of: RowExpression, lower: float, upper: float) -> RowExpression:
+    """The nearest number between two public ones."""
+    return RowExpression("clip", (of, term(lower), term(upper)))
+
+
+def case(*branches: RowExpression | float) -> RowExpression:
+    """``case(condition, value, condition, value, .., otherwise)``: the value of the first condition that holds."""
+    return RowExpression("case", tuple(map(term, branches)))
+
+
+def binned(of: RowExpression, edges: Sequence[float]) -> RowExpression:
+    """How many of the increasing edges a column is not below."""
+    return RowExpression("bin", (of, tuple(edges)))
+
+
+def added(terms: Iterable[RowExpression]) -> RowExpression:
+    """The sum of terms, from the first to the last; 0.0 for none."""
+    listed = list(terms)
+    return reduce(lambda total, each: total + each, listed) if listed else term(0.0)
+
+
+def multiplied(factors: Iterable[RowExpression]) -> RowExpression:
+    """The product of factors, from the first to the last."""
+    return reduce(lambda product, each: product * each, factors)
+
+
+#: Columns that are computed at once from those of the stage before.
+Stage = Mapping[str, RowExpression]
+
+
+class Program(NamedTuple):
+    """Stages, and what is added up: products of every left and every right column, or the left ones alone.
+
+    The columns at the start are ``c0``, ``c1``, .. for the features, and ``y``; missing cells are not a number. Each
+    stage has only the columns that a later one uses. ``k`` is 1 for rows that count, and 0 for others.
+
+    Attributes
+    ----------
+    stages : tuple of mappings
+    left, right : tuple of str
+        Of integers below 2^21, or 2^42 where there are no right ones.
+    bins : int
+        If it is not 0, rows are counted by the left column: an integer below ``bins``, or -1 for no bin.
+    """
+
+    stages: tuple[Stage, ...]
+    left: tuple[str, ...]
+    right: tuple[str, ...] = ()
+    bins: int = 0
+
+    @classmethod
+    def of(cls, stages: Sequence[Stage], left: Sequence[str], right: Sequence[str] = (), bins: int = 0) -> Program:
+        """A program in which each stage has what is needed later, and nothing else."""
+        needed = {*left, *right, "k"}
+        kept: list[Stage] = []
+        for stage in reversed(stages):
+            columns = {column: stage.get(column, name(column)) for column in sorted(needed)}
+            kept.insert(0, columns)
+            needed = set().union(*(each.names for each in columns.values()))
+        return cls(tuple(kept), tuple(left), tuple(right), bins)
+
+    def extended(
+        self, stages: Sequence[Stage], left: Sequence[str], right: Sequence[str] = (), bins: int = 0
+    ) -> Program:
+        """One that goes on from the sums' columns of this one."""
+        return self.of((*self.stages, *stages), left, right, bins)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sums."""
+        if self.bins:
+            return (self.bins,)
+        return (len(self.left), len(self.right)) if self.right else (len(self.left),)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the sums form a symmetric matrix."""
+        return self.left == self.right
+
+
+# ---------------------------------------------------------------- by NumPy
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "=": lambda a, b: a == b,
+    "and": np.logical_and,
+    "sqrt": np.sqrt,
+    "round": lambda a: (a + ROUNDER) - ROUNDER,
+    "float": lambda a: a,
+    "clip": lambda a, lower, upper: np.minimum(np.maximum(a, lower), upper),
+}
+
+
+def evaluated(expression: RowExpression, columns: Mapping[str, Any]) -> Any:
+    """The value for all rows, or one for all of them; integers are floats."""
+    operation, parts = expression.operation, expression.parts
+    if operation == "name":
+        return columns[parts[0]]
+    if operation == "missing":
+        return np.nan
+    if operation in ("number", "whole"):
+        return np.float64(parts[0])
+    if operation == "bin":
+        return np.searchsorted(np.array(parts[1]), evaluated(parts[0], columns), side="right").astype(np.float64)
+    values = [evaluated(part, columns) for part in parts]
+    if operation != "case":
+        return _OPERATIONS[operation](*values)
+    found = values[-1]
+    for place in range(len(values) - 3, -1, -2):
+        found = np.where(values[place], values[place + 1], found)
+    return found
+
+
+def run_stages(stages: Sequence[Stage], columns: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
+    """The columns after the last stage, each of shape (rows,)."""
+    with np.errstate(all="ignore"):
+        for stage in stages:
+            columns = {
+                column: np.broadcast_to(evaluated(expression, columns), (rows,)) for column, expression in stage.items()
+            }
+    return columns
+
+
+def cells(columns: Sequence[Any], y: Any = None) -> dict[str, Any]:
+    """The columns at the start of a program."""
+    return {**{f"c{j}": column for j, column in enumerate(columns)}, **({} if y is None else {"y": y})}
+
+
+def summed(batches: Iterable[pa.RecordBatch], program: Program, target: bool) -> Iterator[pa.RecordBatch]:
     """The sums over all batches, in one row. Columns are the features, then the response where there is one."""
-    order = len(numbers.entries) + (numbers.response is not None)
-    high, low = np.zeros((2, order, order), dtype=np.int64)
+    shape = program.shape if len(program.shape) == 2 else (*program.shape, 1)
+    high, low = np.zeros((2, *shape), dtype=np.int64)
     usable = n = 0
     for batch in batches:
         columns = [np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) for column in batch.columns]
-        with np.errstate(all="ignore"):
-            y = columns.pop() if target else None
-            counts = np.ones(batch.num_rows, dtype=bool) if y is None else np.isfinite(y)
-            rows = mapped(columns, y, numbers)
-        joint = rows.x if numbers.response is None else np.column_stack([rows.x, rows.y])
-        joint = joint * counts[:, None]
-        for first in range(0, len(joint), BLOCK):
-            block = joint[first : first + BLOCK]
-            products = (block.T @ block).astype(np.int64)
+        y = columns.pop() if target else None
+        found = run_stages(program.stages, cells(columns, y), batch.num_rows)
+        for products in _sums(program, found, batch.num_rows):
             high += products >> LOW_BITS
             low += products & ((1 << LOW_BITS) - 1)
-        usable += int(counts.sum())
+        usable += int(found["k"].sum())
         n += batch.num_rows
     yield pa.RecordBatch.from_pydict(
         {
@@ -116,34 +267,23 @@ def summed(batches: Iterable[pa.RecordBatch], numbers: Numbers, target: bool) ->
     )
 
 
-def kernel(numbers: Numbers, target: bool) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _sums(program: Program, found: Mapping[str, Any], rows: int) -> Iterator[Any]:
+    """Exact sums over blocks of rows."""
+    if program.bins:
+        places = found[program.left[0]].astype(np.int64)
+        yield np.bincount(places[places >= 0], minlength=program.bins).astype(np.int64)[:, None]
+        return
+    left = np.column_stack([found[column] for column in program.left])
+    right = np.column_stack([found[column] for column in program.right]) if program.right else np.ones((rows, 1))
+    for first in range(0, rows, BLOCK):
+        block = slice(first, first + BLOCK)
+        yield (left[block].T @ right[block]).astype(np.int64)
+
+
+def kernel(program: Program, target: bool) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """:func:`summed` as a function of batches alone."""
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from summed(batches, numbers, target)
+        yield from summed(batches, program, target)
 
     return of_batches
-
-
-def _cell(cells: Any, fill: float, limits: Limits) -> Any:
-    clipped = np.where(np.abs(cells) < limits.smallest, 0.0, np.clip(cells, -limits.largest, limits.largest))
-    return np.where(np.abs(cells) <= limits.finite, clipped, fill)
-
-
-def _responses(y: Any, weight: Any, response: Response, limits: Limits) -> Any:
-    scaled = (_cell(y, 0.0, limits) - response.centre) * response.factor * weight * response.steps
-    return _rounded(np.clip(scaled, -float(response.most), float(response.most)), limits)
-
-
-def _in_order(columns: Sequence[Any], factors: Sequence[Any]) -> Any:
-    """Products of columns with factors, added from the first to the last; products with the number 0 are left out."""
-    total = None
-    for column, factor in zip(columns, factors, strict=True):
-        if isinstance(factor, float) and factor == 0.0:
-            continue
-        total = column * factor if total is None else total + column * factor
-    return np.zeros(len(columns[0])) if total is None else total
-
-
-def _rounded(numbers: Any, limits: Limits) -> Any:
-    return (numbers + limits.rounder) - limits.rounder

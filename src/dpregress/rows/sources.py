@@ -27,6 +27,7 @@ from dpregress.rows.readers.base import (
     divided,
 )
 from dpregress.rows.readers.files import read_files
+from dpregress.rows.readers.lakes import DeltaReader, IcebergReader
 from dpregress.rows.readers.spark import SparkReader
 from dpregress.rows.readers.sql import SQLQuery
 
@@ -335,6 +336,8 @@ OBJECT_READERS: tuple[tuple[str, str, Callable[[Any], Reader]], ...] = (
     ("duckdb", "DuckDBPyRelation", DuckDBReader),
     ("pyarrow", "Dataset", DatasetReader),
     ("pyspark", "DataFrame", SparkReader),
+    ("deltalake", "DeltaTable", DeltaReader),
+    ("pyiceberg", "Table", IcebergReader),
 )
 
 

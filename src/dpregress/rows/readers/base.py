@@ -17,7 +17,7 @@ import pyarrow as pa
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows.readers.failures import planning, raise_alone, reading
-from dpregress.rows.row_kernel import Numbers
+from dpregress.rows.row_kernel import Program
 
 
 @runtime_checkable
@@ -31,8 +31,8 @@ class ArrowStream(Protocol):
 Writer = Callable[[pa.Table, str], str]
 
 
-class ProductSums(Protocol):
-    """Sums of products that a database computes: :class:`~dpregress.rows.push_down_sql.JointSums`."""
+class PushedSums(Protocol):
+    """Sums that a database computes: :class:`~dpregress.rows.push_down_sql.RowSums`."""
 
     @property
     def features(self) -> tuple[str, ...]: ...
@@ -41,11 +41,11 @@ class ProductSums(Protocol):
     def target(self) -> str | None: ...
 
     @property
-    def numbers(self) -> Numbers: ...
+    def program(self) -> Program: ...
 
     def statement(self, source: str, dialect: str) -> str: ...
 
-    def read(self, row: Sequence[Any]) -> tuple[Integers, int, int]: ...
+    def read(self, rows: Iterable[Sequence[Any]]) -> tuple[Integers, int, int]: ...
 
     def of_words(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> tuple[Integers, int, int]: ...
 
@@ -62,15 +62,15 @@ class Aggregator(ABC):
     most_columns: ClassVar[int] = 40
 
     @abstractmethod
-    def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
-        """The sums of products, the number of usable rows, and that of all rows. Errors may quote cells."""
+    def summed(self, sums: PushedSums) -> tuple[Integers, int, int]:
+        """The sums, the number of usable rows, and that of all rows. Errors may quote cells."""
 
     @abstractmethod
     def holding(self, table: pa.Table, write: Writer) -> Aggregator:
         """The same with public rows in place of the private ones."""
 
-    def plan(self, sums: ProductSums) -> None:  # noqa: B027  # of those that plan a statement before they run it
-        """Fail as :meth:`products` would for the types of columns, without reading a row."""
+    def plan(self, sums: PushedSums) -> None:  # noqa: B027  # of those that plan a statement before they run it
+        """Fail as :meth:`summed` would for the types of columns, without reading a row."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,17 @@ class SQLDatabase(Aggregator):
     source : str
         The rows as a table of a statement.
     answer : callable
-        Runs a statement and gives its one row.
+        Runs a statement and gives its rows.
     """
 
     dialect: str
     source: str
-    answer: Callable[[str], Sequence[Any]]
+    answer: Callable[[str], Sequence[Sequence[Any]]]
 
-    def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
+    def summed(self, sums: PushedSums) -> tuple[Integers, int, int]:
         return sums.read(self.answer(sums.statement(self.source, self.dialect)))
 
-    def plan(self, sums: ProductSums) -> None:
+    def plan(self, sums: PushedSums) -> None:
         self.answer(sums.statement(f"(SELECT * FROM {self.source} LIMIT 0) AS dpregress_none", self.dialect))
 
     def holding(self, table: pa.Table, write: Writer) -> SQLDatabase:
@@ -384,21 +384,16 @@ class DuckDBReader(Reader):
     def database(self) -> SQLDatabase:
         return SQLDatabase("duckdb", _DUCKDB_ROWS, self._answer)
 
-    def _answer(self, statement: str) -> Sequence[Any]:
+    def _answer(self, statement: str) -> Sequence[Sequence[Any]]:
         """All threads of DuckDB compute, where nobody else does."""
-        if self._connection is None:
-            return _only(self._relation.query(_DUCKDB_ROWS, statement).fetchall())
-        self._connection.execute("RESET threads")
+        if self._connection is not None:
+            self._connection.execute("RESET threads")
         try:
-            return _only(self._relation.query(_DUCKDB_ROWS, statement).fetchall())
+            found: Sequence[Sequence[Any]] = self._relation.query(_DUCKDB_ROWS, statement).fetchall()
+            return found
         finally:
-            self._connection.execute("SET threads = 1")
-
-
-def _only(rows: list[Any]) -> Sequence[Any]:
-    (row,) = rows
-    found: Sequence[Any] = row
-    return found
+            if self._connection is not None:
+                self._connection.execute("SET threads = 1")
 
 
 def quoted(columns: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpregress.coordinates.exact import Integers
 from dpregress.rows import row_kernel
-from dpregress.rows.readers.base import Aggregator, ProductSums, Reader, Writer
+from dpregress.rows.readers.base import Aggregator, PushedSums, Reader, Writer
 from dpregress.rows.readers.failures import planning, reading
 
 
@@ -33,12 +33,12 @@ class SparkDatabase(Aggregator):
     most_columns: ClassVar[int] = 400
     frame: Any
 
-    def products(self, sums: ProductSums) -> tuple[Integers, int, int]:
+    def summed(self, sums: PushedSums) -> tuple[Integers, int, int]:
         from pyspark import cloudpickle
 
         names = [*sums.features, *([] if sums.target is None else [sums.target])]
         cells = [self.frame[_quoted(name)].cast("double").alias(f"c{i}") for i, name in enumerate(names)]
-        kernel = row_kernel.kernel(sums.numbers, sums.target is not None)
+        kernel = row_kernel.kernel(sums.program, sums.target is not None)
         cloudpickle.register_pickle_by_value(row_kernel)
         try:
             parts = self.frame.select(cells).mapInArrow(kernel, row_kernel.SCHEMA).toArrow()

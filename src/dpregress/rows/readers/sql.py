@@ -160,10 +160,10 @@ class _ADBCReader(Reader):
     def database(self) -> SQLDatabase:
         return SQLDatabase("postgres", self._query, self._answer)
 
-    def _answer(self, statement: str) -> Sequence[Any]:
+    def _answer(self, statement: str) -> Sequence[Sequence[Any]]:
         with self._connection.cursor() as cursor:
             cursor.execute(statement)
-            found: Sequence[Any] = cursor.fetchone()
+            found: Sequence[Sequence[Any]] = cursor.fetchall()
             return found
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they come

@@ -83,9 +83,9 @@ class SQLiteReader(Reader):
         cells = ", ".join(f"{WHOLE.format(name) if whole else name} AS {name}" for name, whole in columns)
         return SQLDatabase("sqlite", f"(SELECT {cells} FROM {self.query}) AS dpregress_rows", self._answer)
 
-    def _answer(self, statement: str) -> Sequence[Any]:
+    def _answer(self, statement: str) -> Sequence[Sequence[Any]]:
         with closing(self.connect()) as connection:
-            found: Sequence[Any] = connection.execute(statement).fetchone()
+            found: Sequence[Sequence[Any]] = connection.execute(statement).fetchall()
             return found
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # as they are best read

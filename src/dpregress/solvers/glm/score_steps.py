@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,9 +37,13 @@ from dpregress.queries import (
     ExposureHistogram,
     ExposureScore,
     MeanResidual,
+    Query,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreSquares,
+    SecondMoment,
     among,
+    has_order,
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution
@@ -144,6 +148,14 @@ class ScoreSteps(FactSolver):
             shares = {name: share if name == "start" else share * rest for name, share in shares.items()}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = facts.start.space.order if "squares" in self._spend else 0
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...] | None:
+        if not has_order(self.family):
+            return None
+        exposures = (ExposureHistogram, ExposureScore) if self.facts.exposure is not None else ()
+        asked = (SecondMoment, ClippedScore, ScoreSquares, MeanResidual, ResponseHistogram, ResidualHistogram)
+        return (*asked, *exposures)
 
     @property
     def rounds(self) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,10 @@ from dpregress.queries import (
     ClippedScore,
     Counted,
     MeanResidual,
+    Query,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreSquares,
     SecondMoment,
     among,
     noise_in_mean,
@@ -120,6 +122,10 @@ class Residual(FactSolver):
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        return (SecondMoment, ClippedScore, ScoreSquares, MeanResidual, ResponseHistogram, ResidualHistogram)
 
     @property
     def rounds(self) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Domain, Matrix, Vector
-from dpregress.queries import Ask, Blocks
+from dpregress.queries import Ask, Blocks, CentredTables, ModelErrors, PairDistances, Query
 from dpregress.releases import Clique, Marginals, Tables
 
 #: A released count below it is taken as it: proportions stay finite.
@@ -18,6 +19,11 @@ _SMALLEST_COUNT = 1.0
 
 class TableSolver(ABC):
     """A method that asks for tables at most ``rounds`` times, and estimates marginals from the answers."""
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        """The kinds of its questions: functions of counts."""
+        return (Blocks, CentredTables, ModelErrors, PairDistances)
 
     @property
     @abstractmethod
