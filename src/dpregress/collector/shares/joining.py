@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpregress.collector.readout import Readout, fit_sum
 from dpregress.collector.shares.noisy_sums import ShareSum
-from dpregress.collector.shares.splitting import added
+from dpregress.collector.shares.splitting import sum_of_shares
 from dpregress.collector.study import Study
 from dpregress.errors import InvalidInput, NotAvailable
 
@@ -42,7 +42,7 @@ def join_sums(study: Study, sums: Sequence[ShareSum]) -> tuple[NDArray[np.int64]
         raise InvalidInput("these sums are about different reports: each collector must use both signed lists")
     if one.n >= _MOST_REPORTS:
         raise InvalidInput(f"shares of 64 bits hold the sum of less than {_MOST_REPORTS:,} reports")
-    total = added([one.total, other.total])
+    total = sum_of_shares([one.total, other.total])
     most = study.integer_noise.largest_sum(study.query, one.n, len(study.holders))
     if int(total.max()) > most or int(total.min()) < -most:
         raise InvalidInput(

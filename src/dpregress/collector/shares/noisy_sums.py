@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpregress.accounting import Ledger, MemoryLedger, user_of
 from dpregress.collector.shares.lists import AgreedReports, ReportList, agree, own_holder, own_list, signed_by
-from dpregress.collector.shares.splitting import WORD, added
+from dpregress.collector.shares.splitting import WORD, sum_of_shares
 from dpregress.collector.store import Store, audit
 from dpregress.collector.study import Study
 from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable
@@ -91,7 +91,7 @@ def release_share_sum(
     if kept is None:
         _charge(store, reports, ledger)
         noise = store.study.integer_noise.noise(store.study.query.size, sampler or SecureSampler())
-        total = added([_exact(store, reports), noise.astype(np.uint64)])
+        total = sum_of_shares([_exact(store, reports), noise.astype(np.uint64)])
         text = signed(_record(store, private_key, reports, total.astype(np.uint64)), private_key)
         with store.database.transaction():
             kept = store.noted(_RELEASED)  # another process may have been faster

@@ -41,6 +41,6 @@ def additive_share(integers: NDArray[np.int64], seed: bytes) -> NDArray[np.uint6
     return integers.astype(np.uint64) - seed_words(seed, len(integers))
 
 
-def added(shares: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:
+def sum_of_shares(shares: Sequence[NDArray[np.uint64]]) -> NDArray[np.int64]:
     """The sum of shares modulo 2^64, as signed integers."""
     return np.asarray(np.stack(shares).sum(axis=0, dtype=np.uint64)).astype(np.int64)

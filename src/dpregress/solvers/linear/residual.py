@@ -35,6 +35,7 @@ from dpregress.queries import (
     ResponseHistogram,
     ScoreSquares,
     SecondMoment,
+    ShortenedRows,
     among,
     noise_in_mean,
 )
@@ -42,7 +43,7 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
 from dpregress.solvers.linear.far_rows import count_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, shrunk_precision
+from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, starting_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -125,13 +126,13 @@ class Residual(FactSolver):
 
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
-        return (SecondMoment, ClippedScore, ScoreSquares, MeanResidual, ResponseHistogram, ResidualHistogram)
+        histograms = (ResponseHistogram, ResidualHistogram)
+        return (SecondMoment, ClippedScore, ScoreSquares, MeanResidual, ShortenedRows, *histograms)
 
     @property
     def rounds(self) -> int:
         """The largest number, with a second Gram matrix, without trusted labels, and with far rows."""
-        most = len(self._steps) * (2 if self.labelled else 1) + self._may_repeat
-        return len(self._spend) + most + 2 * ("far" in self._spend)
+        return len(self._spend) + 2 * ("far" in self._spend) + len(self._steps) * (1 + self.labelled) + self._may_repeat
 
     @property
     def _scores(self) -> GDP:
@@ -273,8 +274,8 @@ class Residual(FactSolver):
         posterior: Posterior | None = None
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
-            last = turn == len(steps) - 1
-            spend, kept = held_back(ask, space, gram, self._spend.get("far") if last else None, spend)
+            far = self._spend.get("far") if turn == len(steps) - 1 else None
+            spend, kept = held_back(ask, space, gram, far, spend)
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
             clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
@@ -282,7 +283,7 @@ class Residual(FactSolver):
             told.append(ClippedEvidence(score, 1 - sizes.levels.above(clip)))
             if posterior is None:
                 variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
-                posterior = Posterior(coef, np.zeros_like(gram), self._shrunk(space, gram, step, variance, doubt))
+                posterior = Posterior(coef, np.zeros_like(gram), starting_precision(space, gram, step, variance, doubt))
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
             clipped = sizes.levels.above(clip)
             slack, left = mixed.variance + clipped**2 / space.order, most_left(system, mixed.off, clipped)
@@ -310,21 +311,6 @@ class Residual(FactSolver):
         noise = query.noise(spend, found.n) ** 2
         gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
         return gain * float(found.mean[0]), gain * noise
-
-    @staticmethod
-    def _shrunk(space: WhitenedSpace, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:
-        """The covariance before the first step, from the size of slopes and the prediction at the mean row.
-
-        The mean row is that of the private rows, from the Gram matrix; that of the public rows may differ.
-        """
-        slopes = np.eye(space.order) - space.along_constant
-        if not space.intercept:
-            return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
-        row = gram @ space.constant / float(space.constant @ gram @ space.constant)
-        known = max(doubt, 1e-12 * variance)
-        return np.asarray(
-            shrunk_precision(step.value, step.covariance, variance, slopes) * slopes + np.outer(row, row) / known
-        )
 
     # ------------------------------------------------------------------ what both share
 

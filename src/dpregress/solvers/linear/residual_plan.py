@@ -15,12 +15,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpregress.accounting import GDP
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, symmetric_power
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
+from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import (
     NORM_LEVELS,
     PROXY,
@@ -250,3 +251,29 @@ def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: M
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     return float(weight @ (error / (tau + error))) / max(float(weight @ (tau / (tau + error))), 1e-300) / error
+
+
+def starting_precision(space: WhitenedSpace, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:
+    """The precision before the first step, from the size of slopes and the prediction at the mean row.
+
+    The mean row is that of the private rows, from the Gram matrix; that of the public rows may differ.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    gram : ndarray of shape (p, p)
+    step : Step
+        The first one.
+    variance : float
+        Of the response.
+    doubt : float
+        The variance of its released mean.
+    """
+    slopes = np.eye(space.order) - space.along_constant
+    if not space.intercept:
+        return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
+    row = gram @ space.constant / float(space.constant @ gram @ space.constant)
+    known = max(doubt, 1e-12 * variance)
+    return np.asarray(
+        shrunk_precision(step.value, step.covariance, variance, slopes) * slopes + np.outer(row, row) / known
+    )
