@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpregress.collector import ShareReport, Study
 from dpregress.collector.shares.lists import AgreedReports
-from dpregress.collector.shares.splitting import added, additive_share, seed_words
+from dpregress.collector.shares.splitting import additive_share, seed_words, sum_of_shares
 from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.base import exact_answer
 from dpregress.mechanisms.randomness import random_bytes
@@ -50,7 +50,7 @@ def seen(two: Two, row: RawRows, attacker: int, sampler: Any, monkeypatch: Any) 
     total = two.sum_of(honest, lists[attacker]).total
     own = pair[attacker].payload
     words = seed_words(own, two.study.query.size) if attacker == 0 else np.frombuffer(own, "<u8").astype(np.uint64)
-    return (added([total, words]) - sampler.drawn[0] + sampler.drawn).astype(float)
+    return (sum_of_shares([total, words]) - sampler.drawn[0] + sampler.drawn).astype(float)
 
 
 def test_mu(tmp_path: Path, monkeypatch: Any, seed: int) -> None:

@@ -22,7 +22,7 @@ from dpregress.collector.shares.holder import ShareHolder, identity_text, load_i
 from dpregress.collector.shares.joining import join_sums, read_joined
 from dpregress.collector.shares.lists import agree, close_list, load_list, own_list
 from dpregress.collector.shares.noisy_sums import load_share_sum, release_share_sum
-from dpregress.collector.shares.splitting import added, additive_share, seed_words
+from dpregress.collector.shares.splitting import additive_share, seed_words, sum_of_shares
 from dpregress.collector.store import open_store
 from dpregress.collector.wire import token_for
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, NotAvailable, StoreError
@@ -50,7 +50,7 @@ def test_known_answers() -> None:
         assert [f"{word:016x}" for word in seed_words(seed, len(integers))] == case["words"]
         share = additive_share(integers, seed)
         assert share.astype("<u8").tobytes().hex() == case["share"]
-        np.testing.assert_array_equal(added([share, seed_words(seed, len(integers))]), integers)
+        np.testing.assert_array_equal(sum_of_shares([share, seed_words(seed, len(integers))]), integers)
     token = bytes.fromhex(known["token"])
     assert [token_for(token, holder).hex() for holder in (0, 1)] == known["tokens"]
     assert token_for(bytes(32), 0) == bytes(32)
@@ -62,7 +62,7 @@ def test_shares_add_up_to_the_answer_and_differ_every_time(study: Study) -> None
     row: list[object] = [44, 2, "no", "yes"]
     one, other = device_shares(row, study)
     assert (one.id, one.task) == (other.id, other.task)
-    found = added([seed_words(one.payload, study.query.size), np.frombuffer(other.payload, "<u8")])
+    found = sum_of_shares([seed_words(one.payload, study.query.size), np.frombuffer(other.payload, "<u8")])
     assert study.terms is not None
     numbers = study.terms.row(row)
     np.testing.assert_array_equal(found, study.exact_steps(numbers[:-1], float(numbers[-1])))
