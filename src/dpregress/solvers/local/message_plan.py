@@ -182,8 +182,8 @@ def asks_for_the_mean(facts: PublicFacts, query: RowQuery[Any]) -> bool:
     start, space = facts.start.space, query.space
     if not space.intercept or space.order == 1:
         return False
-    tilt = (space.whitening @ np.linalg.inv(start.whitening))[1, 1]
-    return bool(abs(tilt) < 2 * _MEAN_ALONE)
+    tilt = float(np.abs(np.diag(space.whitening @ np.linalg.inv(start.whitening))[1:]).max())
+    return tilt < math.sqrt(_MEAN_ALONE * _TILTS[-2])
 
 
 def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
