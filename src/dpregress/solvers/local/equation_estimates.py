@@ -23,7 +23,7 @@ from dpregress.models.mean_responses import MeanResponse
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Moments, Release
 from dpregress.solvers.base import Solution, Unshrunk
-from dpregress.solvers.local.message_plan import MessagePlan, equation_weights
+from dpregress.solvers.local.message_plan import MessagePlan, asks_for_the_mean, equation_weights
 from dpregress.solvers.local.moment_matching import (
     CoefficientPrior,
     MomentEquations,
@@ -69,6 +69,8 @@ def equation_estimates(
     """
     public, space = facts.public, message_plan.space
     if public is None or public.rows is None or public.n < _ROWS_A_COEFFICIENT * space.order:
+        return None
+    if asks_for_the_mean(facts, message_plan.query):
         return None
     assert space.response is not None
     half, rows = space.response.scale, space.whiten(public.rows)

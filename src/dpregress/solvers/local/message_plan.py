@@ -34,7 +34,9 @@ MessageRecipe = Literal["auto", "unit-vector", "gaussian", "joint"]
 #: Quantiles of the public rows' norms that are candidates for the radius.
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 #: Factors of slopes' coordinates beside the constant: the smaller, the better the mean is told, and the worse slopes.
-_TILTS = (1.0, 0.5, 0.25, 2.0**-20)
+#: At the last one users are asked for the mean alone. Its square stays above what solvers add to singular matrices.
+_MEAN_ALONE = 2.0**-10
+_TILTS = (1.0, 0.5, 0.25, _MEAN_ALONE)
 #: The assumed variances of the mean response and of the response, in squares of h: bounds of numbers are wide.
 _SIGNAL, _VARIANCE = 0.02, 0.01
 #: The same for responses between 0 and 1.
@@ -170,8 +172,18 @@ def assumed_gram(facts: PublicFacts, space: WhitenedSpace) -> Matrix:
 
 
 def asks_for_the_mean(facts: PublicFacts, query: RowQuery[Any]) -> bool:
-    """Whether a message plan leaves nothing from which slopes could be computed: no Gram matrix is known or asked."""
-    return facts.public is None and not isinstance(query, SecondMoment)
+    """Whether a message plan leaves nothing from which slopes could be computed.
+
+    Either no Gram matrix is known or asked, or slopes count so little in the messages that their noise is about a
+    million times that of a plan that asks for them.
+    """
+    if facts.public is None and not isinstance(query, SecondMoment):
+        return True
+    start, space = facts.start.space, query.space
+    if not space.intercept or space.order == 1:
+        return False
+    tilt = float(np.abs(np.diag(space.whitening @ np.linalg.inv(start.whitening))[1:]).max())
+    return tilt < math.sqrt(_MEAN_ALONE * _TILTS[-2])
 
 
 def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:

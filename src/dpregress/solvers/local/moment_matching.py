@@ -181,7 +181,7 @@ def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts)
     error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, message_plan, scale)
     moment = release.mean
     if isinstance(release, Moments):
-        share = 0.0 if facts.public is None else facts.public.n * error
+        share = 0.0 if facts.public is None else facts.public.n * gram_error(facts, message_plan, scale)
         gram, moment = share * gram + (1 - share) * release.gram, release.cross
         if facts.public is None and along:
             gram[0, 0] = 1.0  # the bounds hold every row, so that none is weighted

@@ -8,8 +8,9 @@ slopes explain beyond the mean,
     2 b'g - b'Gb - 2 tr(M Sigma) - sigma^2 (|b|^2 tr M + b'Mb),
 
 where Sigma is the covariance of g and ``sigma^2`` the variance of a diagonal entry of the noise in G. Only an a counts
-whose gain is two errors above 0; if there is none, the slopes are 0 and everybody is predicted the mean. All of this
-is post-processing.
+whose gain is two errors above 0, and whose slopes explain no more than a response can vary: without noise
+``b'Gb <= b'g <= sqrt(b'Gb E[k (y - c)^2])``. If there is none, the slopes are 0 and everybody is predicted the mean.
+All of this is post-processing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _DOUBT = 2.0
 _UNSEEN = 1e-6
 #: The share of the trace of a Gram matrix below which its centred part is rounding.
 _DIGITS = 1e-15
+#: Slopes may explain this much more than the bound on the variance of the response: rounding.
+_ROUNDING = 1e-6
 #: Signal that noise hides: this many standard deviations of a chi-square.
 _HIDDEN = 2.0
 
@@ -103,7 +106,8 @@ def shrunk_fit(moments: LinearMoments) -> ShrunkFit:
     best, chosen = 0.0, math.inf
     for ridge in np.geomspace(lowest, _LARGEST * max(usual, lowest), _TRIED if tellable else 0):
         gain, error = _gain(values, turned, turned_noise, moments.spread, float(ridge))
-        if gain > max(best, _DOUBT * error):
+        explained = float(np.maximum(values, 0) @ (turned / (values + ridge)) ** 2)
+        if explained <= (1 + _ROUNDING) * moments.limit and gain > max(best, _DOUBT * error):
             best, chosen = gain, float(ridge)
     told = math.isfinite(chosen)
     inverse = (vectors / (values + chosen)) @ vectors.T if told else np.zeros_like(centred)
