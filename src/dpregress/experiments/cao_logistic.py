@@ -6,7 +6,7 @@ On real tables the error is the distance to the non-private fit with the paper's
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,6 @@ from scipy.special import expit
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.datasets import folder_table
 from dpregress.estimators import DPLogisticRegression
 from dpregress.experiments.base import (
     DEFAULT,
@@ -32,6 +31,7 @@ from dpregress.experiments.base import (
 )
 from dpregress.experiments.cao_ridge import LABELLED, PAPER
 from dpregress.experiments.findings import below, diverges, least_at, steadier
+from dpregress.experiments.own_tables import is_level, places_of, table_with
 from dpregress.experiments.simulation import ETA, Sample, sample
 from dpregress.models import BinomialFamily
 from dpregress.papers import cao2026
@@ -42,6 +42,11 @@ OWN, ORACLE = "DP-PMTLR", "DP-LR (an oracle)"
 #: Steps of Newton's method; the paper does not print them.
 STEPS = 8
 _NAMES = {"": "simulation", "bank_marketing": "bank marketing", "banknote": "banknote"}
+#: The column of the class, the class that is 1, and all of them.
+_CLASSES: Mapping[str, tuple[str, float | str, tuple[float | str, ...]]] = {
+    "bank_marketing": ("y", "yes", ("no", "yes")),
+    "banknote": ("class", 1, (0, 1)),
+}
 #: The penalty of the non-private fit that is the reference.
 _REFERENCE = {"bank_marketing": 0.0, "banknote": 0.01}
 
@@ -67,14 +72,10 @@ def newton_panel(setting: NewtonSetting) -> str:
 @lru_cache(maxsize=2)
 def _rows(table: str) -> tuple[Matrix, Vector]:
     """Bank: classes as the places of their levels in the alphabet, d = 16. Banknote: a column of ones, d = 5."""
-    frame = folder_table(table).to_pydict()
-    target = "y" if table == "bank_marketing" else "class"
-    columns = []
-    for values in frame.values():
-        text = isinstance(values[0], str)
-        columns.append(np.unique(values, return_inverse=True)[1] if text else np.asarray(values, dtype=float))
-    x = np.column_stack([column for name, column in zip(frame, columns, strict=True) if name != target]).astype(float)
-    y = columns[list(frame).index(target)].astype(float)
+    frame = table_with(table)
+    target, first, levels = _CLASSES[table]
+    x = np.column_stack([places_of(table, frame, name) for name in frame.column_names if name != target])
+    y = is_level(table, frame, target, first, levels)
     return (np.column_stack([np.ones(len(x)), x]) if table == "banknote" else x), y
 
 

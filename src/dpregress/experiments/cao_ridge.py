@@ -15,7 +15,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.datasets import folder_table
+from dpregress.errors import InvalidInput
 from dpregress.estimators import DPLinearRegression, DPRidge
 from dpregress.experiments.base import (
     DEFAULT,
@@ -29,6 +29,7 @@ from dpregress.experiments.base import (
     settings_of,
 )
 from dpregress.experiments.findings import below, changes, flat, steadier
+from dpregress.experiments.own_tables import enough_rows, numbers_of, table_with
 from dpregress.experiments.simulation import ETA, Sample, sample
 from dpregress.papers import cao2026
 from dpregress.public import PublicMoments
@@ -74,12 +75,15 @@ def panel_of(setting: RidgeSetting) -> str:
 
 def _table(setting: RidgeSetting, rng: np.random.Generator) -> Sample:
     """Random private and public rows; all columns are centred and scaled by the public ones."""
-    table = folder_table(setting.table)
+    table = table_with(setting.table)
     target = _TARGETS[setting.table]
     columns = [name for name in table.column_names if name != target]
-    rows = np.column_stack([table[name].to_numpy() for name in (*columns, target)]).astype(float)
+    rows = numbers_of(setting.table, table, [*columns, target])
+    enough_rows(setting.table, len(rows), setting.n + setting.m)
     rows = rows[rng.permutation(len(rows))[: setting.n + setting.m]]
     public = rows[setting.n :]
+    if not public.std(axis=0).all():
+        raise InvalidInput(f"{setting.table}.parquet has a column that does not vary: supply the table of the source")
     rows = (rows - public.mean(axis=0)) / public.std(axis=0)
     x, y = rows[:, :-1], rows[:, -1]
     x_private, y_private = x[: setting.n], y[: setting.n]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ from scipy.stats import rankdata
 
 from dpregress.baselines import least_squares, scored_fit
 from dpregress.coordinates import Domain, Matrix, Vector
-from dpregress.datasets import folder_table
+from dpregress.errors import InvalidInput
+from dpregress.experiments.own_tables import enough_rows, is_level, numbers_of, table_with
 from dpregress.models import BinomialFamily
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
@@ -73,11 +75,19 @@ class CodedSplit:
     @classmethod
     def of(cls, task: CodedTask, rng: np.random.Generator) -> CodedSplit:
         """A random split: 1,000 test rows, at most 50,000 training rows."""
-        table = folder_table(task.table)
-        codes = np.column_stack([table[name].to_numpy() for name in table.column_names])
+        table = table_with(task.table, [task.target])
+        cells = numbers_of(task.table, table, table.column_names)
+        enough_rows(task.table, len(cells), 2 * _TEST)
+        codes: Any = cells.astype(np.int64)
+        if (codes != cells).any() or codes.min() < 0:
+            raise InvalidInput(
+                f"{task.table}.parquet needs codes 0, 1, 2, .. in all columns: code it as its source does"
+            )
+        target = codes[:, table.column_names.index(task.target)]
         if task.cut is not None:
-            place = table.column_names.index(task.target)
-            codes[:, place] = codes[:, place] >= task.cut
+            target[:] = target >= task.cut
+        if task.family == "binomial":
+            is_level(task.table, pa.table({task.target: target}), task.target, 1, (0, 1))
         levels = {name: range(int(top) + 1) for name, top in zip(table.column_names, codes.max(axis=0), strict=True)}
         schema = Schema.from_levels(levels, numeric=[name for name in task.numeric if name in levels])
         order = rng.permutation(len(codes))

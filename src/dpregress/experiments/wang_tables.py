@@ -15,7 +15,6 @@ from scipy.linalg import qr
 from dpregress.accounting import ApproxDP
 from dpregress.baselines import mean_only, scored_fit
 from dpregress.coordinates import Matrix, Vector
-from dpregress.datasets import folder_table
 from dpregress.errors import InvalidInput
 from dpregress.estimators import LocalGLM
 from dpregress.experiments.base import (
@@ -30,6 +29,7 @@ from dpregress.experiments.base import (
     settings_of,
 )
 from dpregress.experiments.findings import changes, closes_in, flat
+from dpregress.experiments.own_tables import is_level, numbers_of, table_with
 from dpregress.experiments.wang_simulated import PAPER
 from dpregress.models import BinomialFamily
 from dpregress.papers import wang2023
@@ -50,19 +50,20 @@ class AccuracySetting:
 
 @dataclass(frozen=True)
 class _Classes:
-    """The title of a table, its class, the held-out rows and the epsilons."""
+    """The title of a table, its class with the level to predict and all levels, the held-out rows, the epsilons."""
 
     title: str
     target: str
-    first: object
+    first: int
+    levels: range
     held_out: int
     epsilons: tuple[float, ...]
 
 
 _TABLES = {
-    "covertype": _Classes("Covertype", "Cover_Type", 2, 200_000, (4.0, 7.0, 10.0, 15.0)),
-    "susy": _Classes("SUSY", "signal", 1, 30_000, (2.0, 4.0, 7.0, 10.0)),
-    "skin_segmentation": _Classes("Skin Segmentation", "class", 1, 5_000, (0.2, 0.5, 1.0)),
+    "covertype": _Classes("Covertype", "Cover_Type", 2, range(1, 8), 200_000, (4.0, 7.0, 10.0, 15.0)),
+    "susy": _Classes("SUSY", "signal", 1, range(2), 30_000, (2.0, 4.0, 7.0, 10.0)),
+    "skin_segmentation": _Classes("Skin Segmentation", "class", 1, range(1, 3), 5_000, (0.2, 0.5, 1.0)),
 }
 
 
@@ -75,26 +76,23 @@ def accuracy_panel(setting: AccuracySetting) -> str:
 @lru_cache(maxsize=1)
 def _rows(name: str) -> tuple[Matrix, Vector]:
     """Numbers, without columns that others determine."""
-    table, of = folder_table(name), _TABLES[name]
-    if of.target not in table.column_names:
-        raise InvalidInput(f"{name}.parquet has no column {of.target!r}: name the column of the class so")
-    try:
-        x = np.column_stack([table[each].to_numpy() for each in table.column_names if each != of.target]).astype(float)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{name}.parquet has columns of text: {name} has numbers alone") from error
-    if not np.isfinite(x).all():
-        raise InvalidInput(f"{name}.parquet has empty cells: leave out their rows")
-    kept = _independent(x[:: max(1, len(x) // 20_000)])
-    return x[:, kept], (table[of.target].to_numpy() == of.first).astype(float)
+    of = _TABLES[name]
+    table = table_with(name, [of.target])
+    y = is_level(name, table, of.target, of.first, of.levels)
+    x = numbers_of(name, table, [each for each in table.column_names if each != of.target])
+    return x[:, _independent(name, x[:: max(1, len(x) // 20_000)])], y
 
 
-def _independent(x: Matrix) -> list[int]:
+def _independent(name: str, x: Matrix) -> list[int]:
     """Places of columns of which none is determined by the others and a constant."""
     centred = x - x.mean(axis=0)
     scale = centred.std(axis=0)
     triangle, order = qr(centred / np.where(scale > 0, scale, 1.0), mode="r", pivoting=True)
     sizes = np.abs(np.diag(triangle))
-    return sorted(order[: len(sizes)][sizes > 1e-8 * sizes[0]].tolist())
+    kept: list[int] = sorted(order[: len(sizes)][sizes > 1e-8 * sizes[0]].tolist())
+    if not kept:
+        raise InvalidInput(f"{name}.parquet has no column that varies among {len(x):,} rows: supply the whole table")
+    return kept
 
 
 def _accuracy(predicted: Vector, truth: Vector) -> float:
@@ -110,7 +108,7 @@ def _simulate(setting: AccuracySetting, rng: np.random.Generator) -> Iterator[Re
     order = rng.permutation(len(x))
     public, rows, rest = np.split(order, [setting.m, setting.m + setting.n])
     test = rest[: of.held_out]
-    x = x[:, _independent(x[public])]
+    x = x[:, _independent(setting.table, x[public])]
     z = (x - x[public].mean(axis=0)) / x[public].std(axis=0)
     radius = float(np.abs(z[public]).sum(axis=1).max())
     at, delta = (setting.n if setting.axis == "n" else setting.m), setting.n**-1.1

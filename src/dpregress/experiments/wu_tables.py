@@ -16,10 +16,11 @@ import numpy as np
 
 from dpregress.accounting import ApproxDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.datasets import folder_table
+from dpregress.errors import InvalidInput
 from dpregress.estimators import VerticalRegression
 from dpregress.experiments.base import DEFAULT, PLAIN, TRIVIAL, Claim, Experiment, Panel, Reading, settings_of
 from dpregress.experiments.findings import below, lowest
+from dpregress.experiments.own_tables import enough_rows, is_level, numbers_of, table_with
 from dpregress.experiments.summaries import VARIANT
 from dpregress.papers.wu2022 import dgm_ols, rmgm_ols
 
@@ -33,18 +34,24 @@ DGM, BGM, RMGM = "DGM-OLS", "BGM-OLS", "RMGM-OLS"
 
 def _insurance() -> Matrix:
     """Two indicators, four of the region, age, bmi, children; charges last. d = 9."""
-    table = folder_table("insurance").to_pydict()
-    regions = [np.array(table["region"]) == name for name in sorted(set(table["region"]))]
-    flags = [np.array(table["sex"]) == "male", np.array(table["smoker"]) == "yes"]
-    return np.column_stack([table["age"], *flags, table["bmi"], table["children"], *regions, table["charges"]])
+    table = table_with("insurance")
+    age, bmi, children, charges = numbers_of("insurance", table, ("age", "bmi", "children", "charges")).T
+    male, smoker = (is_level("insurance", table, *each) for each in (("sex", "male"), ("smoker", "yes")))
+    regions = sorted(set(table["region"].to_pylist()), key=str)
+    area = [is_level("insurance", table, "region", region) for region in regions]
+    return np.column_stack([age, male, smoker, bmi, children, *area, charges])
 
 
 def _bike() -> Matrix:
     """The day of the month for the date, the twelve weather and calendar columns; the count last. d = 13."""
-    table = folder_table("bike_sharing")
-    day = [int(str(date)[8:10]) for date in table["dteday"].to_pylist()]
+    table = table_with("bike_sharing")
+    try:
+        day = [int(str(date)[8:10]) for date in table["dteday"].to_pylist()]
+    except ValueError as error:
+        raise InvalidInput("bike_sharing.parquet needs dates such as 2011-01-31 in the column dteday") from error
     left_out = ("instant", "dteday", "casual", "registered")
-    return np.column_stack([day, *(table[name].to_numpy() for name in table.column_names if name not in left_out)])
+    columns = [name for name in table.column_names if name not in left_out]
+    return np.column_stack([day, numbers_of("bike_sharing", table, columns)])
 
 
 def _sgemm() -> Matrix:
@@ -54,8 +61,8 @@ def _sgemm() -> Matrix:
 
 
 def _numbers(name: str) -> Matrix:
-    table = folder_table(name)
-    return np.column_stack([table[each].to_numpy() for each in table.column_names]).astype(float)
+    table = table_with(name)
+    return numbers_of(name, table, table.column_names)
 
 
 def _music() -> Matrix:
@@ -105,6 +112,9 @@ class TableSetting:
 def scaled_table(name: str) -> Matrix:
     """All columns in [0, 1], the response last."""
     rows = TABLES[name].rows().astype(float)
+    if rows.shape[1] < 2:
+        raise InvalidInput(f"{name}.parquet has one column: it needs features, and the response last")
+    enough_rows(name, len(rows), 2 * rows.shape[1])
     low, high = rows.min(axis=0), rows.max(axis=0)
     return np.asarray((rows - low) / np.where(high > low, high - low, 1.0))
 
