@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -13,9 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpregress.datasets import keep
 from dpregress.errors import InvalidInput
 from dpregress.experiments.base import Claim, Experiment, Panel, Reading, settings_of
 from dpregress.experiments.catalogue import EXPERIMENTS
@@ -185,6 +188,62 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.parquet").write_text("something else")
     with pytest.raises(InvalidInput, match="not the file of a run"):
         run_experiment(SMALL, tmp_path, ONE, print)
+
+
+def test_a_file_of_other_types_is_refused(tmp_path: Path) -> None:
+    run_experiment(SMALL, tmp_path, ONE, print)
+    held = pq.read_table(tmp_path / "small.parquet")
+    text = held.set_column(held.column_names.index("value"), "value", pa.array(["a"] * held.num_rows))
+    pq.write_table(text, tmp_path / "small.parquet")
+    with pytest.raises(InvalidInput, match=r"small\.parquet has columns of other types"):
+        run_experiment(SMALL, tmp_path, ONE, print)
+
+
+def test_a_seed_is_one_that_the_file_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (-1, 2**63):
+        done = run(capsys, "experiment", "run", "wu-3", "--quick", "--seed", seed, "--out", tmp_path)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "--seed" in done.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["json", "png"])
+def test_what_a_run_writes_is_whole_or_not_there(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full in the middle of a file leaves the old one."""
+    monkeypatch.setenv("DPREGRESS_DATA", str(tmp_path / "none"))
+    words = ("experiment", "run", "wu-3", "--quick", "--repeats", 1, "--out", tmp_path, "--workers", 1)
+    assert run(capsys, *words).code == 0
+    before = (tmp_path / f"wu-3.{kind}").read_bytes()
+
+    def half(path: Path, *_: object, **__: object) -> None:
+        with path.open("wb") as file:
+            file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if kind == "json":
+        monkeypatch.setattr(Path, "write_text", half)
+    else:
+        monkeypatch.setattr("dpregress.experiments.plots.draw", lambda *of: half(of[2]))
+    assert run(capsys, *words).code == 2
+    assert (tmp_path / f"wu-3.{kind}").read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"wu-3.parquet", "wu-3.json", "wu-3.png"}
+
+
+def test_two_processes_keep_a_file_without_harm(tmp_path: Path) -> None:
+    """One begins to write while the other has not ended: each has a file of its own until it is whole."""
+    path = tmp_path / "a.json"
+
+    def first(part: Path) -> None:
+        part.write_text("first")
+        keep(path, lambda other: other.write_text("second"))
+        assert path.read_text() == "second"
+        assert part.read_text() == "first"
+
+    keep(path, first)
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 # ---------------------------------------------------------------- summaries and findings

@@ -64,7 +64,7 @@ def _needed(experiment: Experiment) -> list[str]:
 @click.argument("name")
 @click.option("--quick", is_flag=True, help="Fewer points and repeats: under a minute each on two cores.")
 @click.option("--repeats", type=click.IntRange(min=1), help="Repeats in place of those of the paper.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of rows and noise.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Of rows and noise.")
 @click.option("--out", type=_PATH, default=_OUT, show_default=True, help="Folder of rows, summaries and plots.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one for each processor.")
 def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out: Path, workers: int | None) -> None:
@@ -94,12 +94,14 @@ def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out:
 
 
 def _run(experiment: Experiment, out: Path, size: RunSize) -> None:
+    from dpregress.datasets import keep
     from dpregress.experiments.plots import draw
     from dpregress.experiments.runner import run_experiment
 
     summary = run_experiment(experiment, out, size, say)
-    (out / f"{experiment.name}.json").write_text(summary.to_json() + "\n", encoding="utf-8")
-    draw(experiment, summary, out / f"{experiment.name}.png")
+    text = summary.to_json() + "\n"
+    keep(out / f"{experiment.name}.json", lambda part: part.write_text(text, encoding="utf-8"))
+    keep(out / f"{experiment.name}.png", lambda part: draw(experiment, summary, part))
     for claim in experiment.claims:
         found = claim.judge(summary)
         say(f"  {found.verdict}: {claim.text} {found.seen}")

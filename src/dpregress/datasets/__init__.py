@@ -2,7 +2,7 @@
 
 from dpregress.datasets.catalogue import DATASETS, Dataset, dataset_named
 from dpregress.datasets.fetch import agreed, fetch_dataset, record_agreement
-from dpregress.datasets.loaders import data_folder, folder_table, has_table, randhie, where_is
+from dpregress.datasets.loaders import data_folder, folder_table, has_table, keep, randhie, where_is
 
 __all__ = [
     "DATASETS",
@@ -13,6 +13,7 @@ __all__ = [
     "fetch_dataset",
     "folder_table",
     "has_table",
+    "keep",
     "randhie",
     "record_agreement",
     "where_is",

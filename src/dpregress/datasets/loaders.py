@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,10 @@ FOLDER = "DPREGRESS_DATA"
 def keep(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file whole: even if the process is killed, a reader finds the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    write(part)
-    part.replace(path)
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as own:  # no other process writes there
+        part = Path(own) / path.name
+        write(part)
+        part.replace(path)
 
 
 def randhie() -> pa.Table:

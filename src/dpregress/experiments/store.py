@@ -73,8 +73,13 @@ def _read(path: Path) -> pa.Table:
         return COLUMNS.empty_table()
     try:
         table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise InvalidInput(f"{path} is not the file of a run: remove it, or give another --out") from error
     if table.schema.names != COLUMNS.names:
         raise InvalidInput(f"{path} has other columns than the file of a run: remove it, or give another --out")
-    return table.cast(COLUMNS)
+    try:
+        return table.cast(COLUMNS)
+    except (ValueError, pa.ArrowException) as error:
+        raise InvalidInput(
+            f"{path} has columns of other types than the file of a run: remove it, or give another --out"
+        ) from error

@@ -104,11 +104,22 @@ class RunSummary:
 
     @classmethod
     def from_json(cls, text: str) -> RunSummary:
-        """Read what :meth:`to_json` wrote."""
-        held = json.loads(text)
-        curves = tuple(Curve(**{name: _tuple(value) for name, value in curve.items()}) for curve in held["curves"])
-        points = {name: tuple((float(x), float(y)) for x, y in each) for name, each in held["points"].items()}
-        return cls(**{**held, "curves": curves, "points": points, "left_out": tuple(held["left_out"])})
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        InvalidInput
+            For any other text.
+        """
+        try:
+            held = json.loads(text)
+            curves = tuple(Curve(**{name: _tuple(value) for name, value in curve.items()}) for curve in held["curves"])
+            points = {name: tuple((float(x), float(y)) for x, y in each) for name, each in held["points"].items()}
+            summary = cls(**{**held, "curves": curves, "points": points, "left_out": tuple(held["left_out"])})
+            _check(summary)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise InvalidInput("this is no summary of a run") from error
+        return summary
 
 
 def read_summaries(folder: Path) -> dict[str, RunSummary]:
@@ -117,12 +128,33 @@ def read_summaries(folder: Path) -> dict[str, RunSummary]:
     Raises
     ------
     InvalidInput
-        For a folder without any.
+        For a folder without any, or with a JSON file that is none.
     """
-    found = [RunSummary.from_json(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    found = [_read(path) for path in sorted(folder.glob("*.json"))]
     if not found:
         raise InvalidInput(f"{folder} holds no summaries: dpregress experiment run all --quick --out {folder}")
     return {summary.experiment: summary for summary in found}
+
+
+def _read(path: Path) -> RunSummary:
+    try:
+        return RunSummary.from_json(path.read_text(encoding="utf-8"))
+    except (InvalidInput, OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is no summary of a run: remove it, or run its experiment again") from error
+
+
+def _check(summary: RunSummary) -> None:
+    """Refuse values of other types than those that :meth:`RunSummary.to_json` writes."""
+    texts = [summary.experiment, summary.software, *summary.left_out, *summary.points]
+    numbers = [summary.seed, summary.repeats, summary.seconds, summary.full_seconds]
+    for curve in summary.curves:
+        columns = (curve.x, curve.mean, curve.sd, curve.median, curve.count, curve.failed)
+        if not all(isinstance(column, tuple) and len(column) == len(curve.x) for column in columns):
+            raise TypeError
+        texts += [curve.panel, curve.line, curve.method]
+        numbers += [value for column in columns for value in column]
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(each, int | float) for each in numbers):
+        raise TypeError
 
 
 def curves_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Curve, ...]:
