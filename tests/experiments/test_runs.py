@@ -184,6 +184,27 @@ def test_data_that_are_not_there_are_refused(tmp_path: Path, monkeypatch: pytest
         run_experiment(replace(SMALL, package="no_such_package"), tmp_path, ONE, print)
 
 
+def test_a_run_with_other_rows_or_software_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPREGRESS_DATA", str(tmp_path))
+    one = replace(SMALL, settings=(Point(1, "here"),))
+
+    def said(cells: list[int]) -> str:
+        pq.write_table(pa.table({"a": cells}), tmp_path / "here.parquet")
+        lines: list[str] = []
+        run_experiment(one, tmp_path, ONE, lines.append)
+        return "\n".join(lines)
+
+    assert "5 repeats to run" in said([1])
+    assert said([1]) == ""
+    other = said([2])
+    assert "starts anew, since the file was run with another here.parquet" in other
+    assert "of 5 repeats to run" in other
+    assert said([2]) == ""
+    monkeypatch.setattr("dpregress.experiments.runner.__version__", "0.0")
+    assert "starts anew, since the file was run with another software" in said([2])
+    assert len(rows_of(tmp_path / "small.parquet")) == 2 * 5
+
+
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.parquet").write_text("something else")
     with pytest.raises(InvalidInput, match="not the file of a run"):

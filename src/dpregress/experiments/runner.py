@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 import warnings
@@ -20,7 +21,7 @@ import numpy as np
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
-from dpregress.datasets import has_table
+from dpregress.datasets import has_table, where_is
 from dpregress.errors import InvalidInput
 from dpregress.experiments.base import Experiment
 from dpregress.experiments.catalogue import experiment_named
@@ -110,7 +111,9 @@ def run_experiment(experiment: Experiment, out: Path, size: RunSize, say: Say) -
         needed = ", ".join(left_out)
         raise InvalidInput(f"{experiment.name} needs {needed}: see `dpregress datasets list`")
     out.mkdir(parents=True, exist_ok=True)
-    held = RunFile(out / f"{experiment.name}.parquet", size.seed)
+    held = RunFile(out / f"{experiment.name}.parquet", size.seed, _basis(experiment, asked))
+    if held.changed:
+        say(f"{experiment.name}: starts anew, since the file was run with another {' and another '.join(held.changed)}")
     repeats = size.repeats_of(experiment)
     done = held.seconds
     jobs = [Job(setting, repeat, size.seed) for repeat in range(repeats) for setting in asked]
@@ -123,6 +126,17 @@ def run_experiment(experiment: Experiment, out: Path, size: RunSize, say: Say) -
             say(f"{experiment.name}: without {name}, which is not here (dpregress datasets list)")
         _run(experiment, missing, held, size.workers)
     return _summary(experiment, asked, left_out, held, size)
+
+
+def _basis(experiment: Experiment, settings: Sequence[Any]) -> dict[str, str]:
+    """The software, and the checksum of the file of each table that settings read."""
+    basis = {"software": f"dpregress {__version__}"}
+    for name in sorted({experiment.table(setting) for setting in settings}):
+        path = where_is(name) if name else None
+        if path is not None:
+            with path.open("rb") as file:
+                basis[f"{name}.parquet"] = hashlib.file_digest(file, "sha256").hexdigest()
+    return basis
 
 
 def settings_here(experiment: Experiment, quick: bool) -> tuple[list[Any], tuple[str, ...]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ COLUMNS = pa.schema(
         ("value", pa.float64()), ("seconds", pa.float64()),
     ]
 )  # fmt: skip
+_BASIS = b"dpregress.basis"
 Row = Mapping[str, Any]
 
 
@@ -30,6 +33,8 @@ class RunFile:
     ----------
     path : Path
     seed : int
+    basis : mapping of str to str
+        What the repeats are run on: the software, and the checksum of each table. Rows of another basis are left out.
 
     Raises
     ------
@@ -37,13 +42,23 @@ class RunFile:
         If the file is of another seed, or no such file.
     """
 
-    def __init__(self, path: Path, seed: int) -> None:
+    def __init__(self, path: Path, seed: int, basis: Mapping[str, str] = MappingProxyType({})) -> None:
         self.path = path
         self._table = _read(path)
         self._new: list[Row] = []
         seeds = set(self._table["seed"].to_pylist())
         if seeds - {seed}:
             raise InvalidInput(f"{path} was run with seed {seeds.pop()}: give this seed, or another --out")
+        kept = _basis(path)
+        #: What differs from the file, whose rows are then left out.
+        self.changed = [
+            name for name in basis if kept.get(name, "" if name == "software" else basis[name]) != basis[name]
+        ]
+        if not self._table.num_rows:
+            self.changed = []
+        if self.changed:
+            self._table, kept = COLUMNS.empty_table(), {}
+        self._kept = {**kept, **basis}
 
     @property
     def rows(self) -> list[Row]:
@@ -65,7 +80,17 @@ class RunFile:
             return
         self._table = pa.concat_tables([self._table, pa.Table.from_pylist(self._new, schema=COLUMNS)])
         self._new = []
-        keep(self.path, lambda part: pq.write_table(self._table, part))
+        table = self._table.replace_schema_metadata({_BASIS: json.dumps(self._kept)})
+        keep(self.path, lambda part: pq.write_table(table, part))
+
+
+def _basis(path: Path) -> dict[str, str]:
+    """What the repeats of a file were run on; nothing where it does not say so."""
+    try:
+        held = json.loads((pq.read_schema(path).metadata or {}).get(_BASIS, b"{}")) if path.exists() else {}
+    except ValueError:
+        return {}
+    return held if isinstance(held, dict) else {}
 
 
 def _read(path: Path) -> pa.Table:
