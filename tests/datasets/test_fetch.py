@@ -117,6 +117,44 @@ def test_the_licence_is_shown_and_asked_once(
     assert "not the known ones" in second.err
 
 
+def test_a_failed_download_records_no_agreement(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(fetch, "urlopen", offline)
+    done = run(capsys, "datasets", "fetch", "banknote", "--yes")
+    assert done.code == 2
+    assert DATASETS["banknote"].urls[0] in done.err
+    assert not agreed(DATASETS["banknote"])
+
+
+def test_a_file_in_place_of_the_folder_says_the_mend(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    monkeypatch.setenv("DPREGRESS_DATA", str(tmp_path / "file"))
+    done = run(capsys, "datasets", "list")
+    assert (done.code, done.err) == (2, "error: DPREGRESS_DATA names a file: set it to a folder of tables\n")
+    below = tmp_path / "file" / "sub"
+    done = run(capsys, "experiment", "run", "wu-3", "--quick", "--out", below)
+    assert (done.code, done.err) == (
+        2, f"error: --out is a folder; {tmp_path / 'file'} is a file: name a folder\n"
+    )  # fmt: skip
+
+
+def test_commands_without_a_budget_mention_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("dpregress.cli.datasets.print_table", full)
+    done = run(capsys, "datasets", "list")
+    assert (done.code, done.err) == (2, "error: No space left on device\n")
+
+
 def test_a_damaged_file_of_answers_asks_again(folder: Path) -> None:
     folder.mkdir(parents=True)
     for damaged in ("3", "[]", '{"banknote": 3}', "{", '{"banknote": null}'):

@@ -55,10 +55,10 @@ def fetch_table(name: str, yes: bool) -> None:
     if there is not None:
         say(f"{name} is there already: {there}.")
         return
-    if dataset.urls and not agreed(dataset):
+    asked = bool(dataset.urls) and not agreed(dataset)
+    if asked:
         say(f"{dataset.title}, from {dataset.source}. Licence: {dataset.licence}.")
         if not yes:
             click.confirm("Download it under this licence?", abort=True)
-        record_agreement(dataset)
-    path = fetch_dataset(dataset)
+    path = fetch_dataset(dataset, then=(lambda: record_agreement(dataset)) if asked else lambda: None)
     say(f"Wrote {path}: {dataset.rows:,} rows, as known.")

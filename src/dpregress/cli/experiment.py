@@ -80,8 +80,9 @@ def run_experiments(name: str, quick: bool, repeats: int | None, seed: int, out:
     from dpregress.experiments.catalogue import EXPERIMENTS, experiment_named
     from dpregress.experiments.runner import RunSize
 
-    if out.exists() and not out.is_dir():
-        raise InvalidInput(f"--out is a folder; {shown(out)} is a file: name a folder")
+    for place in (out, *out.parents):
+        if place.is_file():
+            raise InvalidInput(f"--out is a folder; {shown(place)} is a file: name a folder")
     size = RunSize(quick, repeats, seed, workers or os.cpu_count() or 1)
     if name != "all":
         _run(experiment_named(name), out, size)

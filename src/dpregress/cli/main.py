@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.NoArgsIsHelpError as without:
         click.echo(without.ctx.get_help())
     except click.Abort:
-        click.echo("error: interrupted; if a budget was charged, it stays charged", err=True)
+        click.echo(f"error: interrupted{_charged(given)}", err=True)
         sys.exit(130)
     except click.ClickException as refusal:
         click.echo(_refusal(refusal.format_message(), given), err=True)
@@ -105,8 +105,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except (OSError, UnicodeError) as failure:
         # of the terminal, a full disk or a path: nothing here knows a private cell
-        click.echo(f"{_refusal(str(failure), given)}; if a budget was charged, it stays charged", err=True)
+        click.echo(f"{_refusal(str(failure), given)}{_charged(given)}", err=True)
         sys.exit(2)
+
+
+def _charged(arguments: Sequence[str]) -> str:
+    """A reminder for the commands that charge budgets."""
+    return (
+        ""
+        if arguments and arguments[0] in ("experiment", "datasets")
+        else "; if a budget was charged, it stays charged"
+    )
 
 
 def in_flags(text: str) -> str:

@@ -66,7 +66,7 @@ def download(url: str) -> bytes:
         raise InvalidInput(f"{url} cannot be downloaded: {reason(error)}; {mend}") from error
 
 
-def fetch_dataset(dataset: Dataset, get: Download = download) -> Path:
+def fetch_dataset(dataset: Dataset, get: Download = download, *, then: Callable[[], object] = lambda: None) -> Path:
     """Download a table, compare its rows with the known checksum, and keep it as Parquet.
 
     Parameters
@@ -74,6 +74,8 @@ def fetch_dataset(dataset: Dataset, get: Download = download) -> Path:
     dataset : Dataset
     get : callable
         Returns the bytes at an address.
+    then : callable
+        Called when everything is downloaded, before it is checked.
 
     Returns
     -------
@@ -89,9 +91,13 @@ def fetch_dataset(dataset: Dataset, get: Download = download) -> Path:
             f"{dataset.name} has no download that can be checked: get it from its source ({dataset.source}) and put "
             f"{dataset.name}.parquet in the folder of DPREGRESS_DATA"
         )
-    table = pa.concat_tables([_parsed(dataset, get(url)) for url in dataset.urls])
+    contents = [get(url) for url in dataset.urls]
+    then()
+    table = pa.concat_tables([_parsed(dataset, content) for content in contents])
     if checksum_of(table) != dataset.checksum:
-        raise InvalidInput(f"{dataset.name}: the rows at the source are not the known ones; nothing was kept")
+        raise InvalidInput(
+            f"{dataset.name}: the rows at {' and '.join(dataset.urls)} are not the known ones; nothing was kept"
+        )
     path = data_folder() / f"{dataset.name}.parquet"
     keep(path, lambda part: pq.write_table(table, part, compression="zstd"))
     return path

@@ -41,9 +41,17 @@ def randhie() -> pa.Table:
 
 
 def data_folder() -> Path:
-    """Where downloaded tables are kept: the folder of ``DPREGRESS_DATA``, else one in the user's cache."""
+    """Where downloaded tables are kept: the folder of ``DPREGRESS_DATA``, else one in the user's cache.
+
+    Raises
+    ------
+    InvalidInput
+        If ``DPREGRESS_DATA`` names a file.
+    """
     given = os.environ.get(FOLDER)
     if given:
+        if Path(given).is_file():
+            raise InvalidInput(f"{FOLDER} names a file: set it to a folder of tables")
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpregress"
 
