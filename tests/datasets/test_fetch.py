@@ -128,6 +128,7 @@ def test_a_failed_download_records_no_agreement(
     assert done.code == 2
     assert DATASETS["banknote"].urls[0] in done.err
     assert not agreed(DATASETS["banknote"])
+    assert not folder.exists()
 
 
 def test_a_file_in_place_of_the_folder_says_the_mend(

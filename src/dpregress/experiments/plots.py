@@ -145,10 +145,15 @@ def _colour(method: str, methods: Sequence[str]) -> str:
 
 def _ticks(ax: Axes, panel: Panel, xs: Sequence[float]) -> None:
     """Plain numbers: at the settings along a logarithmic x axis, at 1, 2 and 5 times powers of ten along y."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     plain = FuncFormatter(lambda value, _: _number(value))
     if panel.kind == "scatter":
+        for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            if axis.get_scale() == "log":
+                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+                axis.set_major_formatter(plain)
+                axis.set_minor_formatter(NullFormatter())
         return
     if panel.x_scale != "linear":
         kept = [x for place, x in enumerate(xs) if len(xs) < 7 or place % 2 == 0]
