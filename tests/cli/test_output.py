@@ -20,7 +20,7 @@ def test_a_failed_write_leaves_no_folder_that_it_made(tmp_path: Path, monkeypatc
 
     (tmp_path / "there").mkdir()
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", refuse)
+        patched.setattr(Path, "write_bytes", refuse)
         for folder in (tmp_path / "new" / "inner", tmp_path / "there"):
             with pytest.raises(OutputError, match="No space left"):
                 write_one(folder / "a.json", "{}")

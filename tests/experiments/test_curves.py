@@ -51,6 +51,14 @@ def agree(pairs: Iterable[tuple[float, float]]) -> None:
     assert abs(ratios.mean()) <= 7 * ratios.std(ddof=1) / math.sqrt(len(ratios)), ratios.mean()
 
 
+def no_worse(pairs: Iterable[tuple[float, float]]) -> None:
+    """The mean log ratio of errors is not above 0 by more than 7 standard errors."""
+    ratios = np.log([mine / theirs for mine, theirs in pairs])
+    assert np.isfinite(ratios).all()
+    assert len(ratios) >= 40
+    assert ratios.mean() <= 7 * ratios.std(ddof=1) / math.sqrt(len(ratios)), ratios.mean()
+
+
 def streams(seed: int, repeats: int = 40) -> Iterable[tuple[Rng, Rng, Rng]]:
     """For each repeat: two generators of the same data, and one of other noise."""
     for repeat in range(repeats):
@@ -347,7 +355,11 @@ def test_ferrando_baselines(target: str, method: str, seed: int) -> None:
 @pytest.mark.parametrize("target", ["y", "s"])
 @pytest.mark.parametrize("estimator", ["mixture", "private-pgm"])
 def test_ferrando(target: str, method: str, estimator: EstimatorName, seed: int) -> None:
-    """The reference has Private-PGM's model; the built-in one differs from it, but by less than noise does here."""
+    """The reference has Private-PGM's model. The built-in one differs from it, and its synthetic rows may be better."""
     if estimator == "private-pgm" and find_spec("mbi") is None:
         pytest.skip("mbi is not installed")
-    agree(ferrando_errors(target, method, estimator, seed))
+    errors = ferrando_errors(target, method, estimator, seed)
+    if estimator == "mixture" and method == ferrando_tables.SYNTH:
+        no_worse(errors)
+    else:
+        agree(errors)

@@ -22,7 +22,7 @@ from scipy.linalg import null_space
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
-from dpregress.queries import Ask, ClippedScore, SecondMoment, ShortenedRows
+from dpregress.queries import Ask, ClippedScore, SecondMoment, ShortenedRows, noise_in_mean
 
 #: A row is far at so many times the root mean squared norm; this share of all rows is to stand out by so many noise
 #: deviations.
@@ -95,7 +95,7 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int
     slopes = _about_the_mean(space, coef, gram)
     size = math.sqrt(max(float(slopes @ gram @ slopes), 0.0))
     of_moment, of_score = split(spend, (_OF_MOMENT, 1 - _OF_MOMENT))
-    per_square = SecondMoment.largest_change(1.0) / (n * of_moment.mu)
+    per_square = noise_in_mean(SecondMoment.largest_change(1.0), of_moment, n)
     radius = min(max(math.sqrt(_NOISE / per_square), _NEAREST), _FURTHEST)
     if size <= _ROUNDING * float(np.abs(coef).max()):  # any direction, for questions that are paid
         slopes, size = _about_the_mean(space, null_space(space.along_constant)[:, 0], gram), 0.0
