@@ -31,7 +31,7 @@ from dpregress.experiments.base import (
 )
 from dpregress.experiments.cao_ridge import LABELLED, PAPER
 from dpregress.experiments.findings import below, diverges, least_at, steadier
-from dpregress.experiments.own_tables import is_level, places_of, table_with
+from dpregress.experiments.own_tables import is_level, level_places, table_with
 from dpregress.experiments.simulation import ETA, Sample, sample
 from dpregress.models import BinomialFamily
 from dpregress.papers import cao2026
@@ -74,7 +74,7 @@ def _rows(table: str) -> tuple[Matrix, Vector]:
     """Bank: classes as the places of their levels in the alphabet, d = 16. Banknote: a column of ones, d = 5."""
     frame = table_with(table)
     target, first, levels = _CLASSES[table]
-    x = np.column_stack([places_of(table, frame, name) for name in frame.column_names if name != target])
+    x = np.column_stack([level_places(table, frame, name) for name in frame.column_names if name != target])
     y = is_level(table, frame, target, first, levels)
     return (np.column_stack([np.ones(len(x)), x]) if table == "banknote" else x), y
 

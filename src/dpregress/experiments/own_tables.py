@@ -55,7 +55,7 @@ def numbers_of(name: str, table: pa.Table, columns: Sequence[str]) -> Matrix:
     return cells
 
 
-def places_of(name: str, table: pa.Table, column: str) -> Vector:
+def level_places(name: str, table: pa.Table, column: str) -> Vector:
     """A column as numbers: text as the place of each level in the alphabet."""
     if not _text(table[column].type):
         return numbers_of(name, table, [column])[:, 0]
