@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dpregress import ApproxDP, SQLiteLedger
 from dpregress.collector import Study
 from dpregress.collector.rehearsal import serving
 from dpregress.collector.server.app import Collector, Settings
@@ -88,6 +89,7 @@ def test_two_collectors_by_commands(folder: Path, capsys: pytest.CaptureFixture[
         assert [path.read_bytes() for path in sorted((folder / "r0").iterdir())] == before
         assert (folder / "r0").stat().st_mode & 0o077 == 0
     for name in NAMES:
+        SQLiteLedger.create("l.db", name, ApproxDP(8.0, 1e-5), unit="user")
         keyed = ("--store", f"{name}.db", "--key", f"{name}.key")
         assert "3 reports" in good(capsys, "collect", "list", *keyed, "--out", f"{name}.list")
     good(capsys, *device, "--token", tokens[3], "--out", "r3")
@@ -95,9 +97,12 @@ def test_two_collectors_by_commands(folder: Path, capsys: pytest.CaptureFixture[
     assert (late.code, "is closed" in late.err) == (2, True)
     for name, other in (NAMES, NAMES[::-1]):
         keyed = ("--store", f"{name}.db", "--key", f"{name}.key", "--other", f"{other}.list")
-        good(capsys, "collect", "sum", *keyed, "--out", f"{name}.sum")
+        said = good(capsys, "collect", "sum", *keyed, "--out", f"{name}.sum")
+        assert ("charged no ledger" in said, "Each user spent" in said) == (True, False)
         first = (folder / f"{name}.sum").read_bytes()
-        good(capsys, "collect", "sum", *keyed, "--out", f"{name}.sum")
+        said = good(capsys, "collect", "sum", *keyed, "--out", f"{name}.sum", "--ledger", "l.db", "--dataset", name)
+        assert ("Each user spent" in said, "charged no ledger" in said) == (True, False)
+        assert len(SQLiteLedger("l.db", name).charges) == 1
         assert (folder / f"{name}.sum").read_bytes() == first
         assert "3 reports" in good(capsys, "collect", "verify", "--store", f"{name}.db")
     joined = good(

@@ -260,6 +260,67 @@ def test_an_older_copy_of_a_store_is_refused_by_the_ledger(study: Study, tmp_pat
     assert sampler.draws == 1
 
 
+def test_a_copy_made_between_charge_and_release_is_refused(study: Study, tmp_path: Path, seed: int) -> None:
+    """Neither a ledger that refused nor a killed command leaves a store whose backup draws other noise."""
+    poor, rich = (MemoryLedger(ApproxDP(*budget), unit="user") for budget in ((0.5, 1e-6), (8.0, 1e-5)))
+    sampler = Counting()
+    with two_collectors(study, tmp_path) as two:
+        filled(two, seed)
+        lists, store = two.lists(), two.stores[0]
+        with pytest.raises(BudgetExceeded):
+            release_share_sum(store, KEYS[0], lists[1], ledger=poor)
+        assert store.noted("charged") is None
+        assert [event["kind"] for event in _log(store)] == ["made", "stored", "sealed"]
+        store.backup(tmp_path / "refused.db")
+        with pytest.raises(KeyboardInterrupt):
+            release_share_sum(store, KEYS[0], lists[1], ledger=rich, sampler=Counting(fails=True))
+        store.backup(tmp_path / "charged.db")
+        for name in ("refused.db", "charged.db"):
+            with open_store(tmp_path / name) as copy, pytest.raises(ChargedBefore, match="made after"):
+                release_share_sum(copy, KEYS[0], lists[1], ledger=rich, sampler=sampler)
+        with open_store(tmp_path / "charged.db") as copy, pytest.raises(ChargedBefore, match="go on with that store"):
+            release_share_sum(copy, KEYS[0], lists[1], sampler=sampler)
+        text = release_share_sum(store, KEYS[0], lists[1], ledger=rich)
+        store.backup(tmp_path / "after.db")
+        with open_store(tmp_path / "after.db") as copy:
+            assert release_share_sum(copy, KEYS[0], lists[1], ledger=rich, sampler=sampler) == text
+    assert (len(rich.charges), len(poor.charges), sampler.draws) == (1, 0, 0)
+
+
+def test_a_release_without_a_ledger_is_charged_when_one_is_given(study: Study, tmp_path: Path, seed: int) -> None:
+    """Once, and the older copy of the store is then refused; a ledger that refuses gets no sum."""
+    poor, rich = (MemoryLedger(ApproxDP(*budget), unit="user") for budget in ((0.5, 1e-6), (8.0, 1e-5)))
+    with two_collectors(study, tmp_path) as two:
+        filled(two, seed)
+        lists, store = two.lists(), two.stores[0]
+        store.backup(tmp_path / "old.db")
+        text = release_share_sum(store, KEYS[0], lists[1])
+        with pytest.raises(BudgetExceeded):
+            release_share_sum(store, KEYS[0], lists[1], ledger=poor)
+        for _ in range(2):
+            assert release_share_sum(store, KEYS[0], lists[1], ledger=rich) == text
+            assert [charge.event for charge in rich.charges] == [study.spend]
+        with open_store(tmp_path / "old.db") as old, pytest.raises(ChargedBefore):
+            release_share_sum(old, KEYS[0], lists[1], ledger=rich)
+
+
+@pytest.mark.parametrize("name", ["released", "charged"])
+def test_a_release_that_vanished_is_not_drawn_again(study: Study, tmp_path: Path, seed: int, name: str) -> None:
+    """The audit log tells of it: neither another sum nor a clean verification."""
+    sampler = Counting()
+    with two_collectors(study, tmp_path) as two:
+        filled(two, seed)
+        two.sums()
+        store = two.stores[0]
+        assert store.verify() == 5
+        store.database.run("DELETE FROM meta WHERE name = ?", [name])
+        with pytest.raises(StoreError, match="made after the read-out"):
+            release_share_sum(store, KEYS[0], two.lists()[1], sampler=sampler)
+        with pytest.raises(StoreError, match="made after the read-out"):
+            store.verify()
+    assert sampler.draws == 0
+
+
 def test_on_both_databases(study: Study, new_store: Callable[[], str], tmp_path: Path, seed: int) -> None:
     """The second collector's store in SQLite and in PostgreSQL: the same sum again, and a copy that knows of it."""
     with open_store(tmp_path / "first.db", study, 0) as first, open_store(new_store(), study, 1) as second:

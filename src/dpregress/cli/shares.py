@@ -127,9 +127,12 @@ def collect_sum(
         made = opened.study
     write_one(out, text)
     say(f"Wrote {out}: {load_share_sum(out, made).n:,} reports that both collectors hold.")
-    say(f"Each user spent {made.spend} against whoever does not know this collector's shares.")
-    if ledger is None:
-        say("Recorded in the store alone: an older copy of it would draw other noise. Keep none, or give --ledger.")
+    against = "against whoever does not know this collector's shares"
+    if ledger is not None:
+        say(f"Each user spent {made.spend} {against}.")
+        return
+    say(f"The sum costs each user {made.spend} {against}. This command charged no ledger: run it again with --ledger.")
+    say("The store alone records the sum: an older copy of it would draw other noise. Keep none, or give --ledger.")
 
 
 @click.command("join")

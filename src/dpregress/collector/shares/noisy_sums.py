@@ -9,6 +9,7 @@ release costs each user the price of the study. A second draw for the same repor
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +20,15 @@ from dpregress.accounting import Ledger, MemoryLedger, user_of
 from dpregress.collector.shares.lists import AgreedReports, ReportList, agree, own_holder, own_list, signed_by
 from dpregress.collector.shares.splitting import WORD, sum_of_shares
 from dpregress.collector.store import Store, audit
+from dpregress.collector.store.release import CHARGED, CLAIM, RELEASED, check_release
 from dpregress.collector.study import Study
 from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable
 from dpregress.json_files import MALFORMED
 from dpregress.mechanisms import Sampler, SecureSampler
+from dpregress.mechanisms.randomness import random_bytes
 from dpregress.parties.documents import digest, load_document, signed, whole_in
 
 _FORMAT = "dpregress.share-sum/1"
-_CHARGED, _RELEASED = "charged", "released"
 _PAGE = 2000
 
 
@@ -73,7 +75,7 @@ def release_share_sum(
         That of the other collector.
     ledger : Ledger, optional
         Of the participants, charged once for a study. It refuses a second release even if an older copy of the store
-        is used.
+        is used. A sum that was released without it is charged when it is asked for with it.
     sampler : Sampler, optional
         For tests; default: the operating system's randomness.
 
@@ -85,21 +87,26 @@ def release_share_sum(
         If a sum was released with another list.
     ChargedBefore, BudgetExceeded, LedgerError
         When the ledger was charged for another copy of this store, does not hold enough, or counts something else.
+    StoreError
+        If the audit log tells of a released sum that the store does not hold.
     """
     reports = agree([own_list(store, private_key), other])
-    kept = store.noted(_RELEASED)
-    if kept is None:
+    with store.database.snapshot():
+        check_release(store.database)
+        kept = store.noted(RELEASED)
+    if kept is None or ledger is not None:
         _charge(store, reports, ledger)
+    if kept is None:
         noise = store.study.integer_noise.noise(store.study.query.size, sampler or SecureSampler())
         total = sum_of_shares([_exact(store, reports), noise.astype(np.uint64)])
         text = signed(_record(store, private_key, reports, total.astype(np.uint64)), private_key)
         with store.database.transaction():
-            kept = store.noted(_RELEASED)  # another process may have been faster
+            kept = store.noted(RELEASED)  # another process may have been faster
             if kept is None:
-                store.note(_RELEASED, text)
-                audit.append(store.database, _RELEASED, reports=len(reports.ids), digest=digest(text))
+                store.note(RELEASED, text)
+                audit.append(store.database, RELEASED, reports=len(reports.ids), digest=digest(text))
                 kept = text
-    if store.noted(_CHARGED) != reports.digest:
+    if store.noted(CHARGED) != reports.digest:
         raise InvalidInput("this collector has released a sum with another list: there is no second release")
     return kept
 
@@ -127,8 +134,9 @@ def load_share_sum(path: str | Path, study: Study) -> ShareSum:
 def _charge(store: Store, reports: AgreedReports, ledger: Ledger | None) -> None:
     """Charge the price of the study, for these reports and no others.
 
-    The store knows of the charge before the ledger does. A command that was killed in between goes on when it is run
-    again; an older copy of a store, which does not know, is refused by the ledger.
+    The ledger's entry carries a random claim that this store holds and no backup of it. A command that was killed
+    after the charge finds the claim in the ledger, and goes on when it is run again. Any other copy of the store is
+    refused. The store notes the charge after the ledger has accepted it.
     """
     study = store.study
     assert study.terms is not None
@@ -138,24 +146,43 @@ def _charge(store: Store, reports: AgreedReports, ledger: Ledger | None) -> None
             f"both collectors hold {len(reports.ids):,} of {study.terms.minimum:,} reports: nothing is read out before "
             "the minimum"
         )
+    if store.noted(CHARGED) not in (None, reports.digest):
+        raise InvalidInput("this collector has charged a sum with another list: there is no second release")
+    subject = f"the sum of {study.holders[store.holder].name} for study {study.digest.hex()}"
+    note = f"{subject}, reports {reports.digest}, claim {_claim(store)}"
     if ledger is not None:
         user_of(ledger.account.unit)
+    account = MemoryLedger(study.spend) if ledger is None else ledger
+    others = [charge for charge in account.charges if charge.note.startswith(subject) and charge.note != note]
+    if others and store.noted(RELEASED) is None:
+        raise ChargedBefore(
+            f"the ledger was charged for {subject} by another copy of this store, or for another list: restore a "
+            "backup made after the read-out"
+        )
+    with suppress(ChargedBefore):  # by this store, and for these reports
+        account.reserve(study.spend, note=note, once=True).draw(study.spend)
     with store.database.transaction():
-        before = store.noted(_CHARGED)
+        before = store.noted(CHARGED)
         if before is None:
-            store.note(_CHARGED, reports.digest)
-            audit.append(store.database, _CHARGED, reports=len(reports.ids), price=study.spend.encode())
+            store.note(CHARGED, reports.digest)
+            audit.append(store.database, CHARGED, reports=len(reports.ids), price=study.spend.encode())
     if before not in (None, reports.digest):
         raise InvalidInput("this collector has charged a sum with another list: there is no second release")
-    account = MemoryLedger(study.spend) if ledger is None else ledger
-    name = study.holders[store.holder].name
-    try:
-        account.reserve(study.spend, note=f"the sum of {name} for study {study.digest.hex()}", once=True).draw(
-            study.spend
-        )
-    except ChargedBefore:
-        if before is None:
-            raise
+
+
+def _claim(store: Store) -> str:
+    """The random name of this store in the ledger, drawn before its first charge; ChargedBefore for a copy."""
+    with store.database.transaction():
+        claim = store.noted(CLAIM)
+        if claim is None and store.noted(CHARGED) is not None and store.noted(RELEASED) is None:
+            raise ChargedBefore(
+                "this is a copy of a store that was charged and had not kept its sum yet: go on with that store, or "
+                "restore a backup made after its read-out"
+            )
+        if claim is None:
+            claim = random_bytes(16).hex()
+            store.note(CLAIM, claim)
+    return claim
 
 
 def _exact(store: Store, reports: AgreedReports) -> NDArray[np.uint64]:

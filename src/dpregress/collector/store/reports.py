@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpregress.collector.store import audit
 from dpregress.collector.store.database import Database
 from dpregress.collector.store.payloads import payload_of
+from dpregress.collector.store.release import CLAIM, RELEASED, check_release
 from dpregress.collector.store.sqlite import SQLiteDatabase
 from dpregress.collector.study import Study
 from dpregress.errors import StoreError
@@ -350,6 +351,7 @@ class Store:
             raise StoreError("the used tokens are not those of the reports: restore a backup")
         if self.sealed not in (None, n):
             raise StoreError("reports were added after the list was closed: restore a backup")
+        check_release(self.database)
         return n
 
     def _summed(self, arrivals: Sequence[Arrival]) -> Totals:
@@ -361,6 +363,8 @@ class Store:
 
     def backup(self, path: Path) -> int:
         """Copy everything, as of one moment, into a new SQLite file, and verify the copy; the number of reports.
+
+        A copy that does not hold the released sum does not hold the claim on the ledger's charge for it either.
 
         Raises
         ------
@@ -375,6 +379,8 @@ class Store:
                 other.run(statement.format(blob=other.blob))
             for table, columns in _COPIED.items():
                 _copy(self.database, other, table, columns)
+            if self.noted(RELEASED) is None:
+                other.run("DELETE FROM meta WHERE name = ?", [CLAIM])
         with Store(other, str(path), None) as made:
             return made.verify()
 

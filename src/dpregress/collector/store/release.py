@@ -1,0 +1,32 @@
+"""What a store notes of the one release of its sum, and whether its audit log says the same."""
+
+from __future__ import annotations
+
+from dpregress.collector.store import audit
+from dpregress.collector.store.database import Database
+from dpregress.errors import StoreError
+from dpregress.parties.documents import digest
+
+#: The random name of a store in the ledger; the digest of the reports that were charged; the released text.
+CLAIM, CHARGED, RELEASED = "claim", "charged", "released"
+
+
+def check_release(database: Database) -> None:
+    """Refuse a store whose notes of its release are not those of its audit log.
+
+    Raises
+    ------
+    StoreError
+        For a charge or a released sum that vanished, was changed, or appears in one of them only.
+    """
+    notes = dict(database.rows("SELECT name, value FROM meta"))
+    logged: dict[str, list[object]] = {CHARGED: [], RELEASED: []}
+    for entry in audit.entries(database):
+        kind = entry.event["kind"]
+        if kind in logged:
+            logged[kind].append(entry.event.get("digest"))
+    kept = [digest(notes[RELEASED])] if RELEASED in notes else []
+    if logged[RELEASED] != kept or len(logged[CHARGED]) != (CHARGED in notes):
+        raise StoreError(
+            "the audit log and the store do not agree on the released sum: restore a backup made after the read-out"
+        )
