@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -24,6 +25,13 @@ ANSWERS = ("--answer", "age=44", "--answer", "coffee=2", "--answer", "smoker=no"
 NAMES = ("clinic", "university")
 
 
+def free_addresses() -> list[str]:
+    """Two addresses on this machine where nobody listens."""
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in NAMES]
+        return [f"http://127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     """A folder with a study of two collectors, invitations, and their keys."""
@@ -32,10 +40,10 @@ def folder(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, capsys: p
     for name, enrolment in (("open", "open"), ("invited", "token")):
         text = DESCRIPTION.format(enrolment=enrolment, minimum=3, epsilon=4.0)
         (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
-    for name in NAMES:
+    for name, address in zip(NAMES, free_addresses(), strict=True):
         said = run(
-            capsys, "collect", "identity", "--name", name, "--address", f"https://{name}.example", "--key",
-            f"{name}.key", "--out", f"{name}.json",
+            capsys, "collect", "identity", "--name", name, "--address", address, "--key", f"{name}.key",
+            "--out", f"{name}.json",
         )  # fmt: skip
         assert said.code == 0, said.err
         assert (tmp_path / f"{name}.key").stat().st_mode & 0o077 == 0
@@ -43,7 +51,7 @@ def folder(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, capsys: p
         two = ("--two-collectors", "clinic.json", "university.json")
         said = run(capsys, "study", "new", f"{name}.toml", "--public", "pilot.csv", "--out", f"{name}.json", *two)
         assert said.code == 0, said.err
-        for phrase in ("no proof that answers are bounded", "if they do not collude", "https://clinic.example"):
+        for phrase in ("no proof that answers are bounded", "if they do not collude", "http://127.0.0.1:"):
             assert phrase in said.out
     return tmp_path
 
@@ -61,7 +69,8 @@ def tokens_of(capsys: pytest.CaptureFixture[str], folder: Path) -> list[str]:
         "https://x.example", "--count", 4, "--out", "links.txt", "--hashes", "hashes.txt",
     )  # fmt: skip
     admit = ("collect", "admit", "invited.json", "--store", "university.db", "--key", "university.key")
-    assert "4 invitations" in good(capsys, *admit, "--hashes", "hashes.txt")
+    assert "4 invitations: 4 new" in good(capsys, *admit, "--hashes", "hashes.txt")
+    assert "4 invitations: 0 new, 4 admitted before" in good(capsys, *admit, "--hashes", "hashes.txt")
     tokens = [link.rpartition("=")[2] for link in (folder / "links.txt").read_text().split()]
     assert not any(token in (folder / "hashes.txt").read_text() for token in tokens)
     return tokens
@@ -75,11 +84,10 @@ def test_two_collectors_by_commands(folder: Path, capsys: pytest.CaptureFixture[
         sends: list[str] = []
         for place, name in enumerate(NAMES):
             settings = Settings(ADMIN_KEY, rate=1e9, burst=1e9, holder=place)
-            address = served.enter_context(serving(Collector(study, lambda n=name: open_store(f"{n}.db"), settings)))
-            sends += ["--send", address]
-            status, _, body = get(
-                int(address.rpartition(":")[2]), "/api/result", authorization=f"Bearer {ADMIN_KEY.hex()}"
-            )
+            port = int(study.holders[place].address.rpartition(":")[2])
+            made = Collector(study, lambda n=name: open_store(f"{n}.db"), settings)
+            sends = ["--send", served.enter_context(serving(made, port)), *sends]  # in the other order
+            status, _, body = get(port, "/api/result", authorization=f"Bearer {ADMIN_KEY.hex()}")
             assert (status, b"holds shares" in body) == (403, True)
         for place, token in enumerate(tokens[:3]):
             said = good(capsys, *device, "--token", token, "--out", f"r{place}", *sends)
@@ -109,15 +117,26 @@ def test_two_collectors_by_commands(folder: Path, capsys: pytest.CaptureFixture[
         capsys, "collect", "join", "invited.json", "university.sum", "clinic.sum", "--public", "pilot.csv", "--out", "m"
     )
     assert "no proof that answers are bounded" in joined
+    blank = good(capsys, "collect", "join", "invited.json", "university.sum", "clinic.sum")
+    assert "No intervals without --public" in blank
     assert sorted(path.name for path in (folder / "m").iterdir()) == ["model.json", "privacy.json"]
     assert "collude" in (folder / "m" / "privacy.json").read_text()
 
 
 def test_refusals_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tokens_of(capsys, folder)
+    hashes = (folder / "hashes.txt").read_text()
     (folder / "bad.txt").write_text("zz\n", encoding="utf-8")
     good(capsys, "study", "new", "open.toml", "--public", "pilot.csv", "--out", "one.json")
     store = ("--store", "clinic.db")
+    report = ("report", "open.json", "--any-hash", *ANSWERS, "--out", "r")
+    single = ("report", "one.json", "--any-hash", *ANSWERS, "--out", "r")
+    identity = ("collect", "identity", "--name", "clinic", "--key", "clinic.key", "--out", "other.json")
+    one, other = (each.address for each in Study.load("open.json").holders)
+    misdirected = [
+        [part for address in given for part in ("--send", address)]
+        for given in ((one,), (one, one), (other, other), (one, "https://x.example"), (one, other, other))
+    ]
     invite = ("collect", "invite", "invited.json", *store, "--address", "x", "--count", 1, "--out", "o")
     for command, said in (
         (
@@ -135,13 +154,20 @@ def test_refusals_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) 
         ),
         (("collect", "join", "one.json", "a", "b"), "has one collector"),
         (("collect", "join", "invited.json", "a", "b"), "it is not there"),
-        (("report", "open.json", "--any-hash", *ANSWERS, "--out", "r", "--send", "https://x.example"), "2 of them"),
+        *(((*report, *sends), "each once") for sends in misdirected),
+        ((*single, "--send", "http://study.example"), "use https://"),
+        ((*single, "--send", "https://a.example", "--send", "https://a.example"), "give --send once"),
+        ((*identity, "--address", "http://clinic.example"), "use https://"),
         ((*invite, "--key", "clinic.key"), "--hashes goes with"),
+        ((*invite, "--key", "clinic.key", "--hashes", "hashes.txt"), "hashes.txt already exists"),
     ):
         outcome = run(capsys, *command)
         assert outcome.code == 2, command
         assert said in outcome.err, (command, outcome.err)
         assert outcome.err.count("\n") == 1
+        assert not Path("r").exists()
+    assert (folder / "hashes.txt").read_text() == hashes
+    assert "Invitations: 0 of 4 used" in good(capsys, "collect", "status", *store)
 
 
 def test_a_rehearsal_of_both(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

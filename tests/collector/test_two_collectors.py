@@ -111,6 +111,11 @@ def test_the_file_names_both_collectors(study: Study, tmp_path: Path, seed: int)
     for holders in (HOLDERS[:1], (HOLDERS[0], HOLDERS[0]), (HOLDERS[0], replace(HOLDERS[1], key=HOLDERS[0].key))):
         with pytest.raises(InvalidInput):
             replace(study, holders=holders)
+    spelt = replace(HOLDERS[1], address=f"{HOLDERS[0].address.upper().replace('HTTPS', 'https')}:443")
+    with pytest.raises(InvalidInput, match="of their own"):
+        replace(study, holders=(HOLDERS[0], spelt))
+    for address in ("http://localhost:8000", "http://127.0.0.9", "http://[::1]:80"):
+        assert ShareHolder("a", address, HOLDERS[0].key).address == address
     local = make_study(tmp_path, seed)
     with pytest.raises(InvalidInput, match="GDP"):
         replace(local, holders=HOLDERS)
@@ -119,6 +124,10 @@ def test_the_file_names_both_collectors(study: Study, tmp_path: Path, seed: int)
         ("a", "ftp://x.example"),
         ("a", "https://x.example/path"),
         ("a", "https://["),
+        ("a", "https://x.example:port"),
+        ("a", "https://user@x.example"),
+        ("a", "http://x.example"),
+        ("a", "http://127.0.0.1.example"),
     ):
         with pytest.raises(InvalidInput):
             ShareHolder(name, address, HOLDERS[0].key)

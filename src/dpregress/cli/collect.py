@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from dpregress.cli.output import number, print_table, say
-from dpregress.cli.places import taken, write_one
+from dpregress.cli.places import taken
 from dpregress.cli.study import load_study
 from dpregress.errors import InvalidInput
 
@@ -171,10 +172,12 @@ def collect_invite(
     holder, tokens = holder_in(made, key_file), new_tokens(count)
     if (holder is None) != (hashes is None):
         raise InvalidInput("--hashes goes with a study of two collectors: the other one admits them")
-    with taken(out, overwrite=False, private=True) as place, open_store(store, made, holder) as opened:
-        links = invite(opened, tokens, address)
-        if holder is not None and hashes is not None:
-            write_one(hashes, "".join(f"{each.hex()}\n" for each in token_hashes(tokens, 1 - holder)))
+    with ExitStack() as held:
+        place = held.enter_context(taken(out, overwrite=False, private=True))
+        for_other = None if hashes is None else held.enter_context(taken(hashes, overwrite=False))
+        links = invite(held.enter_context(open_store(store, made, holder)), tokens, address)
+        if holder is not None and for_other is not None:
+            for_other.write("".join(f"{each.hex()}\n" for each in token_hashes(tokens, 1 - holder)))
         place.write("\n".join([*links, ""]) if out.suffix == ".txt" else invitation_sheet(made.title, links))
     say(f"Wrote {count:,} invitations to {out}. Each counts once; whoever has a link can use it.")
 

@@ -35,7 +35,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--dataset", help="Its account.")
 @click.option(
     "--send", "addresses", multiple=True,
-    help="The collector to send it to, such as https://study.example; of two collectors both, in the study's order.",
+    help="The collector to send it to, such as https://study.example; of two collectors both, as the study names them.",
 )  # fmt: skip
 def report(
     study_file: Path,
@@ -64,8 +64,7 @@ def report(
     check_hash(made, digest, study_file)
     if (ledger_file is None) != (dataset is None):
         raise InvalidInput("--ledger and --dataset go together")
-    if len(addresses) not in (0, max(len(made.holders), 1)):
-        raise InvalidInput(f"--send takes the address of the collector, {len(made.holders) or 1} of them in this study")
+    targets = _targets(addresses, made)
     secret = _token(token, made.terms.enrolment)
     names = _file_names(made)
     if out.exists():
@@ -82,8 +81,27 @@ def report(
         from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
 
         say(f"The answers are {SHARE_PROMISE}. Send no collector both files. Note: {UNBOUNDED}.")
-    for address, data in zip(addresses, kept, strict=bool(addresses)):
+    for address, data in zip(targets, kept, strict=bool(targets)):
         _send(address, data)
+
+
+def _targets(addresses: Sequence[str], made: Study) -> list[str]:
+    """Where each report goes; nowhere without ``--send``.
+
+    The addresses of two collectors are part of the study's hash. No other one gets a share, nor one of them both.
+    """
+    from dpregress.collector.addresses import checked_address
+
+    own = [each.address for each in made.holders]
+    if not addresses:
+        return []
+    if own and sorted(each.rstrip("/") for each in addresses) != sorted(own):
+        raise InvalidInput(f"--send takes the addresses in the study, each once: {' and '.join(own)}; nothing was sent")
+    if not own and len(addresses) > 1:
+        raise InvalidInput("this study has one collector: give --send once")
+    for each in addresses:
+        checked_address(each)
+    return own or [*addresses]
 
 
 def _file_names(made: Study) -> tuple[str, ...]:
@@ -100,7 +118,10 @@ def _reports_of(given: dict[str, object], made: Study, token: bytes, ledger: Led
             return [each.encode() for each in device_shares(given, made, token=token, ledger=ledger)]
         return [device_report(given, made, token=token, ledger=ledger).encode()]
     except ChargedBefore:
-        raise InvalidInput("this device has reported to this study before: send that report again") from None
+        raise InvalidInput(
+            "this device has reported to this study before: give the --out of that report to send it again; if the "
+            "command was stopped before it wrote one, nothing was sent: answer once without --ledger, which has paid"
+        ) from None
 
 
 def _kept_reports(out: Path, names: Sequence[str], made: Study) -> list[bytes]:

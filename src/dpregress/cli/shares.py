@@ -66,8 +66,8 @@ def collect_admit(study_file: Path, store: str, key_file: Path, hashes: Path) ->
     if not found or {len(each) for each in found} != {32} or len(set(found)) < len(found):
         raise InvalidInput(unread)
     with open_store(store, made, holder_in(made, key_file)) as opened:
-        opened.issue(found)
-    say(f"Admitted {len(found):,} invitations.")
+        new = opened.admit(found)
+    say(f"Admitted {len(found):,} invitations: {new:,} new, {len(found) - new:,} admitted before.")
 
 
 @click.command("list")
@@ -164,16 +164,23 @@ def collect_join(
         with taken(out, MODEL_FILES, overwrite=overwrite) as place:
             place.write(*model_documents(found.model))
     columns = ("coef", "estimate", "standard_error", "lower", "upper")
-    rows = [
-        [each["name"], *("" if each[key] is None else number(each[key]) for key in columns)]
-        for each in found.encode()["coefficients"]
-    ]
+    told = found.encode()["coefficients"]
+    rows = [[each["name"], *("" if each[key] is None else number(each[key]) for key in columns)] for each in told]
     header = ["", "private", "unshrunk", "std. error", f"from ({100 * level:g}%)", "to"]
     print_table(f"{made.title}: {found.n:,} reports", header, rows)
+    if any(each["lower"] is None for each in told):
+        say(_why_blank(public_rows is not None, str(found.model.family)))
     say(f"Each user spent {made.spend}: {SHARE_PROMISE}.")
     say(f"Note: {UNBOUNDED}.")
     if out is not None:
         say(f"Wrote {' and '.join(MODEL_FILES)} in {out}.")
+
+
+def _why_blank(public: bool, family: str) -> str:
+    """Why there are no intervals."""
+    if not public and family != "gaussian":
+        return "No intervals without --public, the public rows of the study."
+    return "No intervals: the noise is too large for an unshrunk fit to so few reports."
 
 
 #: The commands, in the group of the collector.

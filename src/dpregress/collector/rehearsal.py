@@ -32,9 +32,9 @@ _START = 30.0
 
 
 @contextmanager
-def serving(collector: Collector) -> Iterator[str]:
-    """A collector on a free port of this machine, in a thread; its address."""
-    server = http_server(collector, Address(port=0))
+def serving(collector: Collector, port: int = 0) -> Iterator[str]:
+    """A collector on this machine, in a thread; its address. The port 0 stands for a free one."""
+    server = http_server(collector, Address(port=port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     limit = time.monotonic() + _START

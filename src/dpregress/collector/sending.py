@@ -6,10 +6,10 @@ import json
 import time
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Self
-from urllib.parse import urlsplit
 
+from dpregress.collector.addresses import checked_address
 from dpregress.display import shown
-from dpregress.errors import InvalidInput, OutputError
+from dpregress.errors import OutputError
 
 _HEADERS = {"content-type": "application/octet-stream"}
 #: Answers after which the same bytes are sent again, how often, and the seconds in between.
@@ -25,16 +25,14 @@ class Connection:
     Parameters
     ----------
     url : str
-        ``https://host``, with a path if the collector stands behind one.
+        ``https://host``, with a path if the collector stands behind one; ``http://`` for loopback addresses only.
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput(f"the address of a collector is http:// or https:// and a host, not {shown(url)}")
+        parts = checked_address(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self.where, self._path = shown(url), parts.path.rstrip("/")
-        self._connection = kind(parts.hostname, parts.port, timeout=_PATIENCE)
+        self._connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE)
 
     def __enter__(self) -> Self:
         return self

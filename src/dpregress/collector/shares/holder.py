@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from dpregress.collector.addresses import checked_address, server_of
 from dpregress.errors import InvalidInput
 from dpregress.parties.documents import (
     LARGEST_TERMS,
@@ -53,11 +53,8 @@ class ShareHolder:
         plain = self.name.replace("-", "").replace("_", "")
         if not (plain.isalnum() and plain.isascii() and len(self.name) <= _LONGEST_NAME):
             raise InvalidInput(f"the name of a collector has letters, digits, - and _ only, not {self.name!r}")
-        try:
-            parts = urlsplit(self.address)
-        except ValueError as error:
-            raise InvalidInput(f"{self.address!r} is not the address of a collector: {error}") from error
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.fragment:
+        parts = checked_address(self.address)
+        if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
             raise InvalidInput("the address of a collector is https:// and a host, such as https://clinic.example")
         if len(self.key) != _KEY_DIGITS or not set(self.key) <= set("0123456789abcdef"):
             raise InvalidInput(f"the key of a collector has {_KEY_DIGITS} hexadecimal digits")
@@ -83,7 +80,7 @@ def check_holders(holders: Sequence[ShareHolder]) -> None:
     if len(holders) != HOLDERS:
         raise InvalidInput(f"shares are for {HOLDERS} collectors, not {len(holders)}")
     one, other = holders
-    if one.name == other.name or one.address == other.address or one.key == other.key:
+    if one.name == other.name or server_of(one.address) == server_of(other.address) or one.key == other.key:
         raise InvalidInput("the two collectors of a study need names, addresses and keys of their own")
 
 

@@ -19,7 +19,7 @@ def check_release(database: Database) -> None:
     StoreError
         For a charge or a released sum that vanished, was changed, or appears in one of them only.
     """
-    notes = dict(database.rows("SELECT name, value FROM meta"))
+    notes: dict[str, str] = dict(database.rows("SELECT name, value FROM meta"))
     logged: dict[str, list[object]] = {CHARGED: [], RELEASED: []}
     for entry in audit.entries(database):
         kind = entry.event["kind"]

@@ -264,6 +264,16 @@ class Store:
             self.database.insert("tokens", ("hash", "report"), [(each, None) for each in hashes])
             audit.append(self.database, "invited", tokens=len(hashes))
 
+    def admit(self, hashes: Sequence[bytes]) -> int:
+        """Admit the holders of tokens with these hashes, whether they are known or not; how many are new."""
+        with self.database.transaction():
+            before, _ = self.tokens()
+            self.database.put("tokens", ("hash",), [(each,) for each in hashes], "ON CONFLICT (hash) DO NOTHING")
+            new = self.tokens()[0] - before
+            if new:
+                audit.append(self.database, "invited", tokens=new)
+        return new
+
     def note(self, name: str, value: str) -> None:
         """Keep a text about the store within the open transaction. It cannot be replaced."""
         self.database.insert("meta", ("name", "value"), [(name, value)])
