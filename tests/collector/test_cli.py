@@ -180,7 +180,7 @@ def test_a_device_pays_once(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     second = run(capsys, *device, "--out", "b.bin")
     assert second.code == 2
     assert "has reported to this study before" in second.err
-    assert "nothing was sent: answer once without --ledger" in second.err
+    assert "nothing was sent, and this device takes no further part" in second.err
     assert second.err.count("\n") == 1
     assert not (folder / "b.bin").exists()
     assert len(Report.decode((folder / "a.bin").read_bytes(), Study.load("s.json")).id) == 16

@@ -119,8 +119,8 @@ def _reports_of(given: dict[str, object], made: Study, token: bytes, ledger: Led
         return [device_report(given, made, token=token, ledger=ledger).encode()]
     except ChargedBefore:
         raise InvalidInput(
-            "this device has reported to this study before: give the --out of that report to send it again; if the "
-            "command was stopped before it wrote one, nothing was sent: answer once without --ledger, which has paid"
+            "this device has reported to this study before: give the --out of that report to send it again; where none "
+            "was written, nothing was sent, and this device takes no further part (docs/collector/device.md)"
         ) from None
 
 
