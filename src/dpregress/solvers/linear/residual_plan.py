@@ -25,13 +25,12 @@ from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import (
     NORM_LEVELS,
     PROXY,
+    TOLERATED,
     TruncationPlan,
     candidates,
     least_truncating,
 )
 
-#: A larger clip, and with labels a larger radius, may cost this share of the sampling variance.
-_TOLERATED_CLIP = 0.4
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
 #: The weight of the bias on the public rows themselves, which is a noisy estimate.
 _SEEN = 0.5
@@ -171,7 +170,7 @@ def plan_labelled(
             plans.append(
                 TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved, cut_rows + cut)
             )
-    return least_truncating(plans, _TOLERATED_CLIP * p / n * prior.dispersion)
+    return least_truncating(plans, TOLERATED * p / n * prior.dispersion)
 
 
 def _inverse(rows: Matrix) -> Matrix:
@@ -220,7 +219,7 @@ class Sizes:
         second = self.levels.root_mean_square**2
         bounds = self.levels.size[self.levels.size >= _LEAST_CLIP * math.sqrt(second)] * self.levels.most
         losses = np.array([self._loss(float(bound), second, per_unit, inefficiency) for bound in bounds])
-        return float(bounds[losses <= losses.min() + _TOLERATED_CLIP * inefficiency * second].max())
+        return float(bounds[losses <= losses.min() + TOLERATED * inefficiency * second].max())
 
     def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
         cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
