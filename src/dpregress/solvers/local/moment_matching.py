@@ -140,8 +140,9 @@ def _alone(population: _Population, response: MeanResponse, centre: float) -> _S
             flat[0] = _FLAT
         coef = solve_equations(equations, off_singular(moments.noise), CoefficientPrior(start, np.diag(flat)), start)
     slope = equations.slope(coef)
-    if not slope.any():  # a response that is flat at 0, such as a cube: nothing is known of coefficients there
-        slope = _FLAT * response.steepest(1.0) * gram
+    least = _FLAT * response.steepest(1.0) * gram
+    if np.trace(slope) < np.trace(least):  # flat there, as a cube at 0 or a share far from 1/2: nothing is known
+        slope = least
     back = np.linalg.solve(off_singular(slope), gram)
     known = moments.spread / 2 * float(fit.coef @ fit.coef) * np.eye(len(coef)) if fit.told else 0.0
     privacy = back @ fit.linear @ population.privacy @ fit.linear.T @ back.T
@@ -287,8 +288,9 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
         else start
     )
     slope = equations.slope(coef)
-    if not slope.any():  # a response that is flat at 0, such as a cube: nothing is known of coefficients there
-        slope = _FLAT * response.steepest(1.0) * gram
+    least = _FLAT * response.steepest(1.0) * gram
+    if np.trace(slope) < np.trace(least):  # flat there, as a cube at 0 or a share far from 1/2: nothing is known
+        slope = least
     back = np.linalg.solve(off_singular(slope), gram)
     known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
     return CoefficientPrior(coef, np.asarray(np.linalg.inv(off_singular((known + known.T) / 2)), dtype=np.float64))
