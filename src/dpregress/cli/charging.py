@@ -14,7 +14,7 @@ from dpregress.display import shown
 from dpregress.errors import LedgerError
 
 if TYPE_CHECKING:
-    from dpregress.accounting import Ledger, PrivacyStatement, Rehearsed
+    from dpregress.accounting import Ledger, PrivacyStatement, Rehearsed, SQLiteLedger
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -106,12 +106,9 @@ def open_ledger(
     ------
     LedgerError
     """
-    from dpregress.accounting import SQLiteLedger
     from dpregress.accounting.names import note_of
 
-    if (path is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
-    found: Ledger | None = None if path is None or dataset is None else SQLiteLedger(path, dataset)
+    found: Ledger | None = account_of(path, dataset)
     if found is None and (analyst is not None or purpose is not None):
         raise LedgerError("--analyst and --purpose go with --ledger: nothing else records them")
     found = rehearsed if found is None else found
@@ -121,6 +118,21 @@ def open_ledger(
         analyst=analyst or "", purpose=purpose or "", source=note_of(source), output=note_of(shown(out))
     )
     return found if rehearsed is None else found.rehearsal()
+
+
+def account_of(path: Path | None, dataset: str | None) -> SQLiteLedger | None:
+    """The account of ``--ledger`` and ``--dataset``; None without them.
+
+    Raises
+    ------
+    LedgerError
+        For one without the other, and an account that cannot be opened.
+    """
+    from dpregress.accounting import SQLiteLedger
+
+    if (path is None) != (dataset is None):
+        raise LedgerError("--ledger and --dataset go together: name the file and the data set's budget in it")
+    return None if path is None or dataset is None else SQLiteLedger(path, dataset)
 
 
 def say_spent(privacy: PrivacyStatement, *, what: str) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from dpregress.cli.charging import account_of
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken, write_one
 from dpregress.cli.study import load_study
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput
 
 _PATH = click.Path(path_type=Path)
 _STORE = click.option("--store", required=True, help="The store of this collector.")
@@ -56,13 +57,12 @@ def collect_admit(study_file: Path, store: str, key_file: Path, hashes: Path) ->
     from dpregress.collector.store import open_store
     from dpregress.parties.documents import LARGEST_DOCUMENT, read_bytes
 
-    made, unread = load_study(study_file), f"{hashes} does not hold hashes of invitations: ask for the file again"
+    made = load_study(study_file)
+    unread = f"{hashes} does not hold hashes of invitations, one a line: ask for the file again"
     try:
         found = [bytes.fromhex(line) for line in read_bytes(hashes, LARGEST_DOCUMENT).decode("ascii").split()]
     except ValueError as error:
-        raise InvalidInput(
-            f"{hashes} does not hold hashes of invitations, one a line: ask for the file again"
-        ) from error
+        raise InvalidInput(unread) from error
     if not found or {len(each) for each in found} != {32} or len(set(found)) < len(found):
         raise InvalidInput(unread)
     with open_store(store, made, holder_in(made, key_file)) as opened:
@@ -113,15 +113,12 @@ def collect_sum(
     Example:
       dpregress collect sum --store clinic.db --key clinic.key --other university.list --out clinic.sum
     """
-    from dpregress import SQLiteLedger
     from dpregress.collector.shares.lists import load_list
     from dpregress.collector.shares.noisy_sums import load_share_sum, release_share_sum
     from dpregress.collector.store import open_store
     from dpregress.parties.keys import read_secret
 
-    if (ledger_file is None) != (dataset is None):
-        raise LedgerError("--ledger and --dataset go together: name the file and the account in it")
-    ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
+    ledger = account_of(ledger_file, dataset)
     with open_store(store) as opened:
         text = release_share_sum(opened, read_secret(key_file), load_list(other, opened.study), ledger=ledger)
         made = opened.study

@@ -172,6 +172,11 @@ class WhitenedSpace(Coordinates):
         unit = self.constant / np.linalg.norm(self.constant)
         return np.outer(unit, unit)
 
+    def mean_row(self, gram: Matrix) -> Vector:
+        """The mean of weighted rows with this Gram matrix, of shape (p,), where there is an intercept."""
+        along = gram @ self.constant
+        return np.asarray(along / float(self.constant @ along))
+
     def whiten(self, x: Matrix) -> Matrix:
         """``W (1, x)`` of public rows, of shape (m, p). Private rows are whitened and bounded only by the row map.
 

@@ -285,7 +285,6 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             return found.with_notes(*hidden)
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
         shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
-        hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
         return found.with_notes(*hidden, shuffled)
 
     def _no_estimates(self) -> str:
@@ -394,14 +393,14 @@ def _estimates(
 
     What collectors release holds the Gram matrix with little noise, so that a linear model needs no public rows.
     """
-    linear = isinstance(release, Moments) and response == mean_of("gaussian")
-    if message_plan.collectors and isinstance(release, Moments) and linear:
-        return moment_estimates(release)
+    moments = release if isinstance(release, Moments) and response == mean_of("gaussian") else None
+    if moments is not None and message_plan.collectors:
+        return moment_estimates(moments)
     found = equation_estimates(message_plan, release, facts, response, start)
     if found is not None:
         return estimates_of(found, release.n)
-    if facts.public is None and isinstance(release, Moments) and linear:
-        return moment_estimates(release)
+    if moments is not None and facts.public is None:
+        return moment_estimates(moments)
     return None
 
 

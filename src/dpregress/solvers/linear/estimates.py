@@ -73,13 +73,12 @@ class FinalScore:
 
     def mean_equation(self, found: Vector, privacy: float, n: int) -> MeanEquation:
         """The released mean residual, with this variance of noise, as an equation of the intercept."""
-        constant = self.score.space.constant
-        row = self.mixed.matrix @ constant
+        space = self.score.space
         return MeanEquation(
             asked=self.score.coef,
             value=found,
-            slope=(row / float(row @ constant))[None, :],
-            constant=constant[:, None],
+            slope=space.mean_row(self.mixed.matrix)[None, :],
+            constant=space.constant[:, None],
             privacy=privacy,
             sampling=np.array([[self.dispersion / n]]),
             bias=self.levels.cut(self.score.clip) ** 2,

@@ -114,8 +114,7 @@ def _about_the_mean(space: WhitenedSpace, coef: Vector, gram: Matrix) -> Vector:
     """The coefficients less the mean prediction."""
     if not space.intercept:
         return coef
-    row = gram @ space.constant / float(space.constant @ gram @ space.constant)
-    return np.asarray(coef - float(row @ coef) * space.constant)
+    return np.asarray(coef - float(space.mean_row(gram) @ coef) * space.constant)
 
 
 def _along(space: WhitenedSpace, direction: Vector) -> Matrix:

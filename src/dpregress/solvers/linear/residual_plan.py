@@ -269,10 +269,8 @@ def starting_precision(space: WhitenedSpace, gram: Matrix, step: Step, variance:
         The variance of its released mean.
     """
     slopes = np.eye(space.order) - space.along_constant
+    precision = shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
     if not space.intercept:
-        return shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
-    row = gram @ space.constant / float(space.constant @ gram @ space.constant)
-    known = max(doubt, 1e-12 * variance)
-    return np.asarray(
-        shrunk_precision(step.value, step.covariance, variance, slopes) * slopes + np.outer(row, row) / known
-    )
+        return precision
+    row = space.mean_row(gram)
+    return np.asarray(precision + np.outer(row, row) / max(doubt, 1e-12 * variance))
