@@ -18,7 +18,7 @@ from dpregress.collector import Study, device_report, device_shares
 from dpregress.collector.drafting import expected_errors
 from dpregress.collector.readout import read_out
 from dpregress.collector.shares import noisy_sums
-from dpregress.collector.shares.holder import ShareHolder, identity_text, load_identity
+from dpregress.collector.shares.holder import ShareHolder, check_holders, identity_text, load_identity
 from dpregress.collector.shares.joining import join_sums, read_joined
 from dpregress.collector.shares.lists import agree, close_list, load_list, own_list
 from dpregress.collector.shares.noisy_sums import load_share_sum, release_share_sum
@@ -27,7 +27,7 @@ from dpregress.collector.store import open_store
 from dpregress.collector.wire import token_for
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, NotAvailable, StoreError
 from dpregress.mechanisms import SecureSampler
-from dpregress.parties.documents import signed
+from dpregress.parties.documents import public_half, signed
 from tests.collector.support import TRUTH, make_study, people
 from tests.collector.two import HOLDERS, KEYS, Two, exact_sum, shares, two_collectors, two_study
 from tests.reference.additive_shares import VECTORS, known_shares
@@ -328,6 +328,41 @@ def test_a_release_that_vanished_is_not_drawn_again(study: Study, tmp_path: Path
         with pytest.raises(StoreError, match="made after the read-out"):
             store.verify()
     assert sampler.draws == 0
+
+
+def test_a_store_of_another_study_is_refused(study: Study, tmp_path: Path, seed: int) -> None:
+    """Its price would not be the one that the participants were promised."""
+    assert study.terms is not None
+    other, sampler = replace(study, terms=replace(study.terms, minimum=study.terms.minimum + 1)), Counting()
+    with two_collectors(study, tmp_path) as two:
+        filled(two, seed)
+        lists, store = two.lists(), two.stores[0]
+        store.database.run("UPDATE meta SET value = ? WHERE name = 'study'", [other.text()])
+        where = store.where
+    with open_store(where) as changed:
+        with pytest.raises(StoreError, match="another study"):
+            changed.verify()
+        with pytest.raises((StoreError, InvalidInput)):
+            release_share_sum(changed, KEYS[0], lists[1], sampler=sampler)
+    assert sampler.draws == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://clinic.example", "https://CLINIC.example"), ("https://clinic.example", "https://clinic.example.:443"),
+        ("https://clinic.example", "https://clinic\u3002example"), ("https://clinic.example", "https://\uff43linic.example"),
+        ("https://clinic.example", "https://clinic .example"), ("https://clinic.example", "https://%63linic.example"),
+        ("https://192.0.2.1", "https://3221225985"), ("https://192.0.2.1", "https://192.0.513"),
+        ("https://192.0.2.1", "https://0xc0.0.2.1"), ("https://[2001:db8::1]", "https://[2001:DB8:0::1]"),
+        ("http://localhost:8000", "http://127.0.0.1:8000"), ("http://127.0.0.1:8000", "http://[::1]:8000"),
+    ],
+)  # fmt: skip
+def test_two_spellings_of_one_server_are_not_two_collectors(one: str, other: str) -> None:
+    """One server would get both shares."""
+    parts = zip("ab", (one, other), KEYS, strict=True)
+    with pytest.raises(InvalidInput):
+        check_holders([ShareHolder(name, address, public_half(key)) for name, address, key in parts])
 
 
 def test_on_both_databases(study: Study, new_store: Callable[[], str], tmp_path: Path, seed: int) -> None:

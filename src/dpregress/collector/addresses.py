@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
 
 _PORTS = {"http": 80, "https": 443}
+#: A name as it stands in a certificate; its last label is no number, which would be another spelling of an address.
+_NAME = re.compile(r"([a-z0-9-]+\.)*(?!0x|[0-9]+\.?$)[a-z0-9-]+\.?")
 
 
 def checked_address(address: str) -> SplitResult:
@@ -17,7 +20,8 @@ def checked_address(address: str) -> SplitResult:
     Raises
     ------
     InvalidInput
-        For anything but ``https://`` and a host, or ``http://`` and a loopback address.
+        For anything but ``https://`` and a host, or ``http://`` and a loopback address. A host is a name of ASCII
+        letters (of other letters the name that begins with xn--) or an IP address as it is usually written.
     """
     try:
         parts = urlsplit(address)
@@ -26,6 +30,8 @@ def checked_address(address: str) -> SplitResult:
         raise InvalidInput(f"{shown(address)} is not the address of a collector: {error}") from error
     if parts.scheme not in _PORTS or not parts.hostname:
         raise InvalidInput(f"the address of a collector is https:// and a host, not {shown(address)}")
+    if _ip(parts.hostname) is None and not _NAME.fullmatch(parts.hostname):
+        raise InvalidInput(f"{shown(address)} has no plain host: write its name in ASCII letters, or its IP address")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
         raise InvalidInput(
             f"{shown(address)} is not encrypted: use https://; http:// is for loopback addresses such as 127.0.0.1"
@@ -34,15 +40,21 @@ def checked_address(address: str) -> SplitResult:
 
 
 def server_of(address: str) -> tuple[str, int]:
-    """The host and port that an address leads to, however it is spelt."""
+    """The host and port that an address leads to, however it is spelt; all loopback addresses are one host."""
     parts = checked_address(address)
-    return (parts.hostname or "").rstrip("."), _PORTS[parts.scheme] if parts.port is None else parts.port
+    host = parts.hostname or ""
+    name = "localhost" if _is_loopback(host) else str(_ip(host) or host.rstrip("."))
+    return name, _PORTS[parts.scheme] if parts.port is None else parts.port
 
 
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
+    found = _ip(host)
+    return host.rstrip(".") == "localhost" if found is None else found.is_loopback
+
+
+def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that a host is; None for a name."""
     try:
-        return ip_address(host).is_loopback
+        return ip_address(host)
     except ValueError:
-        return False
+        return None

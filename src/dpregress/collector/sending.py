@@ -68,7 +68,7 @@ class Connection:
 def _contents(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # a collector may answer anything
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -92,7 +92,7 @@ def release_share_sum(
     """
     reports = agree([own_list(store, private_key), other])
     with store.database.snapshot():
-        check_release(store.database)
+        check_release(store.database, store.study.digest)
         kept = store.noted(RELEASED)
     if kept is None or ledger is not None:
         _charge(store, reports, ledger)

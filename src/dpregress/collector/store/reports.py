@@ -361,7 +361,7 @@ class Store:
             raise StoreError("the used tokens are not those of the reports: restore a backup")
         if self.sealed not in (None, n):
             raise StoreError("reports were added after the list was closed: restore a backup")
-        check_release(self.database)
+        check_release(self.database, self.study.digest)
         return n
 
     def _summed(self, arrivals: Sequence[Arrival]) -> Totals:
