@@ -23,6 +23,7 @@ _VISITS = """
 [questions.visits]
 lower = 0
 upper = 20
+text = { en = "How often did you visit a doctor?", de = "Wie oft waren Sie beim Arzt?" }
 """
 
 
