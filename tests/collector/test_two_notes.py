@@ -13,6 +13,7 @@ from dpregress.collector import Study
 from dpregress.collector.shares.lists import ReportList, close_list
 from dpregress.collector.shares.noisy_sums import release_share_sum
 from dpregress.collector.store import Store, open_store
+from dpregress.collector.store.totals import Buckets, arrival_pages
 from dpregress.errors import StoreError
 from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
@@ -107,7 +108,8 @@ def _exchanged(store: Store) -> None:
 def _removed(store: Store) -> None:
     """The last one, with everything that follows from it but the log."""
     store.database.run("DELETE FROM reports WHERE n = 5")
-    totals = store.summed([each for _, page in store.pages() for each in page])
+    found = [each for _, page in arrival_pages(store.database) for each in page]
+    totals = Buckets(bytes.fromhex(store.noted("salt") or ""), store.payload).summed(found)
     for bucket, (n, total) in enumerate(zip(totals.counts, totals.sums, strict=True)):
         told = [int(n), total.astype("<i8").tobytes(), bucket]
         store.database.run("UPDATE sums SET reports = ?, total = ? WHERE bucket = ?", told)
@@ -118,7 +120,7 @@ def _added(store: Store) -> None:
     sealed = store.noted("sealed")
     assert sealed is not None
     store.database.run("DELETE FROM meta WHERE name = 'sealed'")
-    ((_, page),) = store.pages()
+    ((_, page),) = arrival_pages(store.database)
     assert store.add([replace(page[0], id=random_bytes(16))])[0].status == 201
     with store.database.transaction():
         store.note("sealed", sealed)

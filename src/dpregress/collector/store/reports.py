@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpregress.collector.store import audit
 from dpregress.collector.store.database import Database
 from dpregress.collector.store.payloads import payload_of
 from dpregress.collector.store.release import CLAIM, MADE, RELEASED, SEALED, UNCLAIMED, made_entry
 from dpregress.collector.store.sqlite import SQLiteDatabase
-from dpregress.collector.store.verification import digest_of, store_faults
+from dpregress.collector.store.totals import (
+    BUCKETS,
+    SUM,
+    Arrival,
+    Buckets,
+    Totals,
+    digest_of,
+    kept_totals,
+    optional_bytes,
+)
+from dpregress.collector.store.verification import store_faults
 from dpregress.collector.study import Study
 from dpregress.errors import StoreError
 from dpregress.mechanisms.randomness import random_bytes
 
-#: Groups of reports by a keyed hash of their ids, for the jackknife.
-BUCKETS = 64
 _LAYOUT = "2"
 _PAGE = 2000
-_SUM = np.dtype("<i8")
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (hash {blob} PRIMARY KEY, report {blob})",
@@ -36,24 +41,6 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS refused (reason TEXT PRIMARY KEY, reports BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS audit (n BIGINT PRIMARY KEY, event TEXT NOT NULL, chain {blob} NOT NULL)",
 )
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """An admitted report as it is stored.
-
-    Parameters
-    ----------
-    id : bytes
-    token : bytes or None
-        SHA-256 of the token; None with open enrolment.
-    answer : bytes
-        Little-endian 32-bit integers; in a study of two collectors a share.
-    """
-
-    id: bytes
-    token: bytes | None
-    answer: bytes
 
 
 @dataclass(frozen=True)
@@ -72,37 +59,6 @@ class Outcome:
 STORED, REPEATED = Outcome(201), Outcome(200)
 _CHANGED, _USED, _UNKNOWN = Outcome(409, "changed-report"), Outcome(409, "used-token"), Outcome(403, "unknown-token")
 _SEALED = Outcome(403, "late")
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Reports and their sums by bucket.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, of shape (64,)
-    sums : ndarray of int64, of shape (64, p)
-    """
-
-    counts: NDArray[np.int64]
-    sums: NDArray[np.int64]
-
-    @property
-    def n(self) -> int:
-        """All reports."""
-        return int(self.counts.sum())
-
-    @property
-    def total(self) -> NDArray[np.int64]:
-        """The sum of all reports, of shape (p,)."""
-        return np.asarray(self.sums.sum(axis=0))
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(self.counts + other.counts, self.sums + other.sums)
-
-    def same_as(self, other: Totals) -> bool:
-        """Whether two are equal bit for bit."""
-        return np.array_equal(self.counts, other.counts) and np.array_equal(self.sums, other.sums)
 
 
 class Store:
@@ -133,11 +89,12 @@ class Store:
             raise StoreError(f"{where} was written by another version: use that one")
         try:
             self.study = Study.read(known["study"])
-            self._salt = bytes.fromhex(known["salt"])
+            salt = bytes.fromhex(known["salt"])
             self.holder = int(known["holder"]) if "holder" in known else None
             self.payload = payload_of(self.study, self.holder)
         except (KeyError, ValueError) as error:
             raise StoreError(f"the study, salt or holder noted in {where} was damaged: restore a backup") from error
+        self._buckets = Buckets(salt, self.payload)
         self._last: Totals | None = None
         if study is not None and (study.digest, holder) != (self.study.digest, self.holder):
             raise StoreError(f"{where} holds another study, or belongs to its other collector: choose another --store")
@@ -147,7 +104,7 @@ class Store:
         meta = {"layout": _LAYOUT, "study": study.text(), "salt": random_bytes(16).hex()}
         meta |= {} if holder is None else {"holder": str(holder)}
         self.database.insert("meta", ("name", "value"), list(meta.items()))
-        zeros = np.zeros(study.query.size, dtype=_SUM).tobytes()
+        zeros = np.zeros(study.query.size, dtype=SUM).tobytes()
         self.database.insert("sums", ("bucket", "reports", "total"), [(each, 0, zeros) for each in range(BUCKETS)])
         audit.append(self.database, MADE, **made_entry(meta))
         return meta
@@ -204,7 +161,7 @@ class Store:
         if not arrivals:
             return []
         found = self.database.matching("id, token, answer", "reports", "id", [each.id for each in arrivals])
-        known = {bytes(id_): (_bytes(token), bytes(answer)) for id_, token, answer in found}
+        known = {bytes(id_): (optional_bytes(token), bytes(answer)) for id_, token, answer in found}
         asked = [each.token for each in arrivals if each.token is not None]
         used: dict[bytes, bool] = {}
         if asked and self._unused(asked) == len(set(asked)):
@@ -244,10 +201,10 @@ class Store:
         self.database.put(
             "tokens", ("hash", "report"), used, "ON CONFLICT (hash) DO UPDATE SET report = excluded.report"
         )
-        batch = self.summed(stored)
+        batch = self._buckets.summed(stored)
         now = self._known_totals(first - 1) + batch
         changes = [
-            (int(bucket), int(now.counts[bucket]), now.sums[bucket].astype(_SUM).tobytes())
+            (int(bucket), int(now.counts[bucket]), now.sums[bucket].astype(SUM).tobytes())
             for bucket in np.flatnonzero(batch.counts)
         ]
         changed = "ON CONFLICT (bucket) DO UPDATE SET reports = excluded.reports, total = excluded.total"
@@ -312,9 +269,7 @@ class Store:
 
     def totals(self) -> Totals:
         """The running sums: a read of 64 rows, whatever the number of reports."""
-        rows = self.database.rows("SELECT reports, total FROM sums ORDER BY bucket")
-        sums = np.array([np.frombuffer(total, _SUM) for _, total in rows], dtype=np.int64)
-        return Totals(np.array([reports for reports, _ in rows], dtype=np.int64), sums)
+        return kept_totals(self.database)
 
     def arrivals(self) -> dict[int, int]:
         """Reports by hour since 1970."""
@@ -336,7 +291,7 @@ class Store:
         Every sum is recomputed from the stored reports, and the whole audit log is read.
         """
         with self.database.snapshot():
-            return store_faults(self)
+            return store_faults(self.database, self.study, self._buckets)
 
     def verify(self) -> int:
         """Recompute every sum and the whole log from the stored reports; the number of reports.
@@ -350,21 +305,6 @@ class Store:
         if faults:
             raise StoreError(faults[0])
         return n
-
-    def pages(self) -> Iterator[tuple[list[int], list[Arrival]]]:
-        """All reports with their numbers, in order, a page at a time."""
-        for page in self.database.pages("n, id, token, answer", "reports", _PAGE):
-            yield (
-                [row[0] for row in page],
-                [Arrival(bytes(name), _bytes(token), bytes(answer)) for _, name, token, answer in page],
-            )
-
-    def summed(self, arrivals: Sequence[Arrival]) -> Totals:
-        """Counts and sums of these reports by bucket."""
-        buckets = [hashlib.sha256(self._salt + each.id).digest()[0] % BUCKETS for each in arrivals]
-        sums = np.zeros((BUCKETS, self.study.query.size), dtype=np.int64)
-        np.add.at(sums, buckets, self.payload.integers([each.answer for each in arrivals]))
-        return Totals(np.bincount(buckets, minlength=BUCKETS).astype(np.int64), sums)
 
     def backup(self, path: Path) -> int:
         """Copy everything, as of one moment, into a new SQLite file, and verify the copy; the number of reports.
@@ -408,7 +348,3 @@ def _copy(source: Database, target: Database, table: str, columns: Sequence[str]
             target.insert(table, columns, page)
     else:
         target.insert(table, columns, source.rows(f"SELECT {', '.join(columns)} FROM {table}"))
-
-
-def _bytes(value: Any) -> bytes | None:
-    return None if value is None else bytes(value)

@@ -2,73 +2,67 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dpregress.collector.store import audit
+from dpregress.collector.store.database import Database
 from dpregress.collector.store.release import note_faults
+from dpregress.collector.store.totals import Arrival, Buckets, Totals, arrival_pages, digest_of, kept_totals
+from dpregress.collector.study import Study
 from dpregress.errors import StoreError
-
-if TYPE_CHECKING:
-    from dpregress.collector.store.reports import Arrival, Store, Totals
 
 _MEND = "restore a backup"
 
 
-def digest_of(arrivals: Sequence[Arrival]) -> str:
-    """What the audit log holds of reports that were stored together."""
-    found = hashlib.sha256()
-    for each in arrivals:
-        found.update(hashlib.sha256(each.id + (each.token or bytes(32)) + each.answer).digest())
-    return found.hexdigest()
-
-
-def store_faults(store: Store) -> tuple[int, list[str]]:
+def store_faults(database: Database, study: Study, buckets: Buckets) -> tuple[int, list[str]]:
     """The number of reports, and everything that is wrong with a store, a line each with the mend.
 
     Parameters
     ----------
-    store : Store
+    database : Database
         Within a snapshot.
+    study : Study
+    buckets : Buckets
     """
+    ((n,),) = database.rows("SELECT COUNT(*) FROM reports")
     try:
-        faults = note_faults(store.database)
+        faults = note_faults(database)
     except StoreError as error:  # without the log nothing else can be checked
-        return store.count, [str(error)]
+        return int(n), [str(error)]
     try:
-        stored = _stored_totals(store)
+        stored = _stored_totals(database, buckets)
     except StoreError as error:
-        return store.count, [*faults, str(error)]
-    return stored.n, [*faults, *_count_faults(store, stored)]
+        return int(n), [*faults, str(error)]
+    return stored.n, [*faults, *_count_faults(database, study, stored)]
 
 
-def _count_faults(store: Store, stored: Totals) -> Iterator[str]:
+def _count_faults(database: Database, study: Study, stored: Totals) -> Iterator[str]:
     """What does not follow from the reports."""
     try:
-        same = store.totals().same_as(stored)
+        same = kept_totals(database).same_as(stored)
     except ValueError:  # a sum of another length
         same = False
     if not same:
         yield f"the running sums are not those of the reports: {_MEND}"
-    used, terms = store.tokens()[1], store.study.terms
-    if terms is not None and terms.enrolment == "token" and used != stored.n:
+    ((used,),) = database.rows("SELECT COUNT(report) FROM tokens")
+    if study.terms is not None and study.terms.enrolment == "token" and used != stored.n:
         yield f"the used tokens are not those of the reports: {_MEND}"
 
 
-def _stored_totals(store: Store) -> Totals:
+def _stored_totals(database: Database, buckets: Buckets) -> Totals:
     """The sums of all reports, which are those that the audit log tells of; StoreError otherwise."""
-    pending = (entry.event for entry in audit.entries(store.database) if entry.event.get("kind") == "stored")
-    totals, n = store.summed([]), 0
+    pending = (entry.event for entry in audit.entries(database) if entry.event.get("kind") == "stored")
+    totals, n = buckets.summed([]), 0
     held: list[Arrival] = []
     event = next(pending, None)
-    for numbers, found in store.pages():
+    for numbers, found in arrival_pages(database):
         if numbers != list(range(n + 1, n + len(numbers) + 1)):
             raise StoreError(f"reports after number {n} are missing: {_MEND}")
-        if any(len(each.answer) != store.payload.length for each in found):
+        if any(len(each.answer) != buckets.payload.length for each in found):
             raise StoreError(f"one of the reports after number {n} has another length: {_MEND}")
         n += len(numbers)
-        totals, held = totals + store.summed(found), held + found
+        totals, held = totals + buckets.summed(found), held + found
         while event is not None and event["last"] <= n:
             held = _checked(event, held)
             event = next(pending, None)
