@@ -47,6 +47,14 @@ def server_of(address: str) -> tuple[str, int]:
     return name, _PORTS[parts.scheme] if parts.port is None else parts.port
 
 
+def origin_of(address: str) -> str:
+    """The origin of an address, as browsers write it: without the usual port, and in small letters."""
+    parts = checked_address(address)
+    host = parts.hostname or ""
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{f'[{_ip(host)}]' if ':' in host else host}{port}"
+
+
 def _is_loopback(host: str) -> bool:
     found = _ip(host)
     return host.rstrip(".") == "localhost" if found is None else found.is_loopback

@@ -37,10 +37,10 @@ export class Demonstration {
   constructor(study, worker) {
     [this.study, this.worker, this.words] = [study, worker, null];
     const { bits, cap, bound, noise_scale: scale } = study.answer;
-    // Unit vectors are shown in shares of the bound: their length is fixed.
-    this.unit = 2 ** -bits * (cap === null ? 1 : bound);
+    // Unit vectors are shown in shares of the bound: their length is fixed. The axis of words is all numbers of 64 bits.
+    this.unit = study.collectors ? bound : 2 ** -bits * (cap === null ? 1 : bound);
     this.reports = Math.max(Math.min(REPORTS, Math.floor(NUMBERS / study.answer.length)), 10);
-    this.edge = cap === null ? bound + 2.5 * scale * this.unit : bound;
+    this.edge = cap === null && !study.collectors ? bound + 2.5 * scale * this.unit : bound;
     byId("slider").addEventListener("input", () => this.show());
   }
 

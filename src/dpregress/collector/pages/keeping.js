@@ -34,7 +34,7 @@ async function withStore(mode, asked) {
   }
 }
 
-/** The report that this browser keeps for a study, as `{bytes, state}`, or null. */
+/** The report that this browser keeps for a study, as `{bytes, state}`, or `{shares, arrived}`, or null. */
 export async function keptReport(hash, token) {
   return (await withStore("readonly", (store) => store.get(keyOf(hash, token)))) ?? null;
 }
@@ -55,8 +55,8 @@ export function keepOnce(hash, token, make) {
   return navigator.locks.request(`dpregress/${key}`, async () => {
     const before = await keptReport(hash, token);
     if (before !== null) return before;
-    const bytes = await make();
-    await withStore("readwrite", (store) => store.add({ bytes, state: "made" }, key));
+    const made = await make();
+    await withStore("readwrite", (store) => store.add(made, key));
     return keptReport(hash, token);
   });
 }
@@ -64,3 +64,20 @@ export function keepOnce(hash, token, make) {
 /** Note that the collector has acknowledged the kept report. */
 export const noteReceived = (hash, token, bytes) =>
   withStore("readwrite", (store) => store.put({ bytes, state: "received" }, keyOf(hash, token)));
+
+/**
+ * Note that one of two collectors has acknowledged its share, and erase the share: whoever serves this page later could
+ * put both together. Returns what is kept then.
+ */
+export function noteArrived(hash, token, place) {
+  const key = keyOf(hash, token);
+  return navigator.locks.request(`dpregress/${key}`, async () => {
+    const { shares, arrived } = await keptReport(hash, token);
+    const left = {
+      shares: shares.map((each, i) => (i === place ? null : each)),
+      arrived: arrived.map((each, i) => each || i === place),
+    };
+    await withStore("readwrite", (store) => store.put(left, key));
+    return left;
+  });
+}

@@ -1,7 +1,8 @@
-// The worker that draws the noise. Noise never leaves it, except within a message.
+// The worker that draws the noise, or the seeds of shares. They never leave it, except within a message.
 
 import { drawNoise, messageOf, valueOfAnswers } from "./message.js";
 import { secureBytes } from "./randomness.js";
+import { SEED, additiveShare, sharesOf, stepsOf } from "./shares.js";
 
 const take = secureBytes();
 let study = null;
@@ -11,7 +12,7 @@ const tasks = {
   /** Draw all the noise of one message. */
   prepare(asked) {
     study = asked.study;
-    noise = drawNoise(study, take);
+    noise = study.collectors ? take(SEED) : drawNoise(study, take);
     return null;
   },
   /** One message of answers. The noise serves once. */
@@ -19,19 +20,27 @@ const tasks = {
     if (noise === null) throw new Error("no noise is drawn");
     const used = noise;
     noise = null;
+    if (study.collectors) return sharesOf(study, answers, used);
     return messageOf(valueOfAnswers(study, answers), used, study);
   },
   /** Messages of made-up answers, each with noise of its own, and the value behind them. */
-  examples({ study: shown, answers, count }) {
+  async examples({ study: shown, answers, count }) {
     const value = valueOfAnswers(shown, answers);
+    if (shown.collectors) return { value, messages: await shareExamples(value, shown, count) };
     const drawn = () => messageOf(value, drawNoise(shown, take, false), shown);
     return { value, messages: Array.from({ length: count }, drawn) };
   },
 };
 
-self.onmessage = ({ data }) => {
+/** What the second collector may get, in parts of 2^63. */
+async function shareExamples(value, shown, count) {
+  const drawn = Array.from({ length: count }, () => additiveShare(stepsOf(value, shown), take(SEED)));
+  return (await Promise.all(drawn)).map((share) => Array.from(new BigInt64Array(share.buffer), (each) => Number(each) / 2 ** 63));
+}
+
+self.onmessage = async ({ data }) => {
   try {
-    self.postMessage({ id: data.id, result: tasks[data.task](data) });
+    self.postMessage({ id: data.id, result: await tasks[data.task](data) });
   } catch (error) {
     self.postMessage({ id: data.id, error: error.name });
   }

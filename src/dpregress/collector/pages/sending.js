@@ -6,13 +6,15 @@ const LONGEST_WAIT = 60;
 
 const rest = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
-async function once(bytes) {
+async function once(bytes, collector) {
   try {
-    const response = await fetch("/api/reports", {
+    const response = await fetch(`${collector}/api/reports`, {
       method: "POST",
       headers: { "content-type": "application/octet-stream" },
       body: bytes,
       credentials: "omit",
+      redirect: "error", // nobody is sent elsewhere
+      referrerPolicy: "no-referrer",
     });
     const wait = Number(response.headers.get("retry-after")) || 0;
     const told = await response.json().catch(() => ({}));
@@ -22,10 +24,13 @@ async function once(bytes) {
   }
 }
 
-/** Send a report; `onWait` hears the seconds before each further try. Returns the last status and reason. */
-export async function sendReport(bytes, onWait) {
+/**
+ * Send a report to a collector, by default to that of the page; `onWait` hears the seconds before each further try.
+ * Returns the last status and reason.
+ */
+export async function sendReport(bytes, onWait, collector = "") {
   for (let tried = 1; ; tried++) {
-    const found = await once(bytes);
+    const found = await once(bytes, collector);
     const again = found.status === 0 || AGAIN.has(found.status);
     if (!again || tried === TRIES) return found;
     const wait = Math.min(Math.max(found.wait, 2 ** tried), LONGEST_WAIT);

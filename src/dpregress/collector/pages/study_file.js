@@ -32,17 +32,41 @@ export function invitationIn(fragment) {
 
 /** The study that the collector serves, if it is the one of the invitation. */
 export async function fetchStudy({ study, token }) {
-  const response = await fetch("/api/study", { credentials: "omit" });
-  if (!response.ok) throw new Refusal("noStudy");
+  const response = await fetch("/api/study", { credentials: "omit" }).catch(() => null); // the page's policy may refuse
+  if (!response?.ok) throw new Refusal("noStudy");
   const bytes = await response.arrayBuffer();
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   if (hexOf(digest) !== study) throw new Refusal("otherStudy");
   const record = JSON.parse(new TextDecoder().decode(bytes));
-  if (record.format === "dpregress.study/3") throw new Refusal("twoCollectors");
-  if (record.format !== "dpregress.study/2") throw new Refusal("otherFormat");
+  if (!["dpregress.study/2", "dpregress.study/3"].includes(record.format)) throw new Refusal("otherFormat");
+  const shared = record.format === "dpregress.study/3";
+  if (shared !== "collectors" in record) throw new Refusal("otherFormat");
+  if (shared) checkCollectors(record, location.origin);
   if (record.terms.enrolment === "token" && token === null) throw new Refusal("noToken");
   if (!keepsPromise(record)) throw new Refusal("weakNoise");
   return { record, digest, hash: study };
+}
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+const PLAIN = /^https?:\/\/[a-z0-9.:[\]-]+$/i;
+
+/** The origin of a collector's address, and the server that it leads to however it is spelt; null for no address. */
+export function collectorAt(address) {
+  if (typeof address !== "string" || !PLAIN.test(address) || !URL.canParse(address)) return null;
+  const { protocol, hostname, port, origin } = new URL(address);
+  const host = hostname.replace(/\.$/, "");
+  const near = LOOPBACK.test(host);
+  if (protocol !== "https:" && !near) return null;
+  return { origin, server: `${near ? "localhost" : host}:${port || (protocol === "https:" ? 443 : 80)}` };
+}
+
+/** Refuse a study whose collectors are not two different servers, and a page that neither of them serves. */
+export function checkCollectors({ collectors, answer }, origin) {
+  const found = Array.isArray(collectors) && collectors.length === 2 ? collectors.map(({ address }) => collectorAt(address)) : [];
+  const apart = (name) => new Set(collectors.map((each) => each[name])).size === 2;
+  if (found.length !== 2 || found.includes(null) || found[0].server === found[1].server || !apart("name") || !apart("key")
+    || answer.cap !== null) throw new Refusal("badCollectors");
+  if (!found.some((each) => each.origin === origin)) throw new Refusal("otherAddress");
 }
 
 const within = (value) => Number.isFinite(value) && Math.abs(value) <= HUGE;

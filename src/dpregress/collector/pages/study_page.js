@@ -2,6 +2,8 @@
 
 import { Demonstration } from "./demonstration.js";
 import { NoiseWorker, encodeReport } from "./device.js";
+import { encodeShares } from "./shares.js";
+import { ShareReview, whoSees } from "./share_review.js";
 import { byId, element, speak } from "./dom.js";
 import { canKeep, keepOnce, keptReport } from "./keeping.js";
 import { firstUnreadable, readAnswers, showQuestions } from "./questionnaire.js";
@@ -31,7 +33,7 @@ class Page {
       this.speak();
     });
     const kept = await keptReport(this.hash, this.token);
-    if (kept !== null) this.review = new Review(this.hash, this.token, kept, "kept");
+    if (kept !== null) this.review = this.#reviewOf(kept, "kept");
     else if (this.state === "open") await this.worker.ask("prepare", { study: this.study });
     byId("form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -44,7 +46,7 @@ class Page {
 
   speak() {
     const { study, language } = this;
-    const words = wordsIn(language);
+    const words = wordsIn(language, "collectors" in study);
     this.words = words;
     document.documentElement.lang = words.language;
     document.title = study.title;
@@ -56,6 +58,7 @@ class Page {
     byId("times").textContent = words.say("times", { opens: from, closes: to, minimum: words.number(minimum, 12) });
     const { length } = study.answer;
     byId("flow-report").textContent = words.say("flowReportText", { count: length, bytes: HEADER + 4 * length });
+    if (study.collectors) whoSees(study, words, location.host);
     byId("guess").textContent = words.say("guess", { rate: Math.ceil(100 * guessingRate(study)) });
     this.#details(words);
     showQuestions(byId("questions"), study.terms.questions, language, words);
@@ -85,6 +88,11 @@ class Page {
     );
   }
 
+  #reviewOf(kept, origin) {
+    if (this.study.collectors) return new ShareReview(this.study.collectors, this.hash, this.token, kept, origin);
+    return new Review(this.hash, this.token, kept, origin);
+  }
+
   async make() {
     const unreadable = firstUnreadable(byId("questions"), this.words);
     if (unreadable !== null) {
@@ -95,12 +103,14 @@ class Page {
     const kept = await keepOnce(this.hash, this.token, async () => {
       origin = "made";
       const answers = readAnswers(byId("form"), this.study.terms.questions);
-      return encodeReport(this.digest, this.token, await this.worker.ask("message", { answers }));
+      const message = await this.worker.ask("message", { answers });
+      if (!this.study.collectors) return { bytes: encodeReport(this.digest, this.token, message), state: "made" };
+      return { shares: await encodeShares(this.digest, this.token, message), arrived: [false, false] };
     });
     byId("form").reset();
     byId("questions").replaceChildren();
     byId("form").hidden = true;
-    this.review = new Review(this.hash, this.token, kept, origin);
+    this.review = this.#reviewOf(kept, origin);
     this.review.words = this.words;
     this.review.show();
     byId("review").focus();

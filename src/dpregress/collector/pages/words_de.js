@@ -91,9 +91,63 @@ export const german = {
   noStudy: "Die Studie kann nicht geladen werden. Versuchen Sie es später noch einmal.",
   otherStudy: "Das ist nicht die Studie, zu der Sie eingeladen wurden. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
   otherFormat: "Diese Seite kann die Studie nicht lesen: Sie hat eine andere Version.",
-  twoCollectors:
-    "Diese Studie hat zwei Sammelstellen, und diese Seite kann sie nicht beantworten: Dazu dient der Befehl dpregress report. Es wurde nichts gesendet.",
+  badCollectors: "Diese Studie nennt keine zwei verschiedenen Sammelstellen. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
+  otherAddress:
+    "Diese Seite kommt von keiner Sammelstelle dieser Studie. Benutzen Sie den Link so, wie Sie ihn bekommen haben. Es wurde nichts gelesen oder gesendet.",
   weakNoise: "Das Rauschen dieser Studie hält nicht, was sie verspricht. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
   noKeeping: "Dieser Browser speichert nichts, vielleicht wegen eines privaten Fensters. Öffnen Sie den Link in einem gewöhnlichen Fenster.",
   broken: "Die Seite ist gescheitert, bevor etwas gesendet wurde. Laden Sie sie neu, oder nehmen Sie einen anderen Browser.",
+
+  // Zwei Sammelstellen. Wörter, die auf Shares enden, stehen für die ohne diese Endung.
+  sentTextShares:
+    "Ihre genauen Antworten verlassen dieses Gerät nicht in einem Stück. Die Seite macht daraus einige Zahlen und zerlegt sie " +
+    "in zwei Anteile. Jeder Anteil besteht aus zufälligen Zahlen, die allein nichts verraten. Jede Sammelstelle bekommt einen " +
+    "Anteil. Sie sehen beide vorher und können eine Kopie behalten.",
+  flowNoiseShares: "Zufällige Zerlegung",
+  flowNoiseTextShares: "wird auf diesem Gerät gezogen, bevor Ihre Antworten gelesen werden",
+  flowCaptionShares:
+    "Was innerhalb der gestrichelten Linie steht, bleibt auf Ihrem Gerät. Jede Sammelstelle zählt die Anteile aller Menschen " +
+    "zusammen und addiert einmal zufälliges Rauschen zur Summe. Nur beide Summen zusammen ergeben das Ergebnis.",
+  flowTo: "Für {name}",
+  flowSeed: "ein zufälliger Startwert, zusammen {bytes} Bytes",
+  flowWords: "{count} zufällig aussehende Zahlen, zusammen {bytes} Bytes",
+  whoOne: "{name} ({address}) sieht einen zufälligen Startwert, der nichts mit Ihren Antworten zu tun hat.",
+  whoOther: "{name} ({address}) sieht {count} Zahlen, die für alle ohne den Startwert zufällig aussehen.",
+  whoBoth:
+    "Legen {one} und {other} Ihre Anteile zusammen, können sie Ihre Antworten lesen. Sie verlassen sich darauf, dass mindestens " +
+    "eine der beiden das nicht tut.",
+  whoServes:
+    "Wer diese Seite ausliefert ({host}), könnte sie so ändern, dass sie Ihre Antworten an eine Stelle sendet. Der Befehl " +
+    "dpregress report, der auf Ihrem eigenen Rechner läuft, leistet dasselbe ohne diese Seite.",
+  guessShares:
+    "Wie viel verrät das? Angenommen, eine der Sammelstellen, die auch alle Ergebnisse sieht, muss entscheiden, welche von zwei " +
+    "Antwortreihen Ihre ist. Eine Münze hat in 50 von 100 Fällen recht. Hier sind es höchstens {rate} von 100, solange niemand " +
+    "die Verschlüsselung AES bricht oder den anderen Anteil hat.",
+  mechanismGaussianShares: "von jeder Sammelstelle, einmal: diskrete Gauß-Verteilung, Skala {scale} Schritte von 2^-{bits}",
+  tryTextShares:
+    "Der Regler ändert die Antworten einer erfundenen Person. Der Strich ist eine Zahl, die zerlegt wird; jeder Punkt ist, was " +
+    "die zweite Sammelstelle an ihrer Stelle bekommen könnte. Die Punkte liegen irgendwo, gleich welche Antworten es sind. Hier " +
+    "wird nichts gesendet.",
+  plotLabelShares: "Zahlen vor der Zerlegung als Striche, je {reports} mögliche Anteile als Punkte über die ganze Achse",
+  plotTextShares:
+    "Die erste Zahl ist {value}; ihre {reports} möglichen Anteile verteilen sich gleichmäßig über alle Zahlen von 64 Bits. " +
+    "Gezeigt: {rows} von {count} Zahlen. Der Strich hat einen eigenen Maßstab.",
+  makeShares: "Meine Antworten in zwei Anteile zerlegen",
+  reviewMadeShares:
+    "Das ist alles, was gesendet wird. Beide Anteile bleiben in diesem Browser, bis sie angekommen sind; Ihre Antworten sind " +
+    "gelöscht. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
+  reviewKeptShares:
+    "Dieser Browser hat diese Anteile früher gemacht. Sie werden nicht neu gemacht, und was angekommen ist, wird nicht noch einmal " +
+    "gesendet. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
+  reviewReceivedShares: "Beide Sammelstellen haben ihre Anteile. Sie zählen einmal. Dieser Browser hat sie gelöscht.",
+  partFor: "Anteil für {name}",
+  partSeed: "Startwert",
+  partNone: "Anteil",
+  partErased: "ist angekommen und wurde hier gelöscht",
+  sendShares: "Jeden Anteil an seine Sammelstelle senden",
+  downloadShare: "Anteil für {name} herunterladen",
+  shareSending: "{name}: wird gesendet …",
+  shareWaiting: "{name}: noch nicht angekommen. Derselbe Anteil wird in {seconds} Sekunden noch einmal gesendet.",
+  shareReceived: "{name}: angekommen.",
+  shareFailed: "{name}: nicht angenommen. {why} Der Anteil bleibt in diesem Browser. Ihr Bericht zählt, wenn beide Anteile angekommen sind.",
 };

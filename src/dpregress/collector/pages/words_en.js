@@ -89,9 +89,60 @@ export const english = {
   noStudy: "The study cannot be loaded. Try again later.",
   otherStudy: "This is not the study that you were invited to. Do not answer, and tell whoever invited you.",
   otherFormat: "This page cannot read the study: it has another version.",
-  twoCollectors:
-    "This study has two collectors, and this page cannot answer it: it takes the command dpregress report. Nothing was sent.",
+  badCollectors: "This study does not name two different collectors. Do not answer, and tell whoever invited you.",
+  otherAddress: "This page does not come from a collector of this study. Use the link as you received it. Nothing was read or sent.",
   weakNoise: "The noise of this study does not keep what it promises. Do not answer, and tell whoever invited you.",
   noKeeping: "This browser keeps no data, perhaps because of a private window. Open the link in an ordinary window.",
   broken: "The page failed before anything was sent. Reload it, or use another browser.",
+
+  // Two collectors. Words that end in Shares are said in place of those without.
+  sentTextShares:
+    "Your exact answers do not leave this device in one piece. The page turns them into a few numbers and splits these into " +
+    "two shares. Each share is random numbers, which alone tell nothing. Each collector gets one share. You see both first, " +
+    "and you can keep a copy.",
+  flowNoiseShares: "Random split",
+  flowNoiseTextShares: "is drawn on this device before your answers are read",
+  flowCaptionShares:
+    "What is inside the dashed line stays on your device. Each collector adds up the shares of all people and adds random " +
+    "noise to its sum, once. Only both noisy sums together give the result.",
+  flowTo: "For {name}",
+  flowSeed: "a random seed, {bytes} bytes in all",
+  flowWords: "{count} random-looking numbers, {bytes} bytes in all",
+  whoOne: "{name} ({address}) sees a random seed, which has nothing to do with your answers.",
+  whoOther: "{name} ({address}) sees {count} numbers, which look random to everybody who does not have the seed.",
+  whoBoth:
+    "If {one} and {other} put your shares together, they can read your answers. You rely on at least one of them not to do this.",
+  whoServes:
+    "Whoever serves this page ({host}) could change it so that it sends your answers to one place. The command dpregress " +
+    "report, which runs on your own computer, does the same work without this page.",
+  guessShares:
+    "How much does it tell? Suppose one of the collectors, which also sees all results, must decide which of two sets of " +
+    "answers is yours. A coin is right in 50 of 100 cases. They are right in at most {rate} of 100, unless they break the cipher " +
+    "AES or have the other share.",
+  mechanismGaussianShares: "by each collector, once: discrete Gaussian, scale {scale} steps of 2^-{bits}",
+  tryTextShares:
+    "Move the slider to change the answers of an invented person. The line is a number that is split; each dot is what the " +
+    "second collector may get in its place. The dots may be anywhere, whatever the answers. Nothing here is sent.",
+  plotLabelShares: "Numbers to be split as lines, {reports} possible shares of each as dots all over the axis",
+  plotTextShares:
+    "The first number is {value}; its {reports} possible shares are spread evenly over all numbers of 64 bits. " +
+    "Shown: {rows} of {count} numbers. The line has a scale of its own.",
+  makeShares: "Split my answers into two shares",
+  reviewMadeShares:
+    "This is everything that will be sent. Both shares are kept in this browser until they have arrived, and your answers are " +
+    "cleared. Give nobody both shares: together they are your answers.",
+  reviewKeptShares:
+    "This browser made these shares earlier. They are not made again, and what has arrived is not sent again. Give nobody both " +
+    "shares: together they are your answers.",
+  reviewReceivedShares: "Both collectors have their shares. They count once. This browser has erased them.",
+  partFor: "Share for {name}",
+  partSeed: "Seed",
+  partNone: "Share",
+  partErased: "has arrived and was erased here",
+  sendShares: "Send each share to its collector",
+  downloadShare: "Download the share for {name}",
+  shareSending: "{name}: sending…",
+  shareWaiting: "{name}: not yet received. The same share is sent again in {seconds} seconds.",
+  shareReceived: "{name}: received.",
+  shareFailed: "{name}: not accepted. {why} The share is kept in this browser. Your report counts when both shares have arrived.",
 };

@@ -17,8 +17,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dpregress.collector.addresses import origin_of
 from dpregress.collector.admission import REASONS, Admission, utc_now
 from dpregress.collector.readout import read_out
+from dpregress.collector.server.crossing import Crossing
 from dpregress.collector.server.limits import RateLimit
 from dpregress.collector.server.metrics import metrics_text
 from dpregress.collector.server.openapi import interface
@@ -83,7 +85,8 @@ class Collector:
         self.admission = Admission(study, settings.clock, settings.holder)
         self.writer = Writer(opened, lambda: self.admission.hour)
         self.limit = RateLimit(settings.rate, settings.burst)
-        self.pages = load_pages()
+        self.pages = load_pages([origin_of(each.address) for each in study.holders])
+        self._crossing = Crossing(study, settings.holder)
         self._opened, self._reader, self._counting = opened, asyncio.Lock(), asyncio.Lock()
         self._store: Store | None = None
         self._known: tuple[float, dict[str, Any]] | None = None
@@ -96,7 +99,6 @@ class Collector:
 
     def _routes(self) -> list[Route]:
         handled: dict[str, tuple[Callable[[Request], Coroutine[Any, Any, Response]], str]] = {
-            "/api/reports": (self._one, "POST"),
             "/api/reports/batch": (self._batch, "POST"),
             "/api/study": (self._study, "GET"),
             "/api/study/signature": (self._signature, "GET"),
@@ -111,7 +113,9 @@ class Collector:
             "/static/{name}": (self._page, "GET"),
             "/": (self._home, "GET"),
         }
-        return [Route(path, handler, methods=[method]) for path, (handler, method) in handled.items()]
+        own = [Route(path, handler, methods=[method]) for path, (handler, method) in handled.items()]
+        sending = ["POST"] if self.settings.holder is None else ["POST", "OPTIONS"]
+        return [Route("/api/reports", self._sent, methods=sending), *own]
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -124,6 +128,11 @@ class Collector:
                 await asyncio.to_thread(self._store.close)
 
     # ------------------------------------------------------------ reports
+
+    async def _sent(self, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return self._crossing.preflight(request)
+        return self._crossing.marked(request, await self._one(request))
 
     async def _one(self, request: Request) -> Response:
         body = await self._body(request, self.admission.length)

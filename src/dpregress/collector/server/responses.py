@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
@@ -24,10 +24,11 @@ _TYPES = {
 #: Nothing from elsewhere, no inline script or style, and nobody may frame the page.
 _POLICY = (
     "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src {}; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+#: The page for participants, which sends.
+_SENDING = "study.html"
 _PAGE_HEADERS = {
-    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -69,12 +70,20 @@ def problem(
     return Response(json.dumps(content), status, {**_API_HEADERS, **more, **(headers or {})}, _PROBLEM)
 
 
-def load_pages() -> dict[str, Response]:
-    """The pages and what they load, by file name."""
+def load_pages(collectors: Sequence[str] = ()) -> dict[str, Response]:
+    """The pages and what they load, by file name.
+
+    Parameters
+    ----------
+    collectors : sequence of str
+        The origins of two collectors, to which alone the page for participants connects; none where devices add noise.
+    """
     folder = files("dpregress.collector") / "pages"
     found = {}
     for item in folder.iterdir():
         kind = _TYPES.get("." + item.name.rpartition(".")[2])
         if kind is not None:
-            found[item.name] = Response(item.read_bytes(), 200, _PAGE_HEADERS, kind)
+            targets = " ".join(collectors) if collectors and item.name == _SENDING else "'self'"
+            policy = {"content-security-policy": _POLICY.format(targets)}
+            found[item.name] = Response(item.read_bytes(), 200, {**_PAGE_HEADERS, **policy}, kind)
     return found
