@@ -74,7 +74,9 @@ const kept = (page) =>
     const database = await settled(indexedDB.open("dpregress"));
     const found = await settled(database.transaction("reports").objectStore("reports").getAll());
     database.close();
-    const reports = found.map(({ bytes, state }) => ({ report: btoa(String.fromCharCode(...bytes)), state }));
+    const text = (bytes) => bytes && btoa(String.fromCharCode(...bytes));
+    const reports = found.map(({ bytes, state, shares, arrived }) =>
+      shares ? { shares: shares.map(text), arrived } : { report: text(bytes), state });
     return { databases, reports, rest };
   });
 
@@ -125,6 +127,41 @@ const scenes = {
     await page.click("#send");
     await said(page, "outcome", "already|schon");
     seen.keptAfter = await kept(page);
+  },
+
+  /** Split answers into two shares, send each to its collector until both have theirs, and come back. */
+  async shares() {
+    const page = await newPage();
+    await shownStudy(page);
+    await page.fill("#slider", "80");
+    seen.who = await page.$$eval("#who li", (items) => items.map((each) => each.textContent));
+    seen.picture = await page.$$eval(".flow li", (items) => items.map((each) => each.innerText.replace(/\s+/g, " ").trim()));
+    await answer(page);
+    await look(page);
+    await page.click("button[type=submit]");
+    await page.waitForSelector("#review:not([hidden])");
+    seen.keptBefore = await kept(page);
+    seen.posted = seen.requests.filter(({ method }) => method === "POST").length;
+    seen.left = await page.evaluate(() => document.querySelectorAll("#questions input").length);
+    await look(page);
+    seen.downloads = [];
+    for (const id of ["#download", "#download-second"]) {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click(id)]);
+      seen.downloads.push([download.suggestedFilename(), readFileSync(await download.path()).toString("base64")]);
+    }
+    await page.click("#send");
+    await said(page, "outcome", "university: not yet received");
+    seen.keptBetween = await kept(page);
+    await said(page, "review-text", "Both collectors have their shares");
+    seen.keptAfter = await kept(page);
+    await look(page);
+    await page.reload();
+    await page.waitForSelector("#review:not([hidden])");
+    seen.after = await page.textContent("#review-text");
+    seen.sendAfter = await page.isVisible("#send");
+    seen.formAfter = await page.isVisible("#form");
+    const refused = (url) => fetch(url, { mode: "no-cors" }).then(() => false, () => true);
+    seen.refused = await page.evaluate(refused, scene.elsewhere);
   },
 
   /** The same with the keyboard alone. */

@@ -70,6 +70,47 @@ const tasks = {
     });
     return { kept: keepsPromise(study), reports: Buffer.concat(made).toString("base64") };
   },
+  /** Words, shares and tokens of the known answers, and the shares put together again. */
+  async shares() {
+    const { additiveShare, seedWords, tokenFor } = await module("shares.js");
+    const { shares, token } = JSON.parse(readFileSync(more));
+    const found = [];
+    for (const { seed: hex, integers } of shares) {
+      const seed = new Uint8Array(Buffer.from(hex, "hex"));
+      const words = await seedWords(seed, integers.length);
+      const share = await additiveShare(integers.map(BigInt), seed);
+      const other = new BigUint64Array(share.buffer);
+      const joined = words.map((each, i) => String(BigInt.asIntN(64, each + other[i])));
+      const told = words.map((each) => each.toString(16).padStart(16, "0"));
+      found.push({ seed: hex, integers: joined.map(Number), words: told, share: Buffer.from(share).toString("hex") });
+    }
+    const given = new Uint8Array(Buffer.from(token, "hex"));
+    const tokens = await Promise.all([0, 1].map((place) => tokenFor(given, place)));
+    return { shares: found, token, tokens: tokens.map((each) => Buffer.from(each).toString("hex")) };
+  },
+  /** Share reports of people's answers. */
+  async two() {
+    const [{ encodeShares, sharesOf }, { keepsPromise }] = [await module("shares.js"), await module("study_file.js")];
+    const { secureBytes } = await module("randomness.js");
+    const { study: text, people, token } = JSON.parse(readFileSync(more));
+    const [study, digest, take] = [JSON.parse(text), createHash("sha256").update(text).digest(), secureBytes()];
+    const given = token === null ? null : new Uint8Array(Buffer.from(token, "hex"));
+    const made = [];
+    for (const answers of people) made.push(await encodeShares(digest, given, await sharesOf(study, answers, take(16))));
+    return { kept: keepsPromise(study), reports: made.map((pair) => pair.map((each) => Buffer.from(each).toString("hex"))) };
+  },
+  /** Why studies with these collectors are refused at these origins; null where they are not. */
+  async collectors() {
+    const { checkCollectors } = await module("study_file.js");
+    return JSON.parse(readFileSync(more)).map(({ collectors, cap, origin }) => {
+      try {
+        checkCollectors({ collectors, answer: { cap } }, origin);
+        return null;
+      } catch (error) {
+        return error.reason ?? String(error);
+      }
+    });
+  },
   async words() {
     const [{ english }, { german }] = [await module("words_en.js"), await module("words_de.js")];
     return { en: english, de: german };

@@ -8,7 +8,9 @@ import math
 import shutil
 import struct
 import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,14 +18,21 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from scipy.stats import norm
+from starlette.requests import Request
+from starlette.responses import Response
 
-from dpregress.collector import Report, Study
+from dpregress.collector import Report, Study, device_shares
 from dpregress.collector.drafting import study_from_toml
-from dpregress.collector.invitations import invite, new_tokens
+from dpregress.collector.invitations import invite, new_tokens, token_hashes
+from dpregress.collector.rehearsal import serving
+from dpregress.collector.server.app import Collector, Settings
+from dpregress.collector.server.responses import problem
+from dpregress.collector.shares.joining import join_sums, read_joined
 from dpregress.collector.store import open_store
 from dpregress.rows import RawRows
-from tests.collector.support import ADMIN_KEY, make_study, pilot, reports, running, send
-from tests.collector.two import two_study
+from tests.collector.support import ADMIN_KEY, make_study, people, pilot, reports, running, send
+from tests.collector.test_two_cli import free_addresses
+from tests.collector.two import HOLDERS, Two, exact_sum, two_study, words_of
 from tests.support import missing
 
 pytestmark = pytest.mark.slow  # a browser starts for each scene
@@ -176,14 +185,102 @@ def test_pages_refuse(tmp_path: Path, seed: int) -> None:
                 assert not [each for each in seen["requests"] if "/api/" in each["url"]]
 
 
-def test_the_page_does_not_answer_two_collectors(tmp_path: Path, seed: int) -> None:
-    """It says which command does, asks nothing and sends nothing."""
+def test_a_page_that_no_collector_serves_is_refused(tmp_path: Path, seed: int) -> None:
+    """Its policy lets it connect to the collectors of the study only: it asks nothing and sends nothing."""
     study = two_study(tmp_path, seed)
     with running(study, tmp_path / "s.db", holder=0) as port:
         seen = play("refusal", link=link(port, study), size="phone")
-    assert "dpregress report" in seen["refusal"]
+    assert "cannot be loaded" in seen["refusal"]
     assert not seen["study"]
     assert {each["method"] for each in seen["requests"]} == {"GET"}
+
+
+class Watched(Collector):
+    """Keeps the bodies that it was sent; it is busy the first time if it stumbles."""
+
+    stumbles = False
+
+    async def _one(self, request: Request) -> Response:
+        self.__dict__.setdefault("bodies", []).append(await request.body())
+        if self.stumbles and len(self.bodies) == 1:
+            return problem(503, "busy", "busy", wait=1.0)
+        return await super()._one(request)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return list(self.__dict__.get("bodies", []))
+
+
+@pytest.mark.parametrize(("serves", "size"), [(0, "wide"), (1, "phone")])
+def test_each_collector_gets_one_share(tmp_path: Path, seed: int, serves: int, size: str) -> None:
+    """Two services on two ports: one share to each and nothing else; a send that fails is repeated with the same bytes,
+    across origins; the sums of both with shares of 40 other people are the answers of all, and fit."""
+    holders = [replace(each, address=address) for each, address in zip(HOLDERS, free_addresses(), strict=True)]
+    study = replace(two_study(tmp_path, seed, enrolment="token", minimum=41), holders=tuple(holders))
+    tokens = new_tokens(41)
+    ports = [int(each.address.rpartition(":")[2]) for each in holders]
+    with ExitStack() as opened:
+        stores = [opened.enter_context(open_store(tmp_path / f"{k}.db", study, k)) for k in range(2)]
+        collectors = []
+        for place, store in enumerate(stores):
+            store.issue(token_hashes(tokens, place))
+            made = Watched(study, partial(open_store, tmp_path / f"{place}.db"), Settings(ADMIN_KEY, holder=place))
+            made.stumbles = place == 1
+            collectors.append(made)
+            opened.enter_context(serving(made, ports[place]))
+        elsewhere = f"{free_addresses()[0]}/api/reports"
+        seen = play("shares", link=link(ports[serves], study, tokens[0]), size=size, elsewhere=elsewhere)
+        one, other = (base64.b64decode(each) for each in seen["keptBefore"]["reports"][0]["shares"])
+        check_shares(seen, study, ports, serves, (one, other), elsewhere)
+        assert [each.bodies for each in collectors] == [[one], [other, other]]
+        two = Two(study, stores, tmp_path)
+        x, y = people(seed, 40)
+        pairs = [device_shares(words_of(row, float(of)), study, token=token)
+                 for row, of, token in zip(x, y, tokens[1:], strict=True)]  # fmt: skip
+        for place in range(2):
+            assert {each.status for each in two.admit([pair[place] for pair in pairs], place)} == {201}
+        sums = two.sums()
+    total, n = join_sums(study, sums)
+    mine = study.row([float(ANSWERS[0]["fill"]), float(ANSWERS[1]["fill"]), "yes", "yes"])
+    exact = exact_sum(study, x, y) + study.exact_steps(mine[:-1], float(mine[-1]))
+    assert n == 41
+    assert np.abs((total - exact) / study.integer_noise.scale).max() < 12 * np.sqrt(2)  # noise: below 1e-30
+    assert np.isfinite(read_joined(study, sums, public=tmp_path / "pilot.csv").model.coef_).all()
+
+
+def check_shares(
+    seen: dict[str, Any], study: Study, ports: list[int], serves: int, pair: tuple[bytes, bytes], elsewhere: str
+) -> None:
+    """What the page did, kept and said."""
+    raw = [each["fill"] for each in ANSWERS if each["kind"] == "number"]
+    secret = [text.encode() for text in raw]
+    secret += [struct.pack(form, float(text)) for text in raw for form in ("<d", ">d", "<f", ">f")]
+    for request in seen["requests"]:
+        where = urlsplit(request["url"])
+        body = base64.b64decode(request["body"] or "")
+        if where.scheme == "blob" or request["url"] == elsewhere:
+            continue
+        assert where.query == ""
+        place = ports.index(where.port or 0)
+        if request["method"] == "POST":
+            assert (where.path, body) == ("/api/reports", pair[place])
+        else:
+            assert (place, request["method"], body) == (serves, "GET", b"")
+        told = (request["url"] + json.dumps(request["headers"])).encode() + body
+        assert not any(each in told for each in secret)
+    assert (seen["posted"], seen["left"], seen["formAfter"], seen["sendAfter"]) == (0, 0, False, False)
+    assert [name for name, _ in seen["downloads"]] == ["clinic.share", "university.share"]
+    assert [base64.b64decode(each) for _, each in seen["downloads"]] == list(pair)
+    between, after = (seen[when]["reports"][0] for when in ("keptBetween", "keptAfter"))
+    assert between["shares"][1] == base64.b64encode(pair[1]).decode()
+    assert (after["shares"], after["arrived"]) == ([None, None], [True, True])
+    assert "Both collectors have their shares" in seen["after"]
+    assert seen["refused"]
+    clinic, university, both, page = seen["who"]
+    assert ("clinic" in clinic, "university" in university, "read your answers" in both) == (True, True, True)
+    assert f"127.0.0.1:{ports[serves]}" in page
+    assert [text.split(" ")[-1] for text in seen["picture"][2:]] == ["all", "all"]
+    assert f"{study.query.size} random-looking numbers" in seen["picture"][3]
 
 
 def test_the_page_speaks_the_languages_of_the_study(tmp_path: Path, seed: int) -> None:
