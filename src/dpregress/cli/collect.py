@@ -113,7 +113,10 @@ def collect_serve(
         say(f"Study {made.digest.hex()}: everything is in place.")
         return
     if holder is not None:
-        say(f"This is {made.holders[holder].name}, one of two collectors: devices report by `dpregress report`.")
+        own = made.holders[holder]
+        say(
+            f"This is {own.name}, one of two collectors. Its page works at {own.address}/study only, where the study has it."
+        )
     scheme = "http" if certificate is None else "https"
     listener = _listening(host, port)
     name = f"[{host}]" if ":" in host else host

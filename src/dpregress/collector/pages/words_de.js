@@ -103,6 +103,7 @@ export const german = {
     "Ihre genauen Antworten verlassen dieses Gerät nicht in einem Stück. Die Seite macht daraus einige Zahlen und zerlegt sie " +
     "in zwei Anteile. Jeder Anteil besteht aus zufälligen Zahlen, die allein nichts verraten. Jede Sammelstelle bekommt einen " +
     "Anteil. Sie sehen beide vorher und können eine Kopie behalten.",
+  flowAnswersTextShares: "verlassen dieses Gerät nur in zwei Anteilen und werden in keiner anderen Form aufbewahrt",
   flowNoiseShares: "Zufällige Zerlegung",
   flowNoiseTextShares: "wird auf diesem Gerät gezogen, bevor Ihre Antworten gelesen werden",
   flowCaptionShares:
@@ -117,8 +118,9 @@ export const german = {
     "Legen {one} und {other} Ihre Anteile zusammen, können sie Ihre Antworten lesen. Sie verlassen sich darauf, dass mindestens " +
     "eine der beiden das nicht tut.",
   whoServes:
-    "Wer diese Seite ausliefert ({host}), könnte sie so ändern, dass sie Ihre Antworten an eine Stelle sendet. Der Befehl " +
-    "dpregress report, der auf Ihrem eigenen Rechner läuft, leistet dasselbe ohne diese Seite.",
+    "Wer diese Seite ausliefert ({host}), könnte sie so ändern, dass sie Ihre Antworten an eine Stelle sendet, und könnte die " +
+    "Anteile lesen, die dieser Browser aufbewahrt, bis sie angekommen sind. Der Befehl dpregress report, der auf Ihrem eigenen " +
+    "Rechner läuft, leistet dasselbe ohne diese Seite.",
   guessShares:
     "Wie viel verrät das? Angenommen, eine der Sammelstellen, die auch alle Ergebnisse sieht, muss entscheiden, welche von zwei " +
     "Antwortreihen Ihre ist. Eine Münze hat in 50 von 100 Fällen recht. Hier sind es höchstens {rate} von 100, solange niemand " +

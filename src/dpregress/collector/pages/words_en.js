@@ -100,6 +100,7 @@ export const english = {
     "Your exact answers do not leave this device in one piece. The page turns them into a few numbers and splits these into " +
     "two shares. Each share is random numbers, which alone tell nothing. Each collector gets one share. You see both first, " +
     "and you can keep a copy.",
+  flowAnswersTextShares: "leave this device in two shares only, and are kept in no other form",
   flowNoiseShares: "Random split",
   flowNoiseTextShares: "is drawn on this device before your answers are read",
   flowCaptionShares:
@@ -113,8 +114,9 @@ export const english = {
   whoBoth:
     "If {one} and {other} put your shares together, they can read your answers. You rely on at least one of them not to do this.",
   whoServes:
-    "Whoever serves this page ({host}) could change it so that it sends your answers to one place. The command dpregress " +
-    "report, which runs on your own computer, does the same work without this page.",
+    "Whoever serves this page ({host}) could change it so that it sends your answers to one place, and could read the " +
+    "shares that this browser keeps until they have arrived. The command dpregress report, which runs on your own computer, " +
+    "does the same work without this page.",
   guessShares:
     "How much does it tell? Suppose one of the collectors, which also sees all results, must decide which of two sets of " +
     "answers is yours. A coin is right in 50 of 100 cases. They are right in at most {rate} of 100, unless they break the cipher " +
