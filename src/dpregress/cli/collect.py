@@ -114,9 +114,7 @@ def collect_serve(
         return
     if holder is not None:
         own = made.holders[holder]
-        say(
-            f"This is {own.name}, one of two collectors. Its page works at {own.address}/study only, where the study has it."
-        )
+        say(f"This is {own.name}, one of two collectors. Its page works at {own.address}/study only.")
     scheme = "http" if certificate is None else "https"
     listener = _listening(host, port)
     name = f"[{host}]" if ":" in host else host
