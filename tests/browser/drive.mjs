@@ -150,8 +150,15 @@ const scenes = {
       seen.downloads.push([download.suggestedFilename(), readFileSync(await download.path()).toString("base64")]);
     }
     await page.click("#send");
-    await said(page, "outcome", "university: not yet received");
+    await said(page, "outcome", scene.comesBack ? "university: not accepted" : "university: not yet received");
+    await said(page, "outcome", "clinic: received");
     seen.keptBetween = await kept(page);
+    if (scene.comesBack) {
+      await page.reload();
+      await page.waitForSelector("#review:not([hidden])");
+      seen.partsBetween = await page.textContent("#parts");
+      await page.click("#send");
+    }
     await said(page, "review-text", "Both collectors have their shares");
     seen.keptAfter = await kept(page);
     await look(page);

@@ -28,7 +28,7 @@ from dpregress.collector.rehearsal import serving
 from dpregress.collector.server.app import Collector, Settings
 from dpregress.collector.server.responses import problem
 from dpregress.collector.shares.joining import join_sums, read_joined
-from dpregress.collector.store import open_store
+from dpregress.collector.store import Outcome, open_store
 from dpregress.rows import RawRows
 from tests.collector.support import ADMIN_KEY, make_study, people, pilot, reports, running, send
 from tests.collector.test_two_cli import free_addresses
@@ -196,14 +196,14 @@ def test_a_page_that_no_collector_serves_is_refused(tmp_path: Path, seed: int) -
 
 
 class Watched(Collector):
-    """Keeps the bodies that it was sent; it is busy the first time if it stumbles."""
+    """Keeps the bodies that it was sent; it refuses the first one if it has a refusal to give."""
 
-    stumbles = False
+    refusal: Outcome | None = None
 
     async def _one(self, request: Request) -> Response:
         self.__dict__.setdefault("bodies", []).append(await request.body())
-        if self.stumbles and len(self.bodies) == 1:
-            return problem(503, "busy", "busy", wait=1.0)
+        if self.refusal is not None and len(self.bodies) == 1:
+            return problem(self.refusal.status, "try again later", self.refusal.reason, wait=1.0)
         return await super()._one(request)
 
     @property
@@ -211,10 +211,13 @@ class Watched(Collector):
         return list(self.__dict__.get("bodies", []))
 
 
-@pytest.mark.parametrize(("serves", "size"), [(0, "wide"), (1, "phone")])
-def test_each_collector_gets_one_share(tmp_path: Path, seed: int, serves: int, size: str) -> None:
-    """Two services on two ports: one share to each and nothing else; a send that fails is repeated with the same bytes,
-    across origins; the sums of both with shares of 40 other people are the answers of all, and fit."""
+@pytest.mark.parametrize(
+    ("serves", "size", "refusal"), [(0, "wide", Outcome(503, "busy")), (1, "phone", Outcome(403, "early"))]
+)
+def test_each_collector_gets_one_share(tmp_path: Path, seed: int, serves: int, size: str, refusal: Outcome) -> None:
+    """Two services on two ports: one share to each and nothing else. A send that fails is repeated with the same bytes,
+    by the page itself or after it is opened again, also across origins. The sums, with shares of 40 other people,
+    are the answers of all, and fit."""
     holders = [replace(each, address=address) for each, address in zip(HOLDERS, free_addresses(), strict=True)]
     study = replace(two_study(tmp_path, seed, enrolment="token", minimum=41), holders=tuple(holders))
     tokens = new_tokens(41)
@@ -225,11 +228,13 @@ def test_each_collector_gets_one_share(tmp_path: Path, seed: int, serves: int, s
         for place, store in enumerate(stores):
             store.issue(token_hashes(tokens, place))
             made = Watched(study, partial(open_store, tmp_path / f"{place}.db"), Settings(ADMIN_KEY, holder=place))
-            made.stumbles = place == 1
+            made.refusal = refusal if place == 1 else None
             collectors.append(made)
             opened.enter_context(serving(made, ports[place]))
         elsewhere = f"{free_addresses()[0]}/api/reports"
-        seen = play("shares", link=link(ports[serves], study, tokens[0]), size=size, elsewhere=elsewhere)
+        seen = play(
+            "shares", link=link(ports[serves], study, tokens[0]), size=size, elsewhere=elsewhere, comesBack=serves == 1
+        )
         one, other = (base64.b64decode(each) for each in seen["keptBefore"]["reports"][0]["shares"])
         check_shares(seen, study, ports, serves, (one, other), elsewhere)
         assert [each.bodies for each in collectors] == [[one], [other, other]]
@@ -272,7 +277,7 @@ def check_shares(
     assert [name for name, _ in seen["downloads"]] == ["clinic.share", "university.share"]
     assert [base64.b64decode(each) for _, each in seen["downloads"]] == list(pair)
     between, after = (seen[when]["reports"][0] for when in ("keptBetween", "keptAfter"))
-    assert between["shares"][1] == base64.b64encode(pair[1]).decode()
+    assert (between["shares"], between["arrived"]) == ([None, base64.b64encode(pair[1]).decode()], [True, False])
     assert (after["shares"], after["arrived"]) == ([None, None], [True, True])
     assert "Both collectors have their shares" in seen["after"]
     assert seen["refused"]
