@@ -253,6 +253,19 @@ def test_each_collector_gets_one_share(tmp_path: Path, seed: int, serves: int, s
     assert np.isfinite(read_joined(study, sums, public=tmp_path / "pilot.csv").model.coef_).all()
 
 
+def test_the_page_of_two_collectors_is_bilingual(tmp_path: Path, seed: int) -> None:
+    """At the width of a phone nothing is cut off in either language."""
+    holders = [replace(each, address=address) for each, address in zip(HOLDERS, free_addresses(), strict=True)]
+    study, where = replace(two_study(tmp_path, seed), holders=tuple(holders)), tmp_path / "s.db"
+    open_store(where, study, 0).close()
+    port = int(holders[0].address.rpartition(":")[2])
+    with serving(Collector(study, partial(open_store, where), Settings(ADMIN_KEY, holder=0)), port):
+        seen = play("languages", link=link(port, study), languages=["en", "de"], size="phone")
+    english, german = (each[3] for each in seen["spoken"])
+    assert ("two shares" in english, "zwei Anteile" in german) == (True, True)
+    assert not seen["errors"]
+
+
 def check_shares(
     seen: dict[str, Any], study: Study, ports: list[int], serves: int, pair: tuple[bytes, bytes], elsewhere: str
 ) -> None:

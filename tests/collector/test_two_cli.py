@@ -66,7 +66,7 @@ def tokens_of(capsys: pytest.CaptureFixture[str], folder: Path) -> list[str]:
     """Four invitations, which both collectors admit."""
     good(
         capsys, "collect", "invite", "invited.json", "--store", "clinic.db", "--key", "clinic.key", "--address",
-        "https://x.example", "--count", 4, "--out", "links.txt", "--hashes", "hashes.txt",
+        Study.load("invited.json").holders[1].address, "--count", 4, "--out", "links.txt", "--hashes", "hashes.txt",
     )  # fmt: skip
     admit = ("collect", "admit", "invited.json", "--store", "university.db", "--key", "university.key")
     assert "4 invitations: 4 new" in good(capsys, *admit, "--hashes", "hashes.txt")
@@ -137,7 +137,7 @@ def test_refusals_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) 
         [part for address in given for part in ("--send", address)]
         for given in ((one,), (one, one), (other, other), (one, "https://x.example"), (one, other, other))
     ]
-    invite = ("collect", "invite", "invited.json", *store, "--address", "x", "--count", 1, "--out", "o")
+    invite = ("collect", "invite", "invited.json", *store, "--count", 1, "--out", "o", "--address", "https://x.example")
     for command, said in (
         (
             ("study", "new", "open.toml", "--out", "x.json", "--two-collectors", "clinic.json", "clinic.json"),
@@ -159,7 +159,8 @@ def test_refusals_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) 
         ((*single, "--send", "https://a.example", "--send", "https://a.example"), "give --send once"),
         ((*identity, "--address", "http://clinic.example"), "use https://"),
         ((*invite, "--key", "clinic.key"), "--hashes goes with"),
-        ((*invite, "--key", "clinic.key", "--hashes", "hashes.txt"), "hashes.txt already exists"),
+        ((*invite, "--key", "clinic.key", "--hashes", "more.txt"), "addresses in the study only"),
+        ((*invite[:-1], one, "--key", "clinic.key", "--hashes", "hashes.txt"), "hashes.txt already exists"),
     ):
         outcome = run(capsys, *command)
         assert outcome.code == 2, command

@@ -168,6 +168,7 @@ def collect_invite(
     Example:
       dpregress collect invite sleep.json --store sleep.db --address https://sleep.example --count 3 --out sheet.html
     """
+    from dpregress.collector.addresses import origin_of
     from dpregress.collector.invitations import invitation_sheet, invite, new_tokens, token_hashes
     from dpregress.collector.store import open_store
 
@@ -175,6 +176,9 @@ def collect_invite(
     holder, tokens = holder_in(made, key_file), new_tokens(count)
     if (holder is None) != (hashes is None):
         raise InvalidInput("--hashes goes with a study of two collectors: the other one admits them")
+    own = [origin_of(each.address) for each in made.holders]
+    if own and origin_of(address) not in own:
+        raise InvalidInput(f"the page works at the addresses in the study only: give --address {' or '.join(own)}")
     with ExitStack() as held:
         place = held.enter_context(taken(out, overwrite=False, private=True))
         for_other = None if hashes is None else held.enter_context(taken(hashes, overwrite=False))
