@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from dpregress.collector.client import device_report, device_shares
 from dpregress.collector.sending import Connection
 from dpregress.collector.study import Study
 from dpregress.collector.terms import Question, Terms
 from dpregress.collector.wire import TOKEN_BYTES
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import OutputError
 from dpregress.mechanisms.randomness import sampling_generator
 from dpregress.public import Categorical
@@ -30,10 +31,13 @@ class InventedPeople:
     ----------
     terms : Terms
     seed : int or None
+    rows : ndarray of shape (m, d) or None
+        Public rows of design columns, one of which every person resembles. Without them all answers are equally likely.
     """
 
     terms: Terms
     seed: int | None = None
+    rows: Matrix | None = None
 
     @property
     def slopes(self) -> Vector:
@@ -50,15 +54,26 @@ class InventedPeople:
     def answers(self, users: int) -> Iterator[dict[str, object]]:
         """Answers of each user, by question."""
         rng = sampling_generator(self.seed)
-        asked, last = self.terms.questions[:-1], self.terms.response
+        last = self.terms.response
         middle, slopes = self._middle(), self.slopes
         for _ in range(users):
-            row: dict[str, object] = {question.name: _drawn(question, rng) for question in asked}
+            row = self._features(rng)
             x = self.terms.row([*row.values(), None])[:-1]
             yield {**row, last.name: self._response(float((x - middle) @ slopes), rng)}
 
+    def _features(self, rng: np.random.Generator) -> dict[str, object]:
+        """One person's answers to all questions but the last."""
+        asked = self.terms.questions[:-1]
+        if self.rows is None:
+            return {question.name: _drawn(question, rng) for question in asked}
+        ends = np.cumsum([len(question.columns) for question in asked])[:-1]
+        cells = np.split(self.rows[rng.integers(len(self.rows))], ends)
+        return {question.name: _answered(question, each) for question, each in zip(asked, cells, strict=True)}
+
     def _middle(self) -> Vector:
         """The mean of the design columns."""
+        if self.rows is not None:
+            return np.asarray(self.rows.mean(axis=0))
         found: list[float] = []
         for question in self.terms.questions[:-1]:
             levels = question.column.levels if isinstance(question.column, Categorical) else ()
@@ -72,7 +87,7 @@ class InventedPeople:
             return float((lower + upper) / 2 + predictor + _SPREAD * half * rng.standard_normal())
         if self.terms.family == "poisson":
             return float(min(rng.poisson((upper - lower) / 8 * np.exp(predictor / 2)), upper))
-        happens = bool(rng.random() < 1 / (1 + np.exp(-predictor)))
+        happens = bool(rng.random() < expit(predictor))
         column = self.terms.response.column
         return column.levels[int(happens)] if isinstance(column, Categorical) else float(happens)
 
@@ -81,6 +96,13 @@ def _drawn(question: Question, rng: np.random.Generator) -> object:
     if isinstance(question.column, Categorical):
         return question.column.levels[int(rng.integers(len(question.column.levels)))]
     return float(rng.uniform(*question.ends))
+
+
+def _answered(question: Question, cells: Vector) -> object:
+    """The answer that these design columns of a question stand for; beyond its bounds, the nearest one within."""
+    if isinstance(question.column, Categorical):
+        return question.column.levels[int(np.argmax(np.append(cells, 0.5)) + 1) % len(question.column.levels)]
+    return float(np.clip(cells[0], *question.ends))
 
 
 def send_people(study: Study, people: InventedPeople, users: int, url: str, tokens: list[bytes] | None = None) -> int:
