@@ -238,7 +238,14 @@ def test_charged_before_noise_and_kept_before_it_is_shown(
         text = release_share_sum(store, KEYS[0], lists[1], ledger=ledger)
         assert store.noted("released") == text
         assert len(ledger.charges) == 1
-        assert [event["kind"] for event in _log(store)] == ["made", "stored", "sealed", "charged", "released"]
+        assert [event["kind"] for event in _log(store)] == [
+            "made",
+            "stored",
+            "sealed",
+            "claimed",
+            "charged",
+            "released",
+        ]
 
 
 def _log(store: Any) -> list[Any]:
@@ -279,7 +286,7 @@ def test_a_copy_made_between_charge_and_release_is_refused(study: Study, tmp_pat
         with pytest.raises(BudgetExceeded):
             release_share_sum(store, KEYS[0], lists[1], ledger=poor)
         assert store.noted("charged") is None
-        assert [event["kind"] for event in _log(store)] == ["made", "stored", "sealed"]
+        assert [event["kind"] for event in _log(store)] == ["made", "stored", "sealed", "claimed"]
         store.backup(tmp_path / "refused.db")
         with pytest.raises(KeyboardInterrupt):
             release_share_sum(store, KEYS[0], lists[1], ledger=rich, sampler=Counting(fails=True))

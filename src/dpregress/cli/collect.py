@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -13,7 +14,8 @@ import click
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.cli.study import load_study
-from dpregress.errors import InvalidInput
+from dpregress.display import plain
+from dpregress.errors import InvalidInput, StoreError
 
 _PATH = click.Path(path_type=Path)
 _MISSING = "the collector needs its extra: pip install 'dpregress[collector]'"
@@ -274,7 +276,9 @@ def collect_status(store: str) -> None:
 @collect.command("verify")
 @_STORE
 def collect_verify(store: str) -> None:
-    """Recompute all sums from the reports, bit for bit, and check the audit log.
+    """Recompute all sums from the reports, bit for bit, and check the audit log and all notes of the store.
+
+    Exit code 1, and a line for each fault, if the store cannot be read or is not what was stored.
 
     \b
     Example:
@@ -282,8 +286,15 @@ def collect_verify(store: str) -> None:
     """
     from dpregress.collector.store import open_store
 
-    with open_store(store) as opened:
-        n = opened.verify()
+    try:
+        with open_store(store) as opened:
+            n, faults = opened.faults()
+    except StoreError as error:
+        n, faults = 0, [str(error)]
+    for fault in faults:
+        click.echo(f"error: {plain(fault)}", err=True)
+    if faults:
+        sys.exit(1)
     say(f"{n:,} reports: sums, tokens and the audit log agree to the last bit.")
 
 
@@ -314,8 +325,8 @@ def collect_simulate(study_file: Path, users: int, public_rows: Path | None, see
     """Rehearse STUDY: invented users report through the real wire to a collector on this machine, which is then fitted.
     Two collectors exchange lists and noisy sums as they would.
 
-    With public rows, each user answers all questions but the last as one of these rows does. Without them, all answers
-    are equally likely, and coefficients are wrong if the public moments of the study say otherwise.
+    With public rows, each user answers all questions but the last as one of these rows does. Without them, answers have
+    the means and the spread of the study's public moments.
 
     Nothing is kept. The study is treated as open, and as having no minimum.
 

@@ -177,7 +177,10 @@ def _why_blank(public: bool, family: str) -> str:
     """Why there are no intervals."""
     if not public and family != "gaussian":
         return "No intervals without --public, the public rows of the study."
-    return "No intervals: the noise is too large for an unshrunk fit to so few reports."
+    return (
+        "No intervals: the noise is too large for an unshrunk fit to so few reports, or the public rows differ too "
+        "much from the people who reported."
+    )
 
 
 #: The commands, in the group of the collector.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,20 +20,25 @@ from dpregress.mechanisms.randomness import sampling_generator
 from dpregress.public import Categorical
 
 _BATCH = 100
-#: Slopes of invented people: per half range of a number, and of a level; of a linear model in half ranges of y.
-_SLOPE, _LINEAR, _SPREAD = 1.0, 0.2, 0.1
+#: Slopes of invented people: per half range of a number, and of a level; of logarithms of rates; of a linear model in
+#: half ranges of y.
+_SLOPE, _RATE, _LINEAR, _SPREAD = 1.0, 0.5, 0.2, 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class InventedPeople:
     """People who answer at random, with a response that follows the model of the study.
 
+    Each resembles a public row, since a fit by moment equations takes public rows to be of the people who answer. Where
+    the study alone is known, their answers have the means of its public moments and, within the bounds, the same
+    standard deviations. Without these, numbers are uniform between their bounds and levels are equally frequent.
+
     Parameters
     ----------
     terms : Terms
     seed : int or None
     rows : ndarray of shape (m, d) or None
-        Public rows of design columns, one of which every person resembles. Without them all answers are equally likely.
+        Public rows, in design columns.
     """
 
     terms: Terms
@@ -44,7 +50,7 @@ class InventedPeople:
         """The true slopes of the design columns, in original units."""
         signs = np.where(np.arange(len(self.terms.questions) - 1) % 2 == 0, 1.0, -1.0)
         lower, upper = self.terms.response.ends
-        scale = _SLOPE if self.terms.family != "gaussian" else _LINEAR * (upper - lower) / 2
+        scale = {"gaussian": _LINEAR * (upper - lower) / 2, "poisson": _RATE}.get(self.terms.family, _SLOPE)
         found = []
         for question, sign in zip(self.terms.questions[:-1], signs, strict=True):
             half = 1.0 if isinstance(question.column, Categorical) else (question.ends[1] - question.ends[0]) / 2
@@ -54,31 +60,33 @@ class InventedPeople:
     def answers(self, users: int) -> Iterator[dict[str, object]]:
         """Answers of each user, by question."""
         rng = sampling_generator(self.seed)
-        last = self.terms.response
-        middle, slopes = self._middle(), self.slopes
+        laws, last, slopes = self._laws(), self.terms.response, self.slopes
+        middle = np.concatenate([law.mean for law in laws]) if self.rows is None else self.rows.mean(axis=0)
         for _ in range(users):
-            row = self._features(rng)
+            row = (
+                {law.question.name: law.draw(rng) for law in laws} if self.rows is None else self._like(self.rows, rng)
+            )
             x = self.terms.row([*row.values(), None])[:-1]
             yield {**row, last.name: self._response(float((x - middle) @ slopes), rng)}
 
-    def _features(self, rng: np.random.Generator) -> dict[str, object]:
-        """One person's answers to all questions but the last."""
+    def _like(self, rows: Matrix, rng: np.random.Generator) -> dict[str, object]:
+        """The answers of somebody who resembles one of these rows."""
         asked = self.terms.questions[:-1]
-        if self.rows is None:
-            return {question.name: _drawn(question, rng) for question in asked}
         ends = np.cumsum([len(question.columns) for question in asked])[:-1]
-        cells = np.split(self.rows[rng.integers(len(self.rows))], ends)
+        cells = np.split(rows[rng.integers(len(rows))], ends)
         return {question.name: _answered(question, each) for question, each in zip(asked, cells, strict=True)}
 
-    def _middle(self) -> Vector:
-        """The mean of the design columns."""
-        if self.rows is not None:
-            return np.asarray(self.rows.mean(axis=0))
-        found: list[float] = []
+    def _laws(self) -> list[_AnswerLaw]:
+        """The laws of the answers, in the order of the questions."""
+        public, found, place = self.terms.public, [], 0
         for question in self.terms.questions[:-1]:
-            levels = question.column.levels if isinstance(question.column, Categorical) else ()
-            found += [1 / len(levels)] * len(question.columns) if levels else [sum(question.ends) / 2]
-        return np.array(found)
+            width = len(question.columns)
+            columns = slice(place, place + width)
+            mean = None if public is None or public.mean is None else public.mean[columns]
+            second = None if public is None else np.diag(public.second)[columns]
+            found.append(_AnswerLaw.of(question, mean, second))
+            place += width
+        return found
 
     def _response(self, predictor: float, rng: np.random.Generator) -> object:
         lower, upper = self.terms.response.ends
@@ -86,16 +94,49 @@ class InventedPeople:
             half = (upper - lower) / 2
             return float((lower + upper) / 2 + predictor + _SPREAD * half * rng.standard_normal())
         if self.terms.family == "poisson":
-            return float(min(rng.poisson((upper - lower) / 8 * np.exp(predictor / 2)), upper))
+            return float(min(rng.poisson((upper - lower) / 8 * np.exp(predictor)), upper))
         happens = bool(rng.random() < expit(predictor))
         column = self.terms.response.column
         return column.levels[int(happens)] if isinstance(column, Categorical) else float(happens)
 
 
-def _drawn(question: Question, rng: np.random.Generator) -> object:
-    if isinstance(question.column, Categorical):
-        return question.column.levels[int(rng.integers(len(question.column.levels)))]
-    return float(rng.uniform(*question.ends))
+@dataclass(frozen=True, eq=False)
+class _AnswerLaw:
+    """The law of the answers to one question.
+
+    Parameters
+    ----------
+    question : Question
+    mean : ndarray
+        Of its design columns.
+    half : float
+        Of a number: half the width of its uniform law.
+    """
+
+    question: Question
+    mean: Vector
+    half: float
+
+    @classmethod
+    def of(cls, question: Question, mean: Vector | None, second: Vector | None) -> _AnswerLaw:
+        """The law with these moments of the design columns, or the usual one."""
+        if isinstance(question.column, Categorical):
+            levels = len(question.column.levels)
+            return cls(question, np.full(levels - 1, 1 / levels) if mean is None else np.clip(mean, 0, 1), 0.0)
+        lower, upper = question.ends
+        if mean is None or second is None:
+            return cls(question, np.array([(lower + upper) / 2]), (upper - lower) / 2)
+        middle = np.clip(mean, lower, upper)
+        wide = math.sqrt(3 * max(float(second[0] - mean[0] ** 2), 0.0))
+        return cls(question, middle, min(wide, float(middle[0]) - lower, upper - float(middle[0])))
+
+    def draw(self, rng: np.random.Generator) -> object:
+        """An answer."""
+        if not isinstance(self.question.column, Categorical):
+            return float(self.mean[0] + self.half * rng.uniform(-1, 1))
+        levels = self.question.column.levels
+        place = int(np.searchsorted(np.cumsum(self.mean), rng.random(), "right"))  # the first level is in no column
+        return levels[(place + 1) % len(levels)]
 
 
 def _answered(question: Question, cells: Vector) -> object:

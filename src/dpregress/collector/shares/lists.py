@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dpregress.collector.shares.holder import ShareHolder
 from dpregress.collector.store import Store, audit
+from dpregress.collector.store.release import SEALED, check_notes
 from dpregress.collector.study import Study
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.json_files import MALFORMED
@@ -78,16 +79,20 @@ def close_list(store: Store, private_key: bytes) -> str:
         Before the minimum count of the study.
     InvalidInput
         For the key of somebody else.
+    StoreError
+        If the store does not hold the reports that its audit log tells of.
     """
     holder = own_holder(store, private_key)
     assert store.study.terms is not None
     with store.database.transaction():
+        check_notes(store.database)
         if store.sealed is None:
             n, minimum = store.count, store.study.terms.minimum
             if n < minimum:
                 raise NotAvailable(f"{n:,} of {minimum:,} reports are there: no list is closed before the minimum")
-            store.note("sealed", str(n))
-            audit.append(store.database, "sealed", reports=n)
+            store.note(SEALED, str(n))
+            audit.append(store.database, SEALED, reports=n)
+    store.verify()
     ids = held_ids(store)
     return signed(_record(store.study, holder, ids), private_key)
 

@@ -20,7 +20,7 @@ from dpregress.accounting import Ledger, MemoryLedger, user_of
 from dpregress.collector.shares.lists import AgreedReports, ReportList, agree, own_holder, own_list, signed_by
 from dpregress.collector.shares.splitting import WORD, sum_of_shares
 from dpregress.collector.store import Store, audit
-from dpregress.collector.store.release import CHARGED, CLAIM, RELEASED, check_release
+from dpregress.collector.store.release import CHARGED, CLAIM, CLAIMED, RELEASED, check_notes, commitment
 from dpregress.collector.study import Study
 from dpregress.errors import ChargedBefore, InvalidInput, NotAvailable
 from dpregress.json_files import MALFORMED
@@ -88,12 +88,11 @@ def release_share_sum(
     ChargedBefore, BudgetExceeded, LedgerError
         When the ledger was charged for another copy of this store, does not hold enough, or counts something else.
     StoreError
-        If the audit log tells of a released sum that the store does not hold.
+        If the store does not hold the reports, the closed list or the released sum that its audit log tells of.
     """
+    kept = store.noted(RELEASED)
+    _check(store, released=kept is not None)
     reports = agree([own_list(store, private_key), other])
-    with store.database.snapshot():
-        check_release(store.database, store.study.digest)
-        kept = store.noted(RELEASED)
     if kept is None or ledger is not None:
         _charge(store, reports, ledger)
     if kept is None:
@@ -131,6 +130,15 @@ def load_share_sum(path: str | Path, study: Study) -> ShareSum:
     return ShareSum(holder, n, agreed, total.astype(np.uint64))
 
 
+def _check(store: Store, *, released: bool) -> None:
+    """Refuse a store that is not what its audit log tells: before the release all of it, afterwards its notes."""
+    if not released:
+        store.verify()
+        return
+    with store.database.snapshot():
+        check_notes(store.database)
+
+
 def _charge(store: Store, reports: AgreedReports, ledger: Ledger | None) -> None:
     """Charge the price of the study, for these reports and no others.
 
@@ -165,7 +173,9 @@ def _charge(store: Store, reports: AgreedReports, ledger: Ledger | None) -> None
         before = store.noted(CHARGED)
         if before is None:
             store.note(CHARGED, reports.digest)
-            audit.append(store.database, CHARGED, reports=len(reports.ids), price=study.spend.encode())
+            audit.append(
+                store.database, CHARGED, reports=len(reports.ids), digest=reports.digest, price=study.spend.encode()
+            )
     if before not in (None, reports.digest):
         raise InvalidInput("this collector has charged a sum with another list: there is no second release")
 
@@ -182,6 +192,7 @@ def _claim(store: Store) -> str:
         if claim is None:
             claim = random_bytes(16).hex()
             store.note(CLAIM, claim)
+            audit.append(store.database, CLAIMED, claim=commitment(claim))
     return claim
 
 

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpregress.collector.store import audit
 from dpregress.collector.store.database import Database
 from dpregress.collector.store.payloads import payload_of
-from dpregress.collector.store.release import CLAIM, RELEASED, check_release
+from dpregress.collector.store.release import CLAIM, MADE, RELEASED, SEALED, UNCLAIMED, made_entry
 from dpregress.collector.store.sqlite import SQLiteDatabase
+from dpregress.collector.store.totals import (
+    BUCKETS,
+    SUM,
+    Arrival,
+    Buckets,
+    Totals,
+    digest_of,
+    kept_totals,
+    optional_bytes,
+)
+from dpregress.collector.store.verification import store_faults
 from dpregress.collector.study import Study
 from dpregress.errors import StoreError
 from dpregress.mechanisms.randomness import random_bytes
 
-#: Groups of reports by a keyed hash of their ids, for the jackknife.
-BUCKETS = 64
-_LAYOUT = "1"
+_LAYOUT = "2"
 _PAGE = 2000
-_SUM = np.dtype("<i8")
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS tokens (hash {blob} PRIMARY KEY, report {blob})",
@@ -35,24 +41,6 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS refused (reason TEXT PRIMARY KEY, reports BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS audit (n BIGINT PRIMARY KEY, event TEXT NOT NULL, chain {blob} NOT NULL)",
 )
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """An admitted report as it is stored.
-
-    Parameters
-    ----------
-    id : bytes
-    token : bytes or None
-        SHA-256 of the token; None with open enrolment.
-    answer : bytes
-        Little-endian 32-bit integers; in a study of two collectors a share.
-    """
-
-    id: bytes
-    token: bytes | None
-    answer: bytes
 
 
 @dataclass(frozen=True)
@@ -71,34 +59,6 @@ class Outcome:
 STORED, REPEATED = Outcome(201), Outcome(200)
 _CHANGED, _USED, _UNKNOWN = Outcome(409, "changed-report"), Outcome(409, "used-token"), Outcome(403, "unknown-token")
 _SEALED = Outcome(403, "late")
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Reports and their sums by bucket.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, of shape (64,)
-    sums : ndarray of int64, of shape (64, p)
-    """
-
-    counts: NDArray[np.int64]
-    sums: NDArray[np.int64]
-
-    @property
-    def n(self) -> int:
-        """All reports."""
-        return int(self.counts.sum())
-
-    @property
-    def total(self) -> NDArray[np.int64]:
-        """The sum of all reports, of shape (p,)."""
-        return np.asarray(self.sums.sum(axis=0))
-
-    def same_as(self, other: Totals) -> bool:
-        """Whether two are equal bit for bit."""
-        return np.array_equal(self.counts, other.counts) and np.array_equal(self.sums, other.sums)
 
 
 class Store:
@@ -127,11 +87,15 @@ class Store:
                 known = self._make(study, holder)
         if known.get("layout") != _LAYOUT:
             raise StoreError(f"{where} was written by another version: use that one")
-        self.study = Study.read(known["study"])
-        self._salt = bytes.fromhex(known["salt"])
+        try:
+            self.study = Study.read(known["study"])
+            salt = bytes.fromhex(known["salt"])
+            self.holder = int(known["holder"]) if "holder" in known else None
+            self.payload = payload_of(self.study, self.holder)
+        except (KeyError, ValueError) as error:
+            raise StoreError(f"the study, salt or holder noted in {where} was damaged: restore a backup") from error
+        self._buckets = Buckets(salt, self.payload)
         self._last: Totals | None = None
-        self.holder = int(known["holder"]) if "holder" in known else None
-        self.payload = payload_of(self.study, self.holder)
         if study is not None and (study.digest, holder) != (self.study.digest, self.holder):
             raise StoreError(f"{where} holds another study, or belongs to its other collector: choose another --store")
 
@@ -140,9 +104,9 @@ class Store:
         meta = {"layout": _LAYOUT, "study": study.text(), "salt": random_bytes(16).hex()}
         meta |= {} if holder is None else {"holder": str(holder)}
         self.database.insert("meta", ("name", "value"), list(meta.items()))
-        zeros = np.zeros(study.query.size, dtype=_SUM).tobytes()
+        zeros = np.zeros(study.query.size, dtype=SUM).tobytes()
         self.database.insert("sums", ("bucket", "reports", "total"), [(each, 0, zeros) for each in range(BUCKETS)])
-        audit.append(self.database, "made", study=study.digest.hex())
+        audit.append(self.database, MADE, **made_entry(meta))
         return meta
 
     def __enter__(self) -> Self:
@@ -197,7 +161,7 @@ class Store:
         if not arrivals:
             return []
         found = self.database.matching("id, token, answer", "reports", "id", [each.id for each in arrivals])
-        known = {bytes(id_): (_bytes(token), bytes(answer)) for id_, token, answer in found}
+        known = {bytes(id_): (optional_bytes(token), bytes(answer)) for id_, token, answer in found}
         asked = [each.token for each in arrivals if each.token is not None]
         used: dict[bytes, bool] = {}
         if asked and self._unused(asked) == len(set(asked)):
@@ -237,17 +201,17 @@ class Store:
         self.database.put(
             "tokens", ("hash", "report"), used, "ON CONFLICT (hash) DO UPDATE SET report = excluded.report"
         )
-        batch, before = self._summed(stored), self._known_totals(first - 1)
-        now = Totals(before.counts + batch.counts, before.sums + batch.sums)
+        batch = self._buckets.summed(stored)
+        now = self._known_totals(first - 1) + batch
         changes = [
-            (int(bucket), int(now.counts[bucket]), now.sums[bucket].astype(_SUM).tobytes())
+            (int(bucket), int(now.counts[bucket]), now.sums[bucket].astype(SUM).tobytes())
             for bucket in np.flatnonzero(batch.counts)
         ]
         changed = "ON CONFLICT (bucket) DO UPDATE SET reports = excluded.reports, total = excluded.total"
         self.database.put("sums", ("bucket", "reports", "total"), changes, changed)
         self._last = now
         self._count("arrivals", "hour", {hour: len(stored)})
-        audit.append(self.database, "stored", first=first, last=first + len(stored) - 1, digest=_digest(stored))
+        audit.append(self.database, "stored", first=first, last=first + len(stored) - 1, digest=digest_of(stored))
 
     def _known_totals(self, n: int) -> Totals:
         """The sums of the n reports so far: those that were written last, unless somebody else has written since."""
@@ -286,7 +250,9 @@ class Store:
     @property
     def sealed(self) -> int | None:
         """The number of reports at which one of two collectors closed its list; None before."""
-        found = None if self.holder is None else self.noted("sealed")
+        found = None if self.holder is None else self.noted(SEALED)
+        if found is not None and not (found.isascii() and found.isdecimal()):
+            raise StoreError(f"the count of the closed list in {self.where} was damaged: restore a backup")
         return None if found is None else int(found)
 
     def record(self, kind: str, **details: Any) -> None:
@@ -303,9 +269,7 @@ class Store:
 
     def totals(self) -> Totals:
         """The running sums: a read of 64 rows, whatever the number of reports."""
-        rows = self.database.rows("SELECT reports, total FROM sums ORDER BY bucket")
-        sums = np.array([np.frombuffer(total, _SUM) for _, total in rows], dtype=np.int64)
-        return Totals(np.array([reports for reports, _ in rows], dtype=np.int64), sums)
+        return kept_totals(self.database)
 
     def arrivals(self) -> dict[int, int]:
         """Reports by hour since 1970."""
@@ -321,6 +285,14 @@ class Store:
         ((issued, used),) = self.database.rows("SELECT COUNT(*), COUNT(report) FROM tokens")
         return int(issued), int(used)
 
+    def faults(self) -> tuple[int, list[str]]:
+        """The number of reports, and everything that is wrong with the store, a line each.
+
+        Every sum is recomputed from the stored reports, and the whole audit log is read.
+        """
+        with self.database.snapshot():
+            return store_faults(self.database, self.study, self._buckets)
+
     def verify(self) -> int:
         """Recompute every sum and the whole log from the stored reports; the number of reports.
 
@@ -329,47 +301,10 @@ class Store:
         StoreError
             If anything differs in a single bit.
         """
-        with self.database.snapshot():
-            return self._verify()
-
-    def _verify(self) -> int:
-        pending = (entry.event for entry in audit.entries(self.database) if entry.event.get("kind") == "stored")
-        size, n = self.study.query.size, 0
-        counts, sums = np.zeros(BUCKETS, dtype=np.int64), np.zeros((BUCKETS, size), dtype=np.int64)
-        held: list[Arrival] = []
-        event = next(pending, None)
-        for page in self.database.pages("n, id, token, answer", "reports", _PAGE):
-            found = [Arrival(bytes(id_), _bytes(token), bytes(answer)) for _, id_, token, answer in page]
-            if [row[0] for row in page] != list(range(n + 1, n + len(page) + 1)):
-                raise StoreError(f"reports after number {n} are missing: restore a backup")
-            n += len(page)
-            part = self._summed(found)
-            counts, sums, held = counts + part.counts, sums + part.sums, held + found
-            while event is not None and event["last"] <= n:
-                width = event["last"] - event["first"] + 1
-                if event["digest"] != _digest(held[:width]):
-                    raise StoreError(
-                        f"reports {event['first']} to {event['last']} are not those that were stored: restore a backup"
-                    )
-                held, event = held[width:], next(pending, None)
-        if held or event is not None or next(pending, None) is not None:
-            raise StoreError("the reports and the audit log do not agree: restore a backup")
-        if not self.totals().same_as(Totals(counts, sums)):
-            raise StoreError("the running sums are not those of the reports: restore a backup")
-        ((used,),) = self.database.rows("SELECT COUNT(report) FROM tokens")
-        if self.study.terms is not None and self.study.terms.enrolment == "token" and used != n:
-            raise StoreError("the used tokens are not those of the reports: restore a backup")
-        if self.sealed not in (None, n):
-            raise StoreError("reports were added after the list was closed: restore a backup")
-        check_release(self.database, self.study.digest)
+        n, faults = self.faults()
+        if faults:
+            raise StoreError(faults[0])
         return n
-
-    def _summed(self, arrivals: Sequence[Arrival]) -> Totals:
-        """Counts and sums of these reports by bucket."""
-        buckets = [hashlib.sha256(self._salt + each.id).digest()[0] % BUCKETS for each in arrivals]
-        sums = np.zeros((BUCKETS, self.study.query.size), dtype=np.int64)
-        np.add.at(sums, buckets, self.payload.integers([each.answer for each in arrivals]))
-        return Totals(np.bincount(buckets, minlength=BUCKETS).astype(np.int64), sums)
 
     def backup(self, path: Path) -> int:
         """Copy everything, as of one moment, into a new SQLite file, and verify the copy; the number of reports.
@@ -389,8 +324,9 @@ class Store:
                 other.run(statement.format(blob=other.blob))
             for table, columns in _COPIED.items():
                 _copy(self.database, other, table, columns)
-            if self.noted(RELEASED) is None:
+            if self.noted(CLAIM) is not None and self.noted(RELEASED) is None:
                 other.run("DELETE FROM meta WHERE name = ?", [CLAIM])
+                audit.append(other, UNCLAIMED)
         with Store(other, str(path), None) as made:
             return made.verify()
 
@@ -412,14 +348,3 @@ def _copy(source: Database, target: Database, table: str, columns: Sequence[str]
             target.insert(table, columns, page)
     else:
         target.insert(table, columns, source.rows(f"SELECT {', '.join(columns)} FROM {table}"))
-
-
-def _digest(arrivals: Sequence[Arrival]) -> str:
-    found = hashlib.sha256()
-    for each in arrivals:
-        found.update(hashlib.sha256(each.id + (each.token or bytes(32)) + each.answer).digest())
-    return found.hexdigest()
-
-
-def _bytes(value: Any) -> bytes | None:
-    return None if value is None else bytes(value)
