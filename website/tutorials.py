@@ -23,7 +23,9 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BUILT = ROOT / "build" / "tutorials"
-SOURCES = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "vertical-walkthrough.md"]
+SOURCES = [
+    *sorted((DOCS / "tutorials").glob("*.md")), DOCS / "vertical-walkthrough.md", DOCS / "how-to" / "quote-a-summary.md"
+]  # fmt: skip
 _SHELL = re.compile(r"^```\n(?=dpregress )", re.MULTILINE)
 _CHECK = re.compile(r"^<!-- check\n(.*?)^-->\n", re.MULTILINE | re.DOTALL)
 _SECONDS = 600

@@ -114,7 +114,7 @@ def test_a_page_becomes_a_notebook(tmp_path: Path) -> None:
 
 
 #: Tutorials that CI runs; `make docs` and the nightly run have all of them.
-SHORT = ("statistician", "marginals")
+SHORT = ("statistician", "marginals", "quote-a-summary")
 
 
 @pytest.mark.parametrize(
