@@ -108,7 +108,7 @@ def fetch_dataset(dataset: Dataset, get: Download = download, *, then: Callable[
 def check_dataset(dataset: Dataset, path: Path) -> None:
     """Refuse a file that does not hold the known table.
 
-    Its columns and the number of its rows are compared with those of the catalogue, and its checksum where one is known.
+    Its columns, the number of its rows and, where one is known, its checksum are compared with the catalogue.
 
     Raises
     ------
