@@ -118,7 +118,7 @@ def _shown(output: Any) -> str:
 
 def _one_block(markup: str) -> str:
     """HTML without empty lines and without its styles, so that Markdown takes it for one block."""
-    markup = re.sub(r"<style.*?</style>", "", markup, flags=re.DOTALL).replace(' border="1" class="dataframe"', "")
+    markup = re.sub(r"<style.*?</style>\s*", "", markup, flags=re.DOTALL).replace(' border="1" class="dataframe"', "")
     return re.sub(r"\n(?=\n)", "\n&#8203;", markup)
 
 
