@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-browser test-nightly lint bench audit tutorials docs wheel clean
+.PHONY: install demo test test-all test-browser test-nightly test-pythons lint bench audit tutorials docs wheel clean
 
 install: $(STAMP)
 
@@ -45,6 +45,19 @@ test-all: lint
 # Everything; what takes a seed at 20 fresh ones, each printed. About an hour and a half on two idle cores.
 test-nightly: lint
 	$(BIN)/python -m tests.nightly -n $(WORKERS)
+
+# The suite without its long tests on every other Python that is there, each in an environment of its own in build/pythons.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+PIECES ?= tests
+test-pythons:
+	@for each in $(PYTHONS); do \
+	  $$each -c '' 2>/dev/null || { echo "$$each is not here: left out"; continue; }; \
+	  place=build/pythons/$$($$each -c 'import platform; print(platform.python_version())'); \
+	  echo "$$each: $$place"; \
+	  $$each -m venv $$place && \
+	  $$place/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
+	  PATH=$$PWD/$$place/bin:$$PATH $$place/bin/python -m pytest -m 'not slow and not nightly' $(PIECES) || exit 1; \
+	done
 
 bench: install
 	$(BIN)/python -m benchmarks.one_shot

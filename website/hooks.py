@@ -26,6 +26,8 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
 _ROLE = re.compile(r":(?:class|meth|func|mod|attr):<code>~?([\w.]+)</code>")
 #: The type of a parameter that shares its description with others: it is that of the first.
 _SHARED = re.compile(r"(</code></b>)\s*\(<code>(?:(?!</li>).)*?\)(?=\s*\u2013\s*<div[^>]*>\s*<p>As in)", re.DOTALL)
+#: A parameter that another class describes.
+_ELSEWHERE = re.compile(r"\bAs in <code>(\w+)</code>")
 #: A page that a docstring names.
 _PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
 _NAME = re.compile(r"^\| `(\w+)` \|")
@@ -178,6 +180,16 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
     if page.file.src_uri.startswith("reference/"):
         html = _ROLE.sub(lambda found: f"<code>{found[1].rpartition('.')[2]}</code>", html)
-        html = _SHARED.sub(r"\1", html)
+        html = _linked(_SHARED.sub(r"\1", html))
         html = _PAGE.sub(lambda found: f'<a href="../../../{found[1]}/">{found[1].rpartition("/")[2]}</a>', html)
     return re.sub(r'<p><img alt="([^"]*)" src="([^"]*assets/[\w-]+\.svg)" ?/?></p>', inlined, html)
+
+
+def _linked(html: str) -> str:
+    """The page with a link where a parameter is described with another public name."""
+    names = {Path(path).stem for path in python_reference()}
+
+    def link(found: re.Match[str]) -> str:
+        return f'As in <a href="../{found[1]}/"><code>{found[1]}</code></a>' if found[1] in names else found[0]
+
+    return _ELSEWHERE.sub(link, html)

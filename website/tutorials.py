@@ -23,7 +23,9 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BUILT = ROOT / "build" / "tutorials"
-SOURCES = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "vertical-walkthrough.md"]
+SOURCES = [
+    *sorted((DOCS / "tutorials").glob("*.md")), DOCS / "vertical-walkthrough.md", DOCS / "how-to" / "quote-a-summary.md"
+]  # fmt: skip
 _SHELL = re.compile(r"^```\n(?=dpregress )", re.MULTILINE)
 _CHECK = re.compile(r"^<!-- check\n(.*?)^-->\n", re.MULTILINE | re.DOTALL)
 _SECONDS = 600
@@ -116,7 +118,7 @@ def _shown(output: Any) -> str:
 
 def _one_block(markup: str) -> str:
     """HTML without empty lines and without its styles, so that Markdown takes it for one block."""
-    markup = re.sub(r"<style.*?</style>", "", markup, flags=re.DOTALL).replace(' border="1" class="dataframe"', "")
+    markup = re.sub(r"<style.*?</style>\s*", "", markup, flags=re.DOTALL).replace(' border="1" class="dataframe"', "")
     return re.sub(r"\n(?=\n)", "\n&#8203;", markup)
 
 

@@ -14,6 +14,7 @@ import pytest
 from dpregress.collector import Study, device_report
 from dpregress.collector.drafting import expected_errors, study_from_toml, study_model
 from dpregress.collector.signing import check_study_signature, signature_beside, signature_path, study_signature
+from dpregress.collector.simulation import InventedPeople
 from dpregress.errors import DPRegressError, InvalidInput
 from dpregress.mechanisms import SeededSampler
 from dpregress.rows import RawRows
@@ -182,3 +183,17 @@ def test_studies_by_bounds_alone(tmp_path: Path) -> None:
     assert study.question == "second-moment"
     assert Study.read(study.text()).digest == study.digest
     assert study.admits(device_report({"age": 1, "coffee": 2, "smoker": "no", "tired": "no"}, study).answer)
+
+
+def test_invented_people_answer_as_public_rows_do(study: Study, tmp_path: Path, seed: int) -> None:
+    """Levels and numbers of a design row are found again; a number beyond its bounds is the nearest one within."""
+    assert study.terms is not None
+    public = study_model(study.terms, pilot(tmp_path, seed)).public
+    assert public is not None
+    assert public.rows is not None
+    people = InventedPeople(study.terms, seed, public.rows)
+    known = {tuple(row) for row in public.rows.round(9)}
+    for answers in people.answers(50):
+        assert tuple(study.terms.row([*list(answers.values())[:-1], None])[:-1].round(9)) in known
+    far = InventedPeople(study.terms, seed, public.rows + 1e6)
+    assert next(far.answers(1))["age"] == study.terms.questions[0].ends[1]

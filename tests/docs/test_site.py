@@ -66,6 +66,18 @@ def test_the_plots_of_the_papers_are_drawn_from_the_kept_summaries(monkeypatch: 
     assert "![small eigenvalues and large distances](reproduction/wu-3.svg)" in hooks.with_plots("<!-- plot: wu-3 -->")
 
 
+def test_a_parameter_that_another_class_describes_links_to_it() -> None:
+    text = "As in <code>DPRidge</code>. As in <code>Nobody</code>."
+    linked = 'As in <a href="../DPRidge/"><code>DPRidge</code></a>. As in <code>Nobody</code>.'
+    assert hooks._linked(text) == linked
+
+
+def test_a_data_frame_has_no_empty_line_above_it() -> None:
+    style = "<style scoped>\n  th { }\n\n  td { }\n</style>\n"
+    markup = f'<div>\n{style}<table border="1" class="dataframe">\n</table>\n</div>'
+    assert tutorials._one_block(markup) == "<div>\n<table>\n</table>\n</div>"
+
+
 def test_links_out_of_the_site_become_text() -> None:
     text = "[in](api.md) [out](../README.md) [there](https://host/) [part](#part)"
     assert hooks.inside(text, DOCS) == "[in](api.md) out [there](https://host/) [part](#part)"
@@ -114,7 +126,7 @@ def test_a_page_becomes_a_notebook(tmp_path: Path) -> None:
 
 
 #: Tutorials that CI runs; `make docs` and the nightly run have all of them.
-SHORT = ("statistician", "marginals")
+SHORT = ("statistician", "marginals", "quote-a-summary")
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,15 @@ def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in done.out
 
 
+def test_the_list_fits_on_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("DPREGRESS_DATA", "/nowhere")  # data sets that are not here stand in brackets
+    done = run(capsys, "experiment", "list")
+    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
+    assert "(acs_public_coverage)" in done.out
+    assert {each.paper for each in EXPERIMENTS.values()} <= set(map(str.rstrip, done.out.splitlines()))
+
+
 def test_the_command_runs_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -244,7 +245,7 @@ def test_no_pass_of_any_reader_counts_more_than_k_rows_of_a_unit(kind: str, tmp_
 
 def test_a_query_that_an_index_reorders_is_refused_before_a_charge(tmp_path: Path) -> None:
     """SQLite reads the ids alone from the index, in its order, and all columns from the table, in that of the table."""
-    with sqlite3.connect(tmp_path / "visits.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "visits.db")) as connection, connection:
         connection.execute("CREATE TABLE visits (id INTEGER, x REAL, y REAL)")
         rows = [(999 if i < 500 else i - 500, i / 1000, i / 1000) for i in range(1000)]
         connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", rows)

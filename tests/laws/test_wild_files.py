@@ -10,6 +10,7 @@ import copy
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -196,17 +197,16 @@ def test_ledgers(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for number, cell in enumerate(EVENTS):
         path = tmp_path / f"{number}.db"
         SQLiteLedger.create(path, "people", ApproxDP(3.0, 1e-5)).reserve(ApproxDP(1.0, 1e-6), note="one")
-        connection = sqlite3.connect(path)
-        for trigger in [
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        ]:
-            connection.execute(f"DROP TRIGGER {trigger}")
-        with connection:
+        with closing(sqlite3.connect(path)) as connection:
+            for trigger in [
+                name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+            ]:
+                connection.execute(f"DROP TRIGGER {trigger}")
             try:
-                connection.execute(f"UPDATE {table} SET {column} = ?", (cell,))
+                with connection:
+                    connection.execute(f"UPDATE {table} SET {column} = ?", (cell,))
             except sqlite3.IntegrityError:  # no nothing in this column
                 continue
-        connection.close()
         survives(lambda path=path: SQLiteLedger(path, "people").charges, cell)
         said = run(capsys, "ledger", "show", path)
         assert said.code in (0, 2), cell

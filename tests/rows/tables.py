@@ -88,6 +88,7 @@ def _iceberg(table: pa.Table, folder: Path) -> Any:
     catalog.create_namespace("main")
     kept = catalog.create_table("main.rows", schema=table.schema)
     kept.append(table)
+    catalog.close()  # the table reads its files without it
     return kept
 
 

@@ -324,11 +324,14 @@ def collect_backup(store: str, out: Path) -> None:
 @collect.command("simulate")
 @click.argument("study_file", metavar="STUDY", type=_PATH)
 @click.option("--users", type=click.IntRange(1, 10_000_000), required=True, help="Invented users.")
-@click.option("--public", "public_rows", type=_PATH, help="The public rows of the study, for confidence intervals.")
+@click.option("--public", "public_rows", type=_PATH, help="The public rows of the study: the users resemble them.")
 @click.option("--seed", type=int, help="Seed of the invented answers; the noise is always that of real devices.")
 def collect_simulate(study_file: Path, users: int, public_rows: Path | None, seed: int | None) -> None:
     """Rehearse STUDY: invented users report through the real wire to a collector on this machine, which is then fitted.
     Two collectors exchange lists and noisy sums as they would.
+
+    With public rows, each user answers all questions but the last as one of these rows does. Without them, answers have
+    the means and the spread of the study's public moments.
 
     Nothing is kept. The study is treated as open, and as having no minimum.
 

@@ -20,7 +20,10 @@ def datasets() -> None:
 
 @datasets.command("list")
 def list_datasets() -> None:
-    """List the tables, which of them are here, and where the others come from.
+    """List the tables, which of them are in the folder, and where they come from.
+
+    "here": in the folder. "fetch": `dpregress datasets fetch` downloads it. "absent": get it from its source, and put
+    NAME.parquet in the folder. `datasets fetch` also checks a table that is there.
 
     \b
     Example:
@@ -28,11 +31,13 @@ def list_datasets() -> None:
     """
     from dpregress.datasets import DATASETS, data_folder, has_table
 
-    rows = []
+    rows, licences = [], dict[str, list[str]]()
     for each in DATASETS.values():
-        way = "here" if has_table(each.name) else "fetch" if each.urls else "put it there"
-        rows.append([each.name, way, f"{each.rows:,}", each.title, each.source, each.licence])
-    print_table("Tables of the papers", ["name", "state", "rows", "what", "source", "licence"], rows)
+        state = "here" if has_table(each.name) else "fetch" if each.urls else "absent"
+        rows.append([each.name, each.title, each.source, state, f"{each.rows:,}"])
+        licences.setdefault(each.licence, []).append(each.name)
+    print_table("Tables of the papers", ["name", "what", "source", "state", "rows"], rows, text=4)
+    print_table("Licences", ["licence", "tables"], [[one, ", ".join(of)] for one, of in licences.items()], text=2)
     say(f"The folder is {data_folder()}; DPREGRESS_DATA names another.")
 
 
@@ -42,18 +47,19 @@ def list_datasets() -> None:
 def fetch_table(name: str, yes: bool) -> None:
     """Download a table from its original source and check its rows.
 
-    The licence is shown, and asked about once.
+    The licence is shown, and asked about once. A table that is in the folder already is checked, and not downloaded.
 
     \b
     Example:
       dpregress datasets fetch banknote --yes
     """
-    from dpregress.datasets import agreed, dataset_named, fetch_dataset, record_agreement, where_is
+    from dpregress.datasets import agreed, check_dataset, dataset_named, fetch_dataset, record_agreement, where_is
 
     dataset = dataset_named(name)
     there = where_is(name)
     if there is not None:
-        say(f"{name} is there already: {there}.")
+        check_dataset(dataset, there)
+        say(f"{name} is there already: {there}: {dataset.rows:,} rows, as known.")
         return
     asked = bool(dataset.urls) and not agreed(dataset)
     if asked:

@@ -38,17 +38,20 @@ def experiment() -> None:
 def list_experiments() -> None:
     """List the figures and tables of the papers that can be run.
 
+    A data set in brackets is not here: see `dpregress datasets list`.
+
     \b
     Example:
       dpregress experiment list
     """
     from dpregress.experiments.catalogue import EXPERIMENTS
 
-    rows = [
-        [each.name, each.paper, each.figure, each.title, str(each.repeats), ", ".join(_needed(each)) or "-"]
-        for each in EXPERIMENTS.values()
-    ]
-    print_table("Figures and tables", ["name", "paper", "figure", "what", "repeats", "needs"], rows)
+    papers: dict[str, list[list[str]]] = {}
+    for each in EXPERIMENTS.values():
+        row = [each.name, f"{each.figure}: {each.title}", ", ".join(_needed(each)) or "-", f"{each.repeats:,}"]
+        papers.setdefault(each.paper, []).append(row)
+    for paper, rows in papers.items():
+        print_table(paper, ["name", "what", "needs", "repeats"], rows, text=3)
 
 
 def _needed(experiment: Experiment) -> list[str]:

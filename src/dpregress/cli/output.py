@@ -25,8 +25,8 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _LONGEST_NAME = 24
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table with its first column left-aligned.
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> None:
+    """A table with its first ``text`` columns left-aligned.
 
     Lines break between words: on a terminal that is too narrow for that they are longer than it is wide.
     """
@@ -40,7 +40,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     space = 3 * len(header) + 1  # blanks around cells, and the lines between
     widths = _widths(list(zip(*cells, strict=True)), console.width - space)
     for position, (name, width) in enumerate(zip(cells[0], widths, strict=True)):
-        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold", width=width)
+        table.add_column(name, justify="left" if position < text else "right", overflow="fold", width=width)
     for row in cells[1:]:
         table.add_row(*row)
     console.width = max(console.width, sum(widths) + space)

@@ -82,6 +82,7 @@ def study_plan(study_file: Path, users: str, public_rows: Path | None) -> None:
     errors = expected_errors(made, numbers, public_rows)
     rows = [[name, *map(number, errors[:, place])] for place, name in enumerate(made.space.features)]
     print_table("Expected standard errors", ["coefficient", *(f"{each:,} users" for each in numbers)], rows)
+    say("These are for answers that explain nothing of the response; `collect simulate` has answers that do.")
 
 
 @study.command("show")

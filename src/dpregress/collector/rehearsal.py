@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpregress.collector.drafting import study_model
 from dpregress.collector.invitations import new_tokens, token_hashes
 from dpregress.collector.readout import Readout, read_out
 from dpregress.collector.server.app import Collector, Settings
@@ -62,10 +63,11 @@ def rehearse(
     store_file : Path
         A new SQLite file.
     public : table, file or PublicMoments, optional
+        The public rows, which the invented users resemble.
     seed : int, optional
         Of the answers. The noise is the operating system's.
     """
-    rehearsed, people, tokens = _rehearsed(study, users, seed)
+    rehearsed, people, tokens = _rehearsed(study, users, public, seed)
     with open_store(store_file, rehearsed) as store:
         if tokens is not None:
             store.issue(token_hashes(tokens, None))
@@ -94,7 +96,7 @@ def rehearse_two(
     """
     keys = [random_bytes(32) for _ in study.holders]
     holders = tuple(replace(each, key=public_half(key)) for each, key in zip(study.holders, keys, strict=True))
-    rehearsed, people, tokens = _rehearsed(replace(study, holders=holders), users, seed)
+    rehearsed, people, tokens = _rehearsed(replace(study, holders=holders), users, public, seed)
     files = [folder / f"{each.name}.db" for each in holders]
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(file, rehearsed, place)) for place, file in enumerate(files)]
@@ -113,13 +115,16 @@ def rehearse_two(
     return read_joined(rehearsed, sums, public=public), people.slopes
 
 
-def _rehearsed(study: Study, users: int, seed: int | None) -> tuple[Study, InventedPeople, list[bytes] | None]:
+def _rehearsed(
+    study: Study, users: int, public: Any, seed: int | None
+) -> tuple[Study, InventedPeople, list[bytes] | None]:
     """The study as if it were open and had no minimum, with invented people and their tokens."""
     assert study.terms is not None
+    known = None if public is None else study_model(study.terms, public).public
     now = datetime.now(UTC).replace(microsecond=0)
     terms = replace(study.terms, opens=now - timedelta(hours=1), closes=now + timedelta(days=1), minimum=1)
     tokens = new_tokens(users) if terms.enrolment == "token" else None
-    return replace(study, terms=terms), InventedPeople(terms, seed), tokens
+    return replace(study, terms=terms), InventedPeople(terms, seed, None if known is None else known.rows), tokens
 
 
 def _released(study: Study, stores: list[Store], keys: list[bytes], folder: Path) -> list[ShareSum]:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from dpregress.collector.client import device_report, device_shares
 from dpregress.collector.sending import Connection
 from dpregress.collector.study import Study
 from dpregress.collector.terms import Question, Terms
 from dpregress.collector.wire import TOKEN_BYTES
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import OutputError
 from dpregress.mechanisms.randomness import sampling_generator
 from dpregress.public import Categorical
@@ -28,18 +29,21 @@ _SLOPE, _RATE, _LINEAR, _SPREAD = 1.0, 0.5, 0.2, 0.1
 class InventedPeople:
     """People who answer at random, with a response that follows the model of the study.
 
-    Their answers have the means of the public rows of the study and, within the bounds, the same standard deviations:
-    a fit by moment equations takes public rows to be of the people who answer. Without public rows, numbers are
-    uniform between their bounds and levels are equally frequent.
+    Each resembles a public row, since a fit by moment equations takes public rows to be of the people who answer. Where
+    the study alone is known, their answers have the means of its public moments and, within the bounds, the same
+    standard deviations. Without these, numbers are uniform between their bounds and levels are equally frequent.
 
     Parameters
     ----------
     terms : Terms
     seed : int or None
+    rows : ndarray of shape (m, d) or None
+        Public rows, in design columns.
     """
 
     terms: Terms
     seed: int | None = None
+    rows: Matrix | None = None
 
     @property
     def slopes(self) -> Vector:
@@ -56,12 +60,21 @@ class InventedPeople:
     def answers(self, users: int) -> Iterator[dict[str, object]]:
         """Answers of each user, by question."""
         rng = sampling_generator(self.seed)
-        laws, last = self._laws(), self.terms.response
-        middle, slopes = np.concatenate([law.mean for law in laws]), self.slopes
+        laws, last, slopes = self._laws(), self.terms.response, self.slopes
+        middle = np.concatenate([law.mean for law in laws]) if self.rows is None else self.rows.mean(axis=0)
         for _ in range(users):
-            row = {law.question.name: law.draw(rng) for law in laws}
+            row = (
+                {law.question.name: law.draw(rng) for law in laws} if self.rows is None else self._like(self.rows, rng)
+            )
             x = self.terms.row([*row.values(), None])[:-1]
             yield {**row, last.name: self._response(float((x - middle) @ slopes), rng)}
+
+    def _like(self, rows: Matrix, rng: np.random.Generator) -> dict[str, object]:
+        """The answers of somebody who resembles one of these rows."""
+        asked = self.terms.questions[:-1]
+        ends = np.cumsum([len(question.columns) for question in asked])[:-1]
+        cells = np.split(rows[rng.integers(len(rows))], ends)
+        return {question.name: _answered(question, each) for question, each in zip(asked, cells, strict=True)}
 
     def _laws(self) -> list[_AnswerLaw]:
         """The laws of the answers, in the order of the questions."""
@@ -82,7 +95,7 @@ class InventedPeople:
             return float((lower + upper) / 2 + predictor + _SPREAD * half * rng.standard_normal())
         if self.terms.family == "poisson":
             return float(min(rng.poisson((upper - lower) / 8 * np.exp(predictor)), upper))
-        happens = bool(rng.random() < 1 / (1 + np.exp(-predictor)))
+        happens = bool(rng.random() < expit(predictor))
         column = self.terms.response.column
         return column.levels[int(happens)] if isinstance(column, Categorical) else float(happens)
 
@@ -124,6 +137,13 @@ class _AnswerLaw:
         levels = self.question.column.levels
         place = int(np.searchsorted(np.cumsum(self.mean), rng.random(), "right"))  # the first level is in no column
         return levels[(place + 1) % len(levels)]
+
+
+def _answered(question: Question, cells: Vector) -> object:
+    """The answer that these design columns of a question stand for; beyond its bounds, the nearest one within."""
+    if isinstance(question.column, Categorical):
+        return question.column.levels[int(np.argmax(np.append(cells, 0.5)) + 1) % len(question.column.levels)]
+    return float(np.clip(cells[0], *question.ends))
 
 
 def send_people(study: Study, people: InventedPeople, users: int, url: str, tokens: list[bytes] | None = None) -> int:

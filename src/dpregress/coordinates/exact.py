@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Grid:
     words: int
     bits: int = FACTOR_BITS
 
-    @property
+    @cached_property
     def step(self) -> float:
         """The power of two; ``bound`` is at most ``2^(bits * words)`` steps. Bounds far below a step leave 0 alone."""
         return max(math.ldexp(1.0, math.frexp(self.bound)[1] - self.bits * self.words), _LEAST_STEP)

@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 
 from dpregress.datasets.catalogue import Dataset
 from dpregress.datasets.loaders import data_folder, keep
-from dpregress.errors import InvalidInput, reason
+from dpregress.display import shown
+from dpregress.errors import InvalidInput, one_line, reason
+from dpregress.rows.readers.files import read
 
 #: Which licences were agreed to, beside the tables.
 _AGREED = "licences.json"
@@ -101,6 +103,30 @@ def fetch_dataset(dataset: Dataset, get: Download = download, *, then: Callable[
     path = data_folder() / f"{dataset.name}.parquet"
     keep(path, lambda part: pq.write_table(table, part, compression="zstd"))
     return path
+
+
+def check_dataset(dataset: Dataset, path: Path) -> None:
+    """Refuse a file that does not hold the known table.
+
+    Its columns, the number of its rows and, where one is known, its checksum are compared with the catalogue.
+
+    Raises
+    ------
+    InvalidInput
+        Says what is wrong. The file stays as it is.
+    """
+    table = read(path)
+    missing = [name for name in dataset.columns if name not in table.column_names]
+    mend = "remove it and fetch the table again" if dataset.urls else f"get it from its source ({dataset.source})"
+    if missing:
+        wrong = f"it has no column {', '.join(map(one_line, missing))}"
+    elif table.num_rows != dataset.rows:
+        wrong = f"its number of rows is {table.num_rows:,}, not {dataset.rows:,}"
+    elif dataset.checksum and checksum_of(table) != dataset.checksum:
+        wrong = "its cells or the names of its columns are other ones"
+    else:
+        return
+    raise InvalidInput(f"{shown(path)} is not the known table {dataset.name}: {wrong}; {mend}")
 
 
 def checksum_of(table: pa.Table) -> str:

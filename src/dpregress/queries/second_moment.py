@@ -48,8 +48,11 @@ class SecondMoment(RowQuery[Moments]):
         if self.space.response is None:
             return self._in_units(whole, rows.words)
         of_y, y = self._response(rows)
-        border = cross(rows.x, y[:, None], of_x, of_y)
-        joint = np.block([[whole, border], [border.T, gram(y[:, None], of_y)]])
+        joint = np.empty((self.order, self.order), dtype=whole.dtype)
+        joint[:-1, :-1] = whole
+        joint[:-1, -1:] = cross(rows.x, y[:, None], of_x, of_y)
+        joint[-1, :-1] = joint[:-1, -1]
+        joint[-1:, -1:] = gram(y[:, None], of_y)
         return self._in_units(joint, rows.words)
 
     def program(self, labelled: bool) -> Program:

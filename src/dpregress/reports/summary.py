@@ -102,8 +102,8 @@ class Summary:
     def to_html(self) -> str:
         """Tables in HTML, without styles of their own."""
         facts = html_table(("", ""), [[name, plain(text)] for name, text in self.facts], plain(self.title))
-        notes = "".join(f"<p>{escape(plain(note))}</p>" for note in self.notes)
-        return facts + "".join(table.to_html() for table in self.tables) + notes
+        notes = escape(plain(" ".join(self.notes)))
+        return facts + "".join(table.to_html() for table in self.tables) + f"<p>{notes}</p>"
 
     def to_latex(self) -> str:
         """A ``tabular`` for each table, with the notes as comments above."""

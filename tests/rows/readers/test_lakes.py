@@ -51,6 +51,7 @@ def test_later_commits_change_no_pass(kind: str, rows: pa.Table, tmp_path: Path)
         table.update_incremental()
     else:
         table.append(rows)
+        table.catalog.close()
     assert sum(batch.num_rows for batch in reader.batches(["a"], 100)) == N
     assert reader_of(table).n == 2 * N
 

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -77,7 +78,7 @@ class Encoder(Design):
                 raise InvalidInput(f"column {name!r} has the name of an indicator of the schema: rename it")
         return encoder
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the design columns: ``name``, or ``name=level`` and ``name=missing`` for indicators."""
         return tuple(design for name, column in self.columns for design in column.design(name))
