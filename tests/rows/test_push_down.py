@@ -154,7 +154,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "the paper's recipe": ({"recipe": "paper", "public": PUBLIC}, {}, "leave out diagnose=, exposures, probit links"),
     "levels": (
         {"schema": Schema({**SCHEMA.columns, "level": Categorical(["gold", "silver"])})},
-        {"features": ["a", "level"]}, "column 'level' is not one of numbers alone: write it as such in the query",
+        {"features": ["a", "level"]}, "column 'level' is not one of numbers alone: write it in the query as CAST",
     ),
     "text": (
         {"schema": Schema({**SCHEMA.columns, "level": Numeric(0, 1)})}, {"features": ["a", "level"]}, "column 'level'"
@@ -305,6 +305,71 @@ def test_a_query_of_sqlite(rows: pa.Table, tmp_path: Path) -> None:
     assert model().fit_table(query, "y", ["a"], "push-down", False).coef_.shape == (1,)
     with pytest.raises(InvalidInput, match="column 'b'"):
         model().fit_table(query, "y", ["a", "b"], "push-down", False)
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_computed_columns_of_sqlite(tmp_path: Path, seed: int) -> None:
+    """A CAST has a type, and the mend of the message for other columns is one. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (plan TEXT, b, y REAL)")
+        cells = [None, "x", "2.5", 1, 2.0, b"3"]
+        given = [(rng.choice(["gold", "silver"]), cells[i % 6], rng.normal()) for i in range(N)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", given)
+    url, gold = f"sqlite:///{tmp_path / 't.db'}", "CASE WHEN plan = 'gold' THEN 1 ELSE 0 END"
+    bare = SQLQuery(url, f"SELECT {gold} AS a, b, y FROM t")
+    with pytest.raises(
+        InvalidInput, match=r"write it in the query as CAST\(.. AS DOUBLE PRECISION\), with CASE within"
+    ):
+        model().fit_table(bare, "y", NAMES, "push-down", progress=False)
+    for kind in ("DOUBLE PRECISION", "INTEGER"):
+        query = SQLQuery(
+            url, f"SELECT CAST({gold} AS {kind}) AS a, CAST(b AS {kind}) AS b, CAST(y AS REAL) AS y FROM t"
+        )
+        fits = [
+            model(random_state=seed).fit_table(query, "y", NAMES, engine, progress=False)
+            for engine in (None, "push-down")
+        ]
+        np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-4)  # by a unit of the grid
+
+
+@pytest.mark.parametrize("name", ["dpregress_stage_0", "dpregress_stage_3", "dpregress_view", "dpregress_types"])
+def test_tables_of_sqlite_may_have_any_name(name: str, tmp_path: Path) -> None:
+    """No seed can break it."""
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute(f"CREATE TABLE {name} (a REAL, b REAL, y REAL)")
+        connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", [(0.1 * i, 1.0, 0.2) for i in range(30)])
+    query = SQLQuery(f"sqlite:///{tmp_path / 't.db'}", f"SELECT * FROM {name}")
+    assert model().fit_table(query, "y", NAMES, "push-down", progress=False).coef_.shape == (2,)
+
+
+def test_columns_may_have_any_name(rows: pa.Table) -> None:
+    """Those of the statement's own names too. No seed can break it."""
+    names = [
+        "dpregress_rows_of_the_query", "dpregress_before", "dpregress_stage_before", "dpregress_stage",
+        "dpregress_number_0x1z8p1", "dpregress_0x1z8p1_number",
+    ]  # fmt: skip
+    table = duckdb.connect().from_arrow(pa.table({**{name: rows["a"] for name in names}, "y": rows["y"]}))
+    schema = Schema({**{name: Numeric(-4, 4) for name in names}, "y": Numeric(-9, 9)})
+    assert len(model(schema=schema).fit_table(table, "y", names, "push-down", progress=False).coef_) == len(names)
+
+
+def test_a_table_that_spark_cannot_read_is_refused_before_the_charge(
+    spark_session: Any, rows: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: a view that is gone once its columns are known. No seed can break it."""
+    spark_session.createDataFrame(rows.select(["a", "b", "y"])).createOrReplaceTempView("dropped_later")
+    table, ledger = spark_session.table("dropped_later"), MemoryLedger(GDP(1.0))
+    trials = push_down_engine._trials
+
+    def dropped(given: Any) -> Any:
+        yield from trials(given)
+        spark_session.catalog.dropTempView("dropped_later")
+
+    monkeypatch.setattr(push_down_engine, "_trials", dropped)
+    with pytest.raises(InvalidInput, match="cannot plan sums over the Spark table"):
+        model(ledger=ledger).fit_table(table, "y", NAMES, "push-down", progress=False)
+    assert not ledger.charges
 
 
 @pytest.mark.parametrize("unit", [1e-85, 1e-35, 1e85])

@@ -181,7 +181,7 @@ class OrderedRows(RowMap):
     Raises
     ------
     InvalidInput
-        If the constant is moved by more than ``2^100`` radii.
+        If the radius is infinite, or the constant is moved by more than ``2^100`` radii.
     """
 
     space: WhitenedSpace
@@ -191,6 +191,7 @@ class OrderedRows(RowMap):
             raise InvalidInput("rows with an exposure have no fixed order of operations: leave the engine out")
         if self.space.shift is not None and np.abs(self.space.shift).max() > FARTHEST * self.space.unit:
             raise InvalidInput("a column is beyond 2^100 of its scales: subtract a constant from it")
+        check_range(self.space.radius)
 
     @property
     def radius(self) -> float:

@@ -34,7 +34,7 @@ def check_coded(domain: Domain, schema: pa.Schema) -> None:
         if not number or not (attribute.edges or whole_numbers(declared(attribute)) is not None):
             raise InvalidInput(
                 f"a database codes numbers only, and column {attribute.name!r} or its levels are none: compute whole "
-                "numbers in the query, with CASE for a level, or give no engine"
+                "numbers in the query, as CAST(CASE .. END AS INTEGER), or give no engine"
             )
         if attribute.edges:
             lower, upper = attribute.edges

@@ -141,8 +141,8 @@ class _Table:
             declared = dict(encoder.columns).get(column, Numeric())
             if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, column)):
                 raise InvalidInput(
-                    f"column {column!r} is not one of numbers alone: write it as such in the query, with CASE for a "
-                    "level and CAST for a type, or give no engine"
+                    f"column {column!r} is not one of numbers alone: write it in the query as CAST(.. AS DOUBLE "
+                    "PRECISION), with CASE within for a level, or give no engine"
                 )
         features = tuple(column for column, _ in encoder.columns)
         return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))

@@ -401,6 +401,13 @@ def quoted(columns: Sequence[str]) -> str:
     return ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
 
 
+def unused(name: str, text: str) -> str:
+    """A name that begins like this one, and that a text does not mention."""
+    while name in text.lower():
+        name += "_"
+    return name
+
+
 def subquery(query: str) -> str:
     """A query as a table of another query; a comment may end it."""
     return f"({query.strip().rstrip(';')}\n) AS dpregress_rows"

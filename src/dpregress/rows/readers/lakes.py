@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpregress.errors import InvalidInput
 from dpregress.rows.readers.base import DatasetReader, Reader
-from dpregress.rows.readers.failures import planning, reading
+from dpregress.rows.readers.failures import planning, raise_alone, reading
 
 
 class DeltaReader(DatasetReader):
@@ -18,12 +19,22 @@ class DeltaReader(DatasetReader):
     Parameters
     ----------
     table : deltalake.DeltaTable
-        Tables with deletion vectors or column mapping, which Arrow cannot read, are refused by deltalake itself.
+        Tables with deletion vectors or column mapping are refused, because Arrow cannot read them.
     """
 
     def __init__(self, table: Any) -> None:
+        from deltalake.exceptions import DeltaProtocolError
+
         with planning("the Delta table cannot be opened"):
-            super().__init__(table.to_pyarrow_dataset())
+            try:
+                super().__init__(table.to_pyarrow_dataset())
+            except DeltaProtocolError:
+                raise_alone(
+                    InvalidInput(
+                        "it has deletion vectors, column mapping or another feature that deltalake cannot read: give "
+                        "it as a table of Spark or a query of DuckDB with delta_scan(), or drop the feature"
+                    )
+                )
 
     @property
     def name(self) -> str:
