@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,6 @@ _NARROW = ("bigquery", "databricks")
 #: Rows whose terms, below 2^42 each, add up to less than 2^63.
 _SHORT = 1 << 20
 _WRITTEN_IN = "postgres"
-#: Letters that stand for the signs of a hexadecimal float in a name.
-_LETTERS = {"-": "m", "+": "q", ".": "z"}
 #: Names of the type of floats that differ from DOUBLE.
 _FLOATS = {"postgres": "DOUBLE PRECISION", "sqlite": "REAL", "bigquery": "FLOAT64"}
 #: How tightly operators bind.
@@ -139,6 +137,7 @@ class _Written:
     sums: RowSums
     dialect: str
     source: str
+    numbers: list[float] = field(default_factory=list)
 
     def _name(self, name: str) -> str:
         """A name of the statement's own, which neither the rows nor their columns have."""
@@ -161,7 +160,7 @@ class _Written:
 
     @cached_property
     def number(self) -> str:
-        """What names begin with that stand for numbers meanwhile, which take long to translate."""
+        """What names begin with that stand for numbers, so that parts without them are translated only once."""
         return self._name("dpregress_number")
 
     @property
@@ -189,13 +188,9 @@ class _Written:
         return f"WITH {', '.join(stages)} {named[-1]}"
 
     def _translated(self, text: str) -> str:
-        try:
-            import sqlglot
-        except ImportError as error:
-            raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
-        (found,) = sqlglot.transpile(text, read=_WRITTEN_IN, write=self.dialect, pretty=True)
-        held = re.compile(rf"\b{self.number}_(\w+)\b", re.IGNORECASE)
-        return held.sub(lambda number: literal(float.fromhex(_signed(number[1].lower())), self.dialect), found)
+        held = re.compile(rf"\b{self.number}_(\d+)\b", re.IGNORECASE)
+        found = _transpiled(text, self.dialect)
+        return held.sub(lambda number: literal(self.numbers[int(number[1])], self.dialect), found)
 
     @property
     def _cells(self) -> list[str]:
@@ -270,10 +265,8 @@ class _Written:
 
     def _held(self, value: float) -> str:
         """A name that stands for a number."""
-        text = value.hex()
-        for sign, letter in _LETTERS.items():
-            text = text.replace(sign, letter)
-        return f"{self.number}_{text}"
+        self.numbers.append(value)
+        return f"{self.number}_{len(self.numbers) - 1}"
 
     def _case(self, parts: Sequence[RowExpression]) -> str:
         branches = (
@@ -291,17 +284,24 @@ class _Written:
         return f"CASE WHEN {column} < {self._held(edges[half])} THEN {lower} ELSE {upper} END"
 
 
-def _signed(text: str) -> str:
-    for sign, letter in _LETTERS.items():
-        text = text.replace(letter, sign)
-    return text
+@lru_cache(maxsize=64)
+def _transpiled(text: str, dialect: str) -> str:
+    """A part in another dialect; a fit asks for the same parts with other numbers in them."""
+    try:
+        import sqlglot
+    except ImportError as error:
+        raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
+    (found,) = sqlglot.transpile(text, read=_WRITTEN_IN, write=dialect, pretty=True)
+    return found
 
 
 def literal(value: float, dialect: str) -> str:
     """A float in this dialect, exactly."""
-    if dialect != "sqlite":
-        return f"CAST({value:.16e} AS {_FLOATS.get(dialect, 'DOUBLE')})"
-    return _from_integers(value)  # SQLite's reading of decimal fractions may be off by a bit
+    if dialect == "sqlite":
+        return _from_integers(value)  # its reading of decimal fractions may be off by a bit
+    if dialect == "duckdb":
+        return f"{value:.16e}"  # with an exponent it is no decimal, and is planned faster than a cast
+    return f"CAST({value:.16e} AS {_FLOATS.get(dialect, 'DOUBLE')})"
 
 
 def written(table: pa.Table, dialect: str) -> str:
