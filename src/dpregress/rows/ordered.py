@@ -112,7 +112,7 @@ def level_place(column: str, levels: Iterable[float]) -> RowExpression:
     return case(*places, MISSING)
 
 
-def counted(labelled: bool) -> RowExpression:
+def usable_row(labelled: bool) -> RowExpression:
     """1 for a row that counts, and 0 for one whose response is missing or not finite."""
     return case((name("y") >= -FINITE) & (name("y") <= FINITE), 1, 0) if labelled else term(1)
 
@@ -136,7 +136,7 @@ class OrderedResponse:
     def usable(self, labelled: bool) -> Stage:
         """``k``, whether a row counts, and ``y`` within its limits."""
         bounded = {"y": cell("y", 0.0, self.reach)} if labelled else {}
-        return {**bounded, "k": counted(labelled)}
+        return {**bounded, "k": usable_row(labelled)}
 
     @property
     def grid(self) -> Grid:
@@ -246,7 +246,7 @@ class OrderedRows(RowMap):
         """
         limits = enumerate(zip(self.space.fill.tolist(), self.space.reach.tolist(), strict=True))
         bounded = {f"c{j}": cell(f"c{j}", fill, reach) for j, (fill, reach) in limits}
-        usable = {"k": counted(labelled)} if self.response is None else self.response.usable(labelled)
+        usable = {"k": usable_row(labelled)} if self.response is None else self.response.usable(labelled)
         whitened = [f"z{i}" for i in range(self.space.order)]
         length, shrink = name("r"), name("s")
         weighted = self.space.weighting is Weighting.ROW

@@ -291,8 +291,8 @@ def _transpiled(text: str, dialect: str) -> str:
         import sqlglot
     except ImportError as error:
         raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
-    (found,) = sqlglot.transpile(text, read=_WRITTEN_IN, write=dialect, pretty=True)
-    return found
+    translated: list[str] = sqlglot.transpile(text, read=_WRITTEN_IN, write=dialect, pretty=True)
+    return translated[0]
 
 
 def literal(value: float, dialect: str) -> str:

@@ -10,7 +10,10 @@ import pyarrow as pa
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.readers.base import DatasetReader, Reader
-from dpregress.rows.readers.failures import planning, raise_alone, reading
+from dpregress.rows.readers.failures import planning, reading
+
+#: Features of tables that Arrow cannot read.
+_UNREAD = {"columnMapping": "mapped columns", "deletionVectors": "deletion vectors"}
 
 
 class DeltaReader(DatasetReader):
@@ -23,18 +26,14 @@ class DeltaReader(DatasetReader):
     """
 
     def __init__(self, table: Any) -> None:
-        from deltalake.exceptions import DeltaProtocolError
-
         with planning("the Delta table cannot be opened"):
-            try:
-                super().__init__(table.to_pyarrow_dataset())
-            except DeltaProtocolError:
-                raise_alone(
-                    InvalidInput(
-                        "it has deletion vectors, column mapping or another feature that deltalake cannot read: give "
-                        "it as a table of Spark or a query of DuckDB with delta_scan(), or drop the feature"
-                    )
+            features = {*(table.protocol().reader_features or ())} & {*_UNREAD}
+            if features:
+                said = " and ".join(_UNREAD[feature] for feature in sorted(features))
+                raise InvalidInput(
+                    f"it has {said}: give it as a table of Spark or a query of DuckDB with delta_scan(), or drop them"
                 )
+            super().__init__(table.to_pyarrow_dataset())
 
     @property
     def name(self) -> str:
