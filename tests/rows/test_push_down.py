@@ -398,8 +398,9 @@ def test_a_fit_to_huge_cells_is_that_of_a_reader(case: str, rows: pa.Table, seed
     estimator = {"linear": DPLinearRegression, "Poisson": DPPoissonRegressor}[case]
     for far in (slice(0, N, 50), slice(None)):
         given = {name: rows[name].to_numpy().astype(np.float64) for name in ("a", "b", "events")}
-        given["a"][far] = 1e120
-        given["events"][far] = 1e300
+        if case == "linear":
+            given["a"][far] = 1e120
+        given["events"][far] *= 1e300
         table = duckdb.connect().from_arrow(pa.table(given))
         fits = [
             estimator(GDP(1.0), schema=FEATURES, random_state=seed).fit_table(
