@@ -16,13 +16,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.scale import BETA, NAMES, D, model
-from dpregress import SQLQuery
+from dpregress import GDP, DPLinearRegression, Numeric, Schema, SQLQuery
 from dpregress.queries import SecondMoment
 from dpregress.rows import OrderedRows, RawRows, RowMap
 from dpregress.rows.readers import sqlite
@@ -127,6 +128,30 @@ def fixed_order(n: int) -> Iterator[str]:
     yield f"\nsecond moment of {n:,} rows, us of CPU a row: {said}; totals differ by {units} units of the grid"
 
 
+def wide(folder: Path, rows: int = 400, columns: int = 40) -> Iterator[str]:
+    """What statements of many columns take, whatever the number of rows."""
+    import duckdb
+    import pyarrow as pa
+
+    names = [f"x{i}" for i in range(columns)]
+    given = pa.table({name: np.random.default_rng(i).normal(size=rows) for i, name in enumerate([*names, "y"])})
+    with closing(duckdb.connect(str(folder / "wide.duckdb"))) as connection:
+        connection.execute("CREATE TABLE wide AS SELECT * FROM given")
+    with closing(sqlite3.connect(folder / "wide.db")) as connection, connection:
+        connection.execute(f"CREATE TABLE wide ({', '.join(f'{name} REAL' for name in given.schema.names)})")
+        cells = zip(*(column.to_pylist() for column in given.columns), strict=True)
+        connection.executemany(f"INSERT INTO wide VALUES ({', '.join('?' * (columns + 1))})", cells)
+    queries = {
+        "DuckDB": SQLQuery(f"duckdb:///{folder / 'wide.duckdb'}", "SELECT * FROM wide"),
+        "SQLite": SQLQuery(f"sqlite:///{folder / 'wide.db'}", "SELECT * FROM wide"),
+        "a relation": duckdb.connect().from_arrow(given),
+    }
+    fit = DPLinearRegression(GDP(1.0), schema=Schema({name: Numeric(-4, 4) for name in given.schema.names}))
+    for name, query in queries.items():
+        took = best(partial(fit.fit_table, query, "y", engine="push-down", progress=False), 1)[1]
+        yield f"{rows} rows of {columns} columns pushed down, residual steps, seconds of CPU: {name} {took:.1f}"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -140,7 +165,7 @@ def main() -> None:
         queries = {"SQLite": in_sqlite(Path(folder), n), "DuckDB": in_duckdb(Path(folder), n)}
         if options.postgresql:
             queries["PostgreSQL"] = in_postgresql(options.postgresql, n)
-        for line in (*report(queries, n), *fixed_order(min(n, 200_000))):
+        for line in chain(report(queries, n), fixed_order(min(n, 200_000)), wide(Path(folder))):
             print(line, flush=True)
 
 

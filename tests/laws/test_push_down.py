@@ -24,7 +24,7 @@ from scipy.spatial.distance import pdist
 from dpregress import Categorical, Numeric, Schema
 from dpregress.coordinates import ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector
-from dpregress.errors import NotAnswered
+from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.mechanisms.base import unrounded_total
 from dpregress.models import BinomialFamily, Family, PoissonFamily, family_of
 from dpregress.public.coding import domain_of
@@ -256,6 +256,30 @@ def test_the_matrix_library_moves_a_row_by_a_unit_at_most(kind: str, seed: int) 
     fixed, free = OrderedRows(space)(rows, 1), WhitenedRows(space)(rows, 1)
     assert np.abs(fixed.x - free.x).max() <= OrderedRows(space).grid.step * (1 + 1e-9)
     np.testing.assert_allclose(fixed.weight, free.weight, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_far_rows_are_bounded_alike(kind: str, seed: int) -> None:
+    """Cells of any size are clipped to the same reach, so that rows have the same weight. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    space = SPACES[kind](rng)
+    tame = registry.tame_rows(rng, space, 300)
+    sizes = 10.0 ** rng.choice([0, 28, 33, 80, 120, 160, 290], (301, WIDTH + 1))
+    x, y = tame.x * sizes[:300, :WIDTH], (tame.y if tame.y is not None else np.ones(300)) * sizes[:300, WIDTH]
+    fixed, free = OrderedRows(space)(RawRows(x, y), 1), WhitenedRows(space)(RawRows(x, y), 1)
+    assert np.abs(fixed.x - free.x).max() <= OrderedRows(space).grid.step * (1 + 1e-9)
+    np.testing.assert_allclose(fixed.weight, free.weight, rtol=1e-12)
+    scale = 1.0 if space.response is None else min(space.response.bound, 1e30)
+    np.testing.assert_allclose(fixed.y, free.y, rtol=1e-9, atol=2.0**-20 * scale)
+
+
+def test_a_constant_beyond_all_rows_is_refused(tmp_path: Path) -> None:
+    """After the charge, because the space may have been released just now. Deterministic: no seed can break it."""
+    space = WhitenedSpace(tuple(NAMES), np.tril(np.ones((WIDTH + 1,) * 2)) + 2.0**110 * np.eye(WIDTH + 1, 1), 1.0,
+                          np.zeros(WIDTH), intercept=True, response=_PLAIN.response)  # fmt: skip
+    source = source_of(in_relation(table_of(RawRows(np.ones((3, WIDTH)), np.ones(3))), tmp_path))
+    with pytest.raises(InvalidInput, match="subtract a constant from it; a budget that was charged stays charged"):
+        pushed(SecondMoment(space), source)
 
 
 @pytest.mark.parametrize("kind", ["plain", "intercept", "small ball", "minute units"])

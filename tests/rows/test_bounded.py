@@ -64,9 +64,32 @@ def test_the_response_is_centred_and_scaled() -> None:
 
 
 def test_a_huge_row_keeps_its_direction() -> None:
-    rows = bounded([3e300, 8e300], 20.0)
+    rows = bounded([3e29, 8e29], 20.0)
     np.testing.assert_allclose(rows.x, [[3.0, 4.0]])
-    assert 0 <= rows.y[0] < 1e-290
+    assert 0 < rows.y[0] < 1e-28
+
+
+@pytest.mark.parametrize("far", [1e31, 1e154, 1.7e308])
+def test_cells_are_clipped_to_their_reach(far: float) -> None:
+    """2^100 steps of a power of two above the radius, for the size of a column's largest entry of the whitening."""
+    np.testing.assert_array_equal(FRAME.reach, [2.0**101, 2.0**102])
+    for cells, clipped in (
+        ([far, -far], [2.0**101, -(2.0**102)]),
+        ([far, 0.0], [2.0**101, 0.0]),
+        ([nan, far], [1.5, 2.0**102]),
+    ):
+        near = bounded(clipped, 20.0)
+        check(bounded(cells, 20.0), near.x[0].tolist(), float(near.y[0]), float(near.weight[0]))
+    assert bounded([far, 0.0], 20.0).weight[0] == pytest.approx(5 / 2.0**102)
+
+
+@pytest.mark.parametrize("whitening", [[[1.0, 1.0], [0.0, 2.0**-40]], [[1.0, 0.0], [0.0, 1.0]]])
+def test_far_cells_are_found_whatever_the_whitening(whitening: list[list[float]]) -> None:
+    """Also where the whitened row is short, because its cells cancel: then every cell is compared."""
+    space = replace(FRAME, whitening=np.array(whitening))
+    assert (space.least_far > 0) == (whitening[0][1] == 0)
+    near, far = (bounded([cell, -cell], 20.0, space) for cell in (float(space.reach[0]), 1e60))
+    np.testing.assert_array_equal(near.x, far.x)
 
 
 def test_the_first_row_is_handed_on() -> None:

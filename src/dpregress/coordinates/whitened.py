@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ from dpregress.errors import InvalidInput
 _HUGE = 1e100
 #: Exposures are clipped to this interval, so that their products with any mean stay finite.
 SMALLEST_EXPOSURE, LARGEST_EXPOSURE = 2.0**-100, 2.0**100
+#: Cells are clipped to about this many radii after whitening, and responses to this many scales.
+FARTHEST = 2.0**100
+#: Spaces of more columns, or with a worse condition number, have no `least_far`.
+_MOST_COLUMNS, _WORST_CONDITION = 256, 2.0**30
 
 
 class Weighting(StrEnum):
@@ -147,6 +152,27 @@ class WhitenedSpace(Coordinates):
     def slopes(self) -> Matrix:
         """The columns of W that multiply x, of shape (p, d)."""
         return self.whitening[:, 1:] if self.intercept else self.whitening
+
+    @property
+    def unit(self) -> float:
+        """The least power of two above the radius; 1 where that is infinite."""
+        return math.ldexp(1.0, math.frexp(self.radius)[1]) if math.isfinite(self.radius) else 1.0
+
+    @cached_property
+    def reach(self) -> Vector:
+        """The limits to which cells are clipped, of shape (d,): powers of two of about :data:`FARTHEST` radii."""
+        largest = np.abs(self.slopes).max(axis=0, initial=0.0) / self.unit
+        return np.asarray(np.ldexp(FARTHEST, -np.frexp(largest)[1]))
+
+    @cached_property
+    def least_far(self) -> float:
+        """A norm that every computed whitened row with a cell beyond its reach exceeds; 0 if none is known."""
+        slopes = self.slopes * self.reach
+        if not slopes.size or len(slopes) > _MOST_COLUMNS:
+            return 0.0
+        sizes = np.linalg.svd(slopes, compute_uv=False)
+        shift = 0.0 if self.shift is None else float(np.linalg.norm(self.shift))
+        return max(float(sizes[-1] / 2) - 2 * shift, 0.0) if sizes[-1] * _WORST_CONDITION > sizes[0] else 0.0
 
     @property
     def back(self) -> Matrix:

@@ -14,7 +14,7 @@ from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.queries.base import Norm, RowQuery
 from dpregress.releases import Count, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import OrderedResponse
+from dpregress.rows.ordered import usable_row
 from dpregress.rows.row_kernel import Program
 
 
@@ -72,4 +72,4 @@ class UsableRowCount(RowCount):
         return rows.weight > 0
 
     def program(self, labelled: bool) -> Program:
-        return Program.of((OrderedResponse.usable(labelled),), ("k",))
+        return Program.of(({"k": usable_row(labelled)},), ("k",))

@@ -2,12 +2,13 @@ r"""Row maps: the only place where bounds on rows are enforced.
 
 Any rows may come in. They leave whitened and inside the ball of the space:
 
-* a feature cell that is missing or not finite is replaced by the space's public fill value;
+* a feature cell that is missing or not finite is replaced by the space's public fill value, and one that is more than
+  about ``2^100`` radii away is clipped to that (:attr:`~dpregress.coordinates.WhitenedSpace.reach`);
 * a row whose response is missing or not finite, or whose exposure is missing, not finite or not positive, becomes 0
   and has weight 0 in every query, even in those that read neither (it still counts in n);
 * ``x~ = W (1, x)`` is shrunk by ``s = min(1, R / ||x~||)``, and so is the response (row weighting);
 * x is moved to the nearest point of a public grid within the ball, so that sums over rows have no rounding;
-* the response becomes ``clip(s (y - centre) / scale, +-C)``;
+* the response becomes ``clip(s clip((y - centre) / scale, +-2^100), +-C)``;
 * the exposure is clipped into public bounds, and its logarithm is the row's offset;
 * a survey weight becomes a share u of its public bound, a multiple of 2^-41 in (0, 1]. It enters before x is moved to
   the grid: x is moved to a point of norm at most ``R sqrt u``, and s and the bound C are multiplied by ``sqrt u``.
@@ -27,13 +28,9 @@ from numpy.typing import NDArray
 from dpregress.coordinates import Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
 from dpregress.coordinates.exact import FINE, TERM_BITS, Grid
 from dpregress.coordinates.products import products, squared_norms
+from dpregress.coordinates.whitened import FARTHEST
 
-#: The largest norm of a row and the largest response if the space has no finite bound, so that products stay finite.
-_LARGEST = 1e75
-_HUGE = 1e300
 _TINY = np.finfo(float).tiny
-#: Relative error of a norm that was computed from logarithms of magnitude up to 1500.
-_LOG_ERROR = 1e-11
 #: Survey weights over their public bound.
 SHARES = Grid(1.0, words=1, bits=TERM_BITS)
 #: Keeps products of a root with a bound, and their squares, below those of real numbers.
@@ -163,17 +160,13 @@ class WhitenedRows(RowMap):
             limit = np.maximum(root * (limit + half) - half, 0.0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, squared = self._whiten(rows.x)
-            if not np.isfinite(squared).all():
-                self._fill(rows.x, x, squared)
-            huge = ~np.isfinite(squared)
+            strange = self._strange(rows.x, squared)
+            if strange.any():
+                self._clean(rows.x, x, squared, strange)
             np.maximum(squared, _TINY, out=squared)
-            np.copyto(squared, 1.0, where=huge)
             weight = np.divide(limit, np.sqrt(squared, out=squared), out=squared)
             np.minimum(root, weight, out=weight)
             x *= (weight * (1 / step))[:, None]
-            if huge.any():
-                self._shrink(rows.x, x, weight, huge, limit, root)
-                x[huge] /= step
             if math.isfinite(self.radius):
                 np.rint(x, out=x)
                 x *= step
@@ -183,35 +176,23 @@ class WhitenedRows(RowMap):
         return BoundedRows(x, y, weight, rows.first_row, _offsets(rows, self.space), words, shares)
 
     def _whiten(self, x: Matrix) -> tuple[Matrix, Vector]:
-        """Whitened rows and their squared norms; a norm that is not finite marks a row that needs special treatment."""
+        """Whitened rows and their squared norms, which are not finite for cells that are not."""
         whitened = products(x, self.space.slopes)
         if self.space.shift is not None:
             whitened += self.space.shift
         return whitened, squared_norms(whitened)
 
-    def _fill(self, raw: Matrix, x: Matrix, squared: Vector) -> None:
-        """Replace missing and infinite cells of rows by public values."""
-        strange = ~np.isfinite(squared)
-        filled, norms = self._whiten(np.where(np.isfinite(raw), raw, self.space.fill))
-        x[strange], squared[strange] = filled[strange], norms[strange]
+    def _strange(self, raw: Matrix, squared: Vector) -> NDArray[np.bool_]:
+        """Every row with a missing, infinite or far cell, and perhaps others."""
+        if self.space.least_far > 0:
+            return ~(squared < self.space.least_far**2)
+        return ~(np.isfinite(squared) & (np.abs(raw) <= self.space.reach).all(axis=1))
 
-    def _shrink(
-        self, raw: Matrix, x: Matrix, weight: Vector, huge: NDArray[np.bool_], limit: Vector | float,
-        root: Vector | float,
-    ) -> None:  # fmt: skip
-        """Bound rows whose norm overflows, with the direction from scaled products and the length in logarithms."""
-        raw = np.where(np.isfinite(raw), raw, self.space.fill)
-        size = np.maximum(1.0, np.abs(raw).max(axis=1, initial=0.0))
-        unit = np.abs(self.space.whitening).max()
-        direction = products(raw / size[:, None], self.space.slopes / unit)
-        if self.space.shift is not None:
-            direction += (self.space.shift / unit) / size[:, None]
-        length = np.sqrt(np.maximum(squared_norms(direction), _TINY))
-        log_norm = np.log(length) + np.log(size) + math.log(unit)
-        log_limit = np.log(np.clip(limit, _TINY, _LARGEST)) - _LOG_ERROR
-        log_kept = np.minimum(log_norm + np.log(root), log_limit)
-        x[huge] = (direction * (np.exp(log_kept) / length)[:, None])[huge]
-        weight[huge] = np.exp(log_kept - log_norm)[huge]
+    def _clean(self, raw: Matrix, x: Matrix, squared: Vector, strange: NDArray[np.bool_]) -> None:
+        """Fill missing and infinite cells of rows, and clip far ones. No norm overflows then."""
+        cleaned = np.clip(np.where(np.isfinite(raw), raw, self.space.fill), -self.space.reach, self.space.reach)
+        filled, norms = self._whiten(cleaned)
+        x[strange], squared[strange] = filled[strange], norms[strange]
 
     def _respond(self, y: Vector | None, weight: Vector, root: Vector | float) -> Vector:
         if y is None or self.space.response is None:
@@ -260,11 +241,11 @@ def _root(survey: Vector) -> Vector:
 
 
 def _bounded_response(y: Vector, weight: Vector, response: ResponseScale, root: Vector | float) -> Vector:
-    """``clip(weight (y - centre) / scale, +-C root)``; 0 where y is not finite."""
+    """``clip(weight clip((y - centre) / scale, +-2^100), +-C root)``; 0 where y is not finite."""
     scaled = np.where(np.isfinite(y), y, response.centre)
     scaled -= response.centre
     scaled /= response.scale
-    np.clip(scaled, -_HUGE, _HUGE, out=scaled)  # an infinite response times a weight of 0 would be NaN
+    np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
     scaled *= weight
-    largest = root * min(response.bound, _LARGEST)
+    largest = root * min(response.bound, FARTHEST)
     return np.clip(scaled, -largest, largest, out=scaled)

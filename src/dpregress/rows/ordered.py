@@ -5,9 +5,10 @@ runs over its terms from the first to the last, and only ``+ - * /``, square roo
 determines each of their results. Numbers are rounded to integers by adding and subtracting ``1.5 2^52``, which rounds
 half to even everywhere.
 
-Some databases fail if a product overflows or underflows, and a failure tells of the cell that caused it. So cells are
-clipped to ``2^100``, cells below ``2^-200`` and entries of the whitening below ``2^-150`` count as 0, and public
-numbers beyond ``2^100`` are refused. Then no operation leaves the range of floats.
+Some databases fail if a product overflows or underflows, and a failure tells of the cell that caused it. So sizes are
+relative to public ones: cells are clipped to their reach, as everywhere; cells below ``2^-300`` of it and entries of
+the whitening below ``2^-150`` of the largest in their column count as 0; rows are computed in units of the radius, and
+responses in units of their scale. Then no operation leaves the range of floats.
 
 Rounding decides on no bound: what comes out is a vector of integers, and a row whose integers exceed the integer bound
 of the space becomes 0. docs/privacy/floating-point.md has the proof.
@@ -26,6 +27,7 @@ import numpy as np
 
 from dpregress.coordinates import ResponseScale, Weighting, WhitenedSpace
 from dpregress.coordinates.exact import Grid
+from dpregress.coordinates.whitened import FARTHEST
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.row_kernel import (
@@ -44,10 +46,10 @@ from dpregress.rows.row_kernel import (
     term,
 )
 
-#: Finite cells are clipped to ``LARGEST``, and those below ``SMALLEST`` are 0.
-FINITE, LARGEST, SMALLEST = sys.float_info.max, 2.0**100, 2.0**-200
-#: Entries of the whitening below it are 0.
-_LEAST_ENTRY = 2.0**-150
+#: The largest number, and the bound on public numbers: those of spaces are within 1e100.
+FINITE, LARGEST = sys.float_info.max, 2.0**340
+#: Cells below this share of the largest that they may be are 0, and entries below this share of their column.
+_LEAST_CELL, _LEAST_ENTRY = 2.0**-300, 2.0**-150
 
 
 def check_range(*sizes: float) -> None:
@@ -58,7 +60,7 @@ def check_range(*sizes: float) -> None:
     InvalidInput
     """
     if not all(1 / LARGEST <= size <= LARGEST for size in sizes):
-        raise InvalidInput("bounds and scales of columns must lie between 2^-100 and 2^100: change their units")
+        raise InvalidInput("bounds and scales of columns must lie between 2^-340 and 2^340: change their units")
 
 
 def steps_within(bound: float, grid: Grid) -> int:
@@ -92,15 +94,15 @@ def squared(names: Sequence[str]) -> RowExpression:
     return added(name(each) * name(each) for each in names)
 
 
-def cell(column: str, fill: float) -> RowExpression:
-    """A cell within its limits, or ``fill`` where it is missing or not finite."""
-    given = name(column)
+def cell(column: str, fill: float, reach: float) -> RowExpression:
+    """A cell clipped to its reach, or ``fill`` where it is missing or not finite."""
+    given, least = name(column), reach * _LEAST_CELL
     return case(
-        (given > -SMALLEST) & (given < SMALLEST), 0.0,
-        (given >= -LARGEST) & (given <= LARGEST), given,
-        (given > LARGEST) & (given <= FINITE), LARGEST,
-        (given < -LARGEST) & (given >= -FINITE), -LARGEST,
-        fill,
+        (given > -least) & (given < least), 0.0,
+        (given >= -reach) & (given <= reach), given,
+        (given > reach) & (given <= FINITE), reach,
+        (given < -reach) & (given >= -FINITE), -reach,
+        _filled(fill, reach),
     )  # fmt: skip
 
 
@@ -110,6 +112,11 @@ def level_place(column: str, levels: Iterable[float]) -> RowExpression:
     return case(*places, MISSING)
 
 
+def usable_row(labelled: bool) -> RowExpression:
+    """1 for a row that counts, and 0 for one whose response is missing or not finite."""
+    return case((name("y") >= -FINITE) & (name("y") <= FINITE), 1, 0) if labelled else term(1)
+
+
 @dataclass(frozen=True)
 class OrderedResponse:
     """The response of a row that counts, without anything whose order is not fixed.
@@ -117,28 +124,19 @@ class OrderedResponse:
     Parameters
     ----------
     scale : ResponseScale
-
-    Raises
-    ------
-    InvalidInput
-        If a public number lies beyond ``2^100``.
     """
 
     scale: ResponseScale
 
-    def __post_init__(self) -> None:
-        scale = self.scale
-        check_range(scale.scale, *([] if math.isinf(scale.bound) else [scale.bound]))
-        if abs(scale.centre) > LARGEST:
-            check_range(abs(scale.centre))
+    @property
+    def reach(self) -> float:
+        """Responses beyond it are beyond :data:`FARTHEST` scales from the centre, and are clipped to that anyway."""
+        return math.ldexp(4.0, math.frexp(max(FARTHEST * self.scale.scale, abs(self.scale.centre)))[1])
 
-    @staticmethod
-    def usable(labelled: bool) -> Stage:
+    def usable(self, labelled: bool) -> Stage:
         """``k``, whether a row counts, and ``y`` within its limits."""
-        if not labelled:
-            return {"k": term(1)}
-        y = name("y")
-        return {"y": cell("y", 0.0), "k": case((y >= -FINITE) & (y <= FINITE), 1, 0)}
+        bounded = {"y": cell("y", 0.0, self.reach)} if labelled else {}
+        return {**bounded, "k": usable_row(labelled)}
 
     @property
     def grid(self) -> Grid:
@@ -152,16 +150,17 @@ class OrderedResponse:
 
     @property
     def scaled(self) -> RowExpression:
-        """``(y - centre) / scale``.
+        """``clip((y - centre) / scale, +-2^100)``.
 
         A centre so small that its differences from cells would underflow counts as 0.
         """
-        centre = self.scale.centre if abs(self.scale.centre) >= SMALLEST else 0.0
-        return (name("y") - centre) * (1 / self.scale.scale)
+        centre = _filled(self.scale.centre, self.reach)
+        return clipped((name("y") - centre) * (1 / self.scale.scale), -FARTHEST, FARTHEST)
 
     def bounded(self, value: RowExpression) -> RowExpression:
         """A scaled response within its bound."""
-        return value if math.isinf(self.scale.bound) else clipped(value, -self.scale.bound, self.scale.bound)
+        bound = self.scale.bound
+        return clipped(value, -bound, bound) if bound < FARTHEST else value
 
     @property
     def steps(self) -> RowExpression:
@@ -182,7 +181,7 @@ class OrderedRows(RowMap):
     Raises
     ------
     InvalidInput
-        If a public number of the space lies beyond ``2^100``.
+        If the radius is infinite, or the constant is moved by more than ``2^100`` radii.
     """
 
     space: WhitenedSpace
@@ -190,11 +189,9 @@ class OrderedRows(RowMap):
     def __post_init__(self) -> None:
         if self.space.exposure is not None:
             raise InvalidInput("rows with an exposure have no fixed order of operations: leave the engine out")
-        if np.abs(self.space.whitening).max() > LARGEST:
-            check_range(math.inf)
+        if self.space.shift is not None and np.abs(self.space.shift).max() > FARTHEST * self.space.unit:
+            raise InvalidInput("a column is beyond 2^100 of its scales: subtract a constant from it")
         check_range(self.space.radius)
-        if self.space.response is not None:
-            OrderedResponse(self.space.response)
 
     @property
     def radius(self) -> float:
@@ -211,6 +208,11 @@ class OrderedRows(RowMap):
     def limit(self) -> float:
         """Longer rows are shrunk to this norm before they are rounded."""
         return self.grid.inside(self.space.order)
+
+    @cached_property
+    def longest(self) -> float:
+        """The same in units of the space."""
+        return self.limit / self.space.unit
 
     @cached_property
     def steps(self) -> float:
@@ -242,18 +244,19 @@ class OrderedRows(RowMap):
         labelled : bool
             Whether there is a column ``y``; rows without one do not count, whether the space has a response or not.
         """
-        fill = self.space.fill.tolist()
-        bounded = {f"c{j}": cell(f"c{j}", _filled(value)) for j, value in enumerate(fill)}
+        limits = enumerate(zip(self.space.fill.tolist(), self.space.reach.tolist(), strict=True))
+        bounded = {f"c{j}": cell(f"c{j}", fill, reach) for j, (fill, reach) in limits}
+        usable = {"k": usable_row(labelled)} if self.response is None else self.response.usable(labelled)
         whitened = [f"z{i}" for i in range(self.space.order)]
         length, shrink = name("r"), name("s")
         weighted = self.space.weighting is Weighting.ROW
         return (
-            {**bounded, **OrderedResponse.usable(labelled)},
+            {**bounded, **usable},
             dict(zip(whitened, self._whitened, strict=True)),
             {"r": sqrt(squared(whitened))},
             {
-                "s": case(length > self.limit, term(self.steps) / length, self.steps / self.limit),
-                "w": case(length > self.limit, term(self.limit) / length, 1.0) if weighted else term(1.0),
+                "s": case(length > self.longest, term(self.steps) / length, self.steps / self.longest),
+                "w": case(length > self.longest, term(self.longest) / length, 1.0) if weighted else term(1.0),
             },
             {u: rounded(name(z) * shrink) for u, z in zip(self.integers, whitened, strict=True)},
             kept_within(self.integers, squared(self.integers) <= self.most),
@@ -261,11 +264,14 @@ class OrderedRows(RowMap):
 
     @property
     def _whitened(self) -> list[RowExpression]:
-        """Sums over cells, without entries that are too small."""
+        """Sums over cells in units of the space, without entries that are too small."""
         columns: list[RowExpression | None] = [name(f"c{j}") for j in range(len(self.space.features))]
         if self.space.intercept:
             columns.insert(0, None)
-        kept = np.where(np.abs(self.space.whitening) < _LEAST_ENTRY, 0.0, self.space.whitening)
+        entries = self.space.whitening / self.space.unit
+        sizes = FARTHEST / self.space.reach  # powers of two above the entries of a column
+        least = _LEAST_ENTRY * (np.append(1.0, sizes) if self.space.intercept else sizes)
+        kept = np.where(np.abs(entries) < least, 0.0, entries)
         return [
             added(
                 term(entry) if column is None else column * entry
@@ -299,5 +305,6 @@ class OrderedRows(RowMap):
         return BoundedRows(x, found["v"] * step, found["w"].copy(), rows.first_row, words=1)
 
 
-def _filled(value: float) -> float:
-    return 0.0 if abs(value) < SMALLEST else min(max(value, -LARGEST), LARGEST)
+def _filled(value: float, reach: float) -> float:
+    """A public cell within the limits of private ones."""
+    return 0.0 if abs(value) < reach * _LEAST_CELL else min(max(value, -reach), reach)

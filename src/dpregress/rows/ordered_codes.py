@@ -6,11 +6,13 @@ columns of numbers can be coded, whose levels are whole numbers or bins: databas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from dpregress.coordinates import Attribute, Domain
+from dpregress.coordinates.whitened import FARTHEST
 from dpregress.errors import InvalidInput
 from dpregress.rows.codes import declared
 from dpregress.rows.design.encoder import whole_numbers
@@ -32,7 +34,7 @@ def check_coded(domain: Domain, schema: pa.Schema) -> None:
         if not number or not (attribute.edges or whole_numbers(declared(attribute)) is not None):
             raise InvalidInput(
                 f"a database codes numbers only, and column {attribute.name!r} or its levels are none: compute whole "
-                "numbers in the query, with CASE for a level, or give no engine"
+                "numbers in the query, as CAST(CASE .. END AS INTEGER), or give no engine"
             )
         if attribute.edges:
             lower, upper = attribute.edges
@@ -53,13 +55,18 @@ def _bin(column: str, attribute: Attribute) -> RowExpression:
     return case(inside, binned(place, [float(edge) for edge in range(1, attribute.size)]), attribute.unknown)
 
 
+def _reach(attribute: Attribute) -> float:
+    """Far beyond all bins."""
+    return math.ldexp(FARTHEST, math.frexp(max(map(abs, attribute.edges), default=1.0))[1])
+
+
 def _codes(domain: Domain, places: Sequence[int]) -> tuple[Stage, Stage]:
     """The codes ``h0``, ``h1``, .. of some attributes."""
     cells: dict[str, RowExpression] = {"k": term(1)}
     codes: dict[str, RowExpression] = {}
     for j in places:
         attribute, column = domain.attributes[j], f"c{j}"
-        cells |= {column: name(column), f"b{column}": cell(column, 0.0)}
+        cells |= {column: name(column), f"b{column}": cell(column, 0.0, _reach(attribute))}
         levels = () if attribute.edges else whole_numbers(declared(attribute))
         assert levels is not None
         known = [int(level) for level in levels]

@@ -141,8 +141,8 @@ class _Table:
             declared = dict(encoder.columns).get(column, Numeric())
             if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, column)):
                 raise InvalidInput(
-                    f"column {column!r} is not one of numbers alone: write it as such in the query, with CASE for a "
-                    "level and CAST for a type, or give no engine"
+                    f"column {column!r} is not one of numbers alone: write it in the query as CAST(.. AS DOUBLE "
+                    "PRECISION), with CASE within for a level, or give no engine"
                 )
         features = tuple(column for column, _ in encoder.columns)
         return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))
@@ -182,24 +182,25 @@ def _answered(table: _Table, sums: RowSums) -> tuple[Integers, int]:
 
 #: Cells of the test rows: of many sizes, missing, beyond every limit, and some whose sums cancel.
 _CELLS = (1.0, -1 / 3, None, 1e300, 5e-324, -7e150, 2.0**-200, 0.1, -1e17, 1e17, 3e-9, -0.0, 123456.789)
-_TEST_ROWS = 9
+_TEST_ROWS, _TEST_COLUMNS = 9, 8
 _TEST_EDGES = (-3e5, -7.0, 0.0, 1 / 3, 2e4, 3e5)
 
 
 def _check_arithmetic(table: _Table) -> None:
     """Refuse a database whose numbers differ from IEEE 754's; the rows that it is asked about are public."""
-    d, target = len(table.features), table.target
-    names = [*table.features, *([] if target is None else [target])]
+    few, target = replace(table, features=table.features[:_TEST_COLUMNS]), table.target
+    d, names = len(few.features), [*few.features, *([] if target is None else [target])]
     given = pa.table(
         {
             column: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
             for j, column in enumerate(names)
         }
     )
-    for sums in _trials(table):
+    for sums in _trials(few):
         _check_sums(table, given, sums)
+    *_, widest = _trials(table)
     try:
-        table.database.plan(sums)
+        table.database.plan(widest)
     except Exception:
         raise_alone(
             InvalidInput(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
-from dpregress.rows.readers.base import quoted
+from dpregress.rows.readers.base import quoted, unused
 from dpregress.rows.readers.sqlite import NUMBER
 from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage
 
@@ -32,13 +32,7 @@ _FENCED = ("postgres", "sqlite")
 _NARROW = ("bigquery", "databricks")
 #: Rows whose terms, below 2^42 each, add up to less than 2^63.
 _SHORT = 1 << 20
-#: Stands for the rows, and for the stage before, while a part is translated.
-_ROWS, _BEFORE = "dpregress_rows_of_the_query", "dpregress_stage_before"
 _WRITTEN_IN = "postgres"
-#: Stands for a number meanwhile, which takes long to translate.
-_NUMBER = re.compile(r"\bdpregress_(\w+)_number\b", re.IGNORECASE)
-#: Letters that stand for the signs of a hexadecimal float in such a name.
-_LETTERS = {"-": "m", "+": "q", ".": "z"}
 #: Names of the type of floats that differ from DOUBLE.
 _FLOATS = {"postgres": "DOUBLE PRECISION", "sqlite": "REAL", "bigquery": "FLOAT64"}
 #: How tightly operators bind.
@@ -81,7 +75,7 @@ class RowSums:
         InvalidInput
             If sqlglot is not installed.
         """
-        return _Written(self, dialect).text.replace(_ROWS, source)
+        return _Written(self, dialect, source).text
 
     def words(self, dialect: str) -> int:
         """Columns of each sum: two where a database adds 64-bit integers only, and there are many rows."""
@@ -142,6 +136,32 @@ class _Written:
 
     sums: RowSums
     dialect: str
+    source: str
+    numbers: list[float] = field(default_factory=list)
+
+    def _name(self, name: str) -> str:
+        """A name of the statement's own, which neither the rows nor their columns have."""
+        return unused(name, f"{self.source} {self.sums.features} {self.sums.target}")
+
+    @cached_property
+    def rows(self) -> str:
+        """Stands for the rows while a part is translated."""
+        return self._name("dpregress_rows_of_the_query")
+
+    @cached_property
+    def before(self) -> str:
+        """Stands for the stage before meanwhile."""
+        return self._name("dpregress_before")
+
+    @cached_property
+    def stage(self) -> str:
+        """What names of stages begin with."""
+        return self._name("dpregress_stage")
+
+    @cached_property
+    def number(self) -> str:
+        """What names begin with that stand for numbers, so that parts without them are translated only once."""
+        return self._name("dpregress_number")
 
     @property
     def text(self) -> str:
@@ -149,32 +169,28 @@ class _Written:
         stages = (self._columns(stage) for stage in self.sums.program.stages)
         grouped = " GROUP BY place" if self.sums.program.bins else ""
         parts = [
-            f"SELECT {', '.join(self._cells)} FROM {_ROWS}{fence}",
-            *(f"SELECT {', '.join(columns)} FROM {_BEFORE} AS t{fence}" for columns in stages),
-            f"SELECT {', '.join(self._totals)} FROM {_BEFORE} AS t{grouped}",
+            f"SELECT {', '.join(self._cells)} FROM {self.rows}{fence}",
+            *(f"SELECT {', '.join(columns)} FROM {self.before} AS t{fence}" for columns in stages),
+            f"SELECT {', '.join(self._totals)} FROM {self.before} AS t{grouped}",
         ]
         translated = [self._translated(part) for part in parts]
-        return self._listed(translated) if self.dialect == "sqlite" else self._nested(translated)
+        whole = self._listed(translated) if self.dialect == "sqlite" else self._nested(translated)
+        return whole.replace(self.rows, self.source)
 
-    @staticmethod
-    def _nested(parts: Sequence[str]) -> str:
+    def _nested(self, parts: Sequence[str]) -> str:
         """Each part as a subquery of the next."""
-        return reduce(lambda inner, outer: outer.replace(_BEFORE, f"({inner})"), parts)
+        return reduce(lambda inner, outer: outer.replace(self.before, f"({inner})"), parts)
 
-    @staticmethod
-    def _listed(parts: Sequence[str]) -> str:
+    def _listed(self, parts: Sequence[str]) -> str:
         """Each part by a name of its own: SQLite's parser takes only a few subqueries within each other."""
-        named = [part.replace(_BEFORE, f"dpregress_stage_{i - 1}") for i, part in enumerate(parts)]
-        stages = (f"dpregress_stage_{i} AS ({part})" for i, part in enumerate(named[:-1]))
+        named = [part.replace(self.before, f"{self.stage}_{i - 1}") for i, part in enumerate(parts)]
+        stages = (f"{self.stage}_{i} AS ({part})" for i, part in enumerate(named[:-1]))
         return f"WITH {', '.join(stages)} {named[-1]}"
 
     def _translated(self, text: str) -> str:
-        try:
-            import sqlglot
-        except ImportError as error:
-            raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
-        (found,) = sqlglot.transpile(text, read=_WRITTEN_IN, write=self.dialect, pretty=True)
-        return _NUMBER.sub(lambda number: literal(float.fromhex(_signed(number[1].lower())), self.dialect), found)
+        held = re.compile(rf"\b{self.number}_(\d+)\b", re.IGNORECASE)
+        found = _transpiled(text, self.dialect)
+        return held.sub(lambda number: literal(self.numbers[int(number[1])], self.dialect), found)
 
     @property
     def _cells(self) -> list[str]:
@@ -227,7 +243,7 @@ class _Written:
             text = f"{self._text(parts[0], own)} {sign} {self._text(parts[1], own + (operation != 'and'))}"
             return f"({text})" if own < binding else text
         if operation == "number":
-            return _held(parts[0])
+            return self._held(parts[0])
         if operation == "missing":
             return "CAST(NULL AS DOUBLE PRECISION)"
         if operation in ("name", "whole"):
@@ -237,7 +253,7 @@ class _Written:
         if operation == "case":
             return self._case(parts)
         if operation == "round":
-            rounder = _held(ROUNDER)
+            rounder = self._held(ROUNDER)
             return f"CAST(({self._text(parts[0])} + {rounder}) - {rounder} AS BIGINT)"
         inner = ", ".join(self._text(part) for part in parts)
         if operation == "float":
@@ -246,6 +262,11 @@ class _Written:
             given, lower, upper = (self._text(part) for part in parts)
             return f"LEAST(GREATEST({given}, {lower}), {upper})"
         return f"{operation.upper()}({inner})"
+
+    def _held(self, value: float) -> str:
+        """A name that stands for a number."""
+        self.numbers.append(value)
+        return f"{self.number}_{len(self.numbers) - 1}"
 
     def _case(self, parts: Sequence[RowExpression]) -> str:
         branches = (
@@ -260,28 +281,27 @@ class _Written:
             return str(below)
         half = len(edges) // 2
         lower, upper = self._bin(column, edges[:half], below), self._bin(column, edges[half + 1 :], below + half + 1)
-        return f"CASE WHEN {column} < {_held(edges[half])} THEN {lower} ELSE {upper} END"
+        return f"CASE WHEN {column} < {self._held(edges[half])} THEN {lower} ELSE {upper} END"
 
 
-def _held(value: float) -> str:
-    """A name that stands for a number."""
-    text = value.hex()
-    for sign, letter in _LETTERS.items():
-        text = text.replace(sign, letter)
-    return f"dpregress_{text}_number"
-
-
-def _signed(text: str) -> str:
-    for sign, letter in _LETTERS.items():
-        text = text.replace(letter, sign)
-    return text
+@lru_cache(maxsize=64)
+def _transpiled(text: str, dialect: str) -> str:
+    """A part in another dialect; a fit asks for the same parts with other numbers in them."""
+    try:
+        import sqlglot
+    except ImportError as error:
+        raise InvalidInput("sqlglot is not installed: pip install 'dpregress[push-down]'") from error
+    translated: list[str] = sqlglot.transpile(text, read=_WRITTEN_IN, write=dialect, pretty=True)
+    return translated[0]
 
 
 def literal(value: float, dialect: str) -> str:
     """A float in this dialect, exactly."""
-    if dialect != "sqlite":
-        return f"CAST({value:.16e} AS {_FLOATS.get(dialect, 'DOUBLE')})"
-    return _from_integers(value)  # SQLite's reading of decimal fractions may be off by a bit
+    if dialect == "sqlite":
+        return _from_integers(value)  # its reading of decimal fractions may be off by a bit
+    if dialect == "duckdb":
+        return f"{value:.16e}"  # with an exponent it is no decimal, and is planned faster than a cast
+    return f"CAST({value:.16e} AS {_FLOATS.get(dialect, 'DOUBLE')})"
 
 
 def written(table: pa.Table, dialect: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,17 @@ def test_later_commits_change_no_pass(kind: str, rows: pa.Table, tmp_path: Path)
         table.catalog.close()
     assert sum(batch.num_rows for batch in reader.batches(["a"], 100)) == N
     assert reader_of(table).n == 2 * N
+
+
+def test_deletion_vectors_are_refused_with_a_mend(rows: pa.Table, tmp_path: Path) -> None:
+    """A commit that says that there may be some is enough."""
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "delta"), rows)
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    commit = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    (tmp_path / "delta" / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit))
+    with pytest.raises(InvalidInput, match=r"deletion vectors.*: give it as a table of Spark or a query of DuckDB"):
+        reader_of(deltalake.DeltaTable(str(tmp_path / "delta")))
 
 
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")

@@ -385,20 +385,31 @@ class DuckDBReader(Reader):
         return SQLDatabase("duckdb", _DUCKDB_ROWS, self._answer)
 
     def _answer(self, statement: str) -> Sequence[Sequence[Any]]:
-        """All threads of DuckDB compute, where nobody else does."""
-        if self._connection is not None:
-            self._connection.execute("RESET threads")
+        """All threads of DuckDB compute, where nobody else does; a connection plans a statement only once."""
+        found: Sequence[Sequence[Any]]
+        if self._connection is None:
+            found = self._relation.query(_DUCKDB_ROWS, statement).fetchall()
+            return found
+        self._connection.register(_DUCKDB_ROWS, self._relation)
+        self._connection.execute("RESET threads")
         try:
-            found: Sequence[Sequence[Any]] = self._relation.query(_DUCKDB_ROWS, statement).fetchall()
+            found = self._connection.execute(statement).fetchall()
             return found
         finally:
-            if self._connection is not None:
-                self._connection.execute("SET threads = 1")
+            self._connection.execute("SET threads = 1")
+            self._connection.unregister(_DUCKDB_ROWS)
 
 
 def quoted(columns: Sequence[str]) -> str:
     """Names of columns as SQL reads them."""
     return ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+
+
+def unused(name: str, text: str) -> str:
+    """A name that begins like this one, and that a text does not mention."""
+    while name in text.lower():
+        name += "_"
+    return name
 
 
 def subquery(query: str) -> str:

@@ -8,8 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpregress.errors import InvalidInput
 from dpregress.rows.readers.base import DatasetReader, Reader
 from dpregress.rows.readers.failures import planning, reading
+
+#: Features of tables that Arrow cannot read.
+_UNREAD = {"columnMapping": "mapped columns", "deletionVectors": "deletion vectors"}
 
 
 class DeltaReader(DatasetReader):
@@ -18,11 +22,17 @@ class DeltaReader(DatasetReader):
     Parameters
     ----------
     table : deltalake.DeltaTable
-        Tables with deletion vectors or column mapping, which Arrow cannot read, are refused by deltalake itself.
+        Tables with deletion vectors or column mapping are refused, because Arrow cannot read them.
     """
 
     def __init__(self, table: Any) -> None:
         with planning("the Delta table cannot be opened"):
+            features = {*(table.protocol().reader_features or ())} & {*_UNREAD}
+            if features:
+                said = " and ".join(_UNREAD[feature] for feature in sorted(features))
+                raise InvalidInput(
+                    f"it has {said}: give it as a table of Spark or a query of DuckDB with delta_scan(), or drop them"
+                )
             super().__init__(table.to_pyarrow_dataset())
 
     @property

@@ -46,6 +46,9 @@ class SparkDatabase(Aggregator):
             cloudpickle.unregister_pickle_by_value(row_kernel)
         return sums.of_words([parts])
 
+    def plan(self, sums: PushedSums) -> None:
+        SparkDatabase(self.frame.limit(0)).summed(sums)
+
     def holding(self, table: pa.Table, write: Writer) -> SparkDatabase:  # noqa: ARG002  # it takes tables
         return SparkDatabase(self.frame.sparkSession.createDataFrame(table))
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import text_of, untyped
-from dpregress.rows.readers.base import Reader, SQLDatabase, quoted, subquery
+from dpregress.rows.readers.base import Reader, SQLDatabase, quoted, subquery, unused
 from dpregress.rows.readers.failures import planning, reading
 
 #: A cell of a column of numbers, and of whole numbers; NULL for anything else. No cell makes this fail. Numbers sort
@@ -42,9 +42,9 @@ _HELD = 1 << 28  # bytes of rows that stay in memory between the passes
 class SQLiteReader(Reader):
     """A query to SQLite.
 
-    Columns declared as REAL hold numbers, and those declared as INTEGER hold whole numbers. Both are read column by
-    column, and other cells are missing. In all other columns, and in those that the query computes, each cell is read
-    as text. Rows stay in memory up to a fixed size, because even the driver is slower than other sources.
+    Columns declared as REAL hold numbers, and those declared as INTEGER hold whole numbers; so do columns that the
+    query computes by a CAST. Both are read column by column, and other cells are missing. In all other columns, each
+    cell is read as text. Rows stay in memory up to a fixed size, because even the driver is slower than other sources.
     """
 
     def __init__(self, file: str, query: str) -> None:
@@ -55,8 +55,7 @@ class SQLiteReader(Reader):
         self._held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
         with closing(self.connect()) as connection, planning("the query cannot be planned", query):
             columns = connection.execute(f"SELECT * FROM {self.query} LIMIT 0").description
-            connection.execute(f"CREATE TEMP VIEW dpregress_view AS SELECT * FROM {self.query}")
-            declared = [column[2] for column in connection.execute("PRAGMA table_info(dpregress_view)")]
+            declared = _declared(connection, self.query)
         self._schema = pa.schema(
             [_declared_field(column[0], kind) for column, kind in zip(columns, declared, strict=True)]
         )
@@ -196,10 +195,19 @@ def _cell(kind: pa.DataType) -> str:
     return NUMBER if pa.types.is_floating(kind) else "{0}"
 
 
+def _declared(connection: sqlite3.Connection, query: str) -> list[str]:
+    """The declared types of the columns of a query; some versions give that of a CAST in a new table only."""
+    view, table = unused("dpregress_view", query), unused("dpregress_types", query)
+    connection.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {query}")
+    connection.execute(f"CREATE TEMP TABLE {table} AS SELECT * FROM {query} LIMIT 0")
+    seen, cast = ([column[2] for column in connection.execute(f"PRAGMA table_info({name})")] for name in (view, table))
+    return [kind or other for kind, other in zip(seen, cast, strict=True)]
+
+
 def _declared_field(name: str, declared: str) -> pa.Field:
     """Numbers for SQLite's affinities INTEGER and REAL, and text for TEXT.
 
-    Anything else, such as a computed column, has no type. This includes NUMERIC, which dates have as well.
+    Anything else, such as a column computed without CAST, has no type. This includes NUMERIC, which dates have as well.
     """
     kind = declared.upper()
     if "INT" in kind:
