@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,6 +198,24 @@ def test_a_backup_is_the_store(invited: Study, new_store: NewStore, tmp_path: Pa
             assert copy.totals().same_as(store.totals())
     with open_store(where) as store, pytest.raises(StoreError, match="already exists"):
         store.backup(tmp_path / "backup.db")
+
+
+def test_a_file_that_is_no_database_is_closed_again(
+    tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").write_text("no database " * 100)
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noted(*words: Any, **named: Any) -> sqlite3.Connection:
+        opened.append(connect(*words, **named))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    with pytest.raises(StoreError, match="not a database"):
+        open_store(tmp_path / "notes.txt", study)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
 
 
 def test_no_credential_is_shown() -> None:

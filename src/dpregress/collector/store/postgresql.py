@@ -31,13 +31,17 @@ class PostgreSQLDatabase(Database):
         except ImportError as error:
             raise StoreError("PostgreSQL needs psycopg: pip install 'dpregress[collector]'") from error
         self._connection = psycopg.connect(url, autocommit=True)
-        for statement in (
-            "SET client_min_messages = warning",
-            "SET synchronous_commit = on",
-            f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}",
-            f"SET search_path = {_SCHEMA}",
-        ):
-            self._connection.execute(statement)
+        try:
+            for statement in (
+                "SET client_min_messages = warning",
+                "SET synchronous_commit = on",
+                f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}",
+                f"SET search_path = {_SCHEMA}",
+            ):
+                self._connection.execute(statement)
+        except psycopg.Error:  # a role without rights: nobody else can close it
+            self._connection.close()
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

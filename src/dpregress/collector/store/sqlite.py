@@ -30,8 +30,12 @@ class SQLiteDatabase(Database):
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-        for setting in ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=8000"):
-            self._connection.execute(f"PRAGMA {setting}")
+        try:
+            for setting in ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=8000"):
+                self._connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error:  # not a database: nobody else can close it
+            self._connection.close()
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
