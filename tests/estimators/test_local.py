@@ -148,7 +148,7 @@ def test_shuffling(seed: int) -> None:
     model = model_of(rng).fit(*sample(rng, 5_000))
     assert model.shuffled_epsilon() == shuffled_epsilon(PureDP(2.0), 5_000, 1e-6) < 1.0
     assert model.shuffled_epsilon(1e-3) < model.shuffled_epsilon()
-    assert "if shuffled" in str(model.summary())
+    assert "If shuffled" in str(model.summary())
 
 
 # ------------------------------------------------------------------ accuracy

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement
+from dpregress import GDP, ApproxDP, MemoryLedger, PrivacyStatement, PureDP
 from dpregress.accounting import Event, compose_statements, gaussian_promise
 from dpregress.errors import InvalidInput
 from dpregress.estimators.summary import summary_of
@@ -89,8 +89,22 @@ def test_words_state_the_guarantee(budget: Event) -> None:
 
 
 def test_power_of_the_strongest_test() -> None:
-    assert "5.1% of the time" in words.attacker(1e-9)  # "at most": rounded up
-    assert "99" in words.attacker(4.0)  # Phi(-1.645 + 4) = .991
+    assert "5.1% of the time" in words.attacker(GDP(1e-9))  # "at most": rounded up
+    assert "99.1%" in words.attacker(GDP(4.0))  # Phi(-1.645 + 4) = .9908
+    assert "98.3%" in words.attacker(PureDP(4.0))  # 1 - .95 e^-4 = .98260
+    assert "13.6%" in words.attacker(PureDP(1.0))  # .05 e = .1359
+
+
+def test_a_pure_guarantee_keeps_its_epsilon() -> None:
+    """A user's report of epsilon 4 is told as epsilon 4, not as that of the mu which covers it."""
+    unit, price = "user, whose own device adds the noise (local model)", PureDP(4.0)
+    local = replace(statement(GDP(1.0)), budget=price, promise=price, unit=unit)
+    said = " ".join(words.guarantee(local))
+    assert "any one user had been replaced" in said
+    assert (
+        "one user, whose own device adds the noise (local model). For a person who answers k times, epsilon is" in said
+    )
+    assert [round(epsilon, 3) for _, _, epsilon in words.group_rows(local)] == [4, 8, 12, 20]
 
 
 def test_group_rows_are_k_mu() -> None:

@@ -385,15 +385,19 @@ def pure_epsilon(event: Event) -> float:
 
 
 def group(event: Event, rows: int) -> Event:
-    """The guarantee for ``rows`` rows of one person: k mu (Dong, Roth, Su 2022, Theorem 6).
+    """The guarantee for ``rows`` rows of one person: k mu (Dong, Roth, Su 2022, Theorem 6), or k epsilon of a pure one.
 
     Examples
     --------
     >>> group(GDP(0.5), 3).mu
     1.5
+    >>> group(PureDP(0.5), 3)
+    PureDP(epsilon=1.5)
     """
     if rows < 1:
         raise InvalidInput(f"a person has at least one row, not {rows}")
+    if isinstance(event, PureDP):
+        return PureDP(rows * event.epsilon0)
     if not math.isfinite(event.mu):
         raise InvalidInput("a group bound needs an event with a finite mu")
     return GDP(rows * event.mu)

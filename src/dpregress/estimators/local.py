@@ -280,11 +280,11 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of every model, with the guarantee of shuffled messages below that of one message."""
         found = super().summary(level=level, alpha=alpha)
-        hidden = () if self.coef_.any() else ("no slope is told: everybody is predicted the same mean",)
+        hidden = () if self.coef_.any() else ("No slope is told: everybody is predicted the same mean.",)
         if self.message_plan_.collectors:
             return found.with_notes(*hidden)
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
-        shuffled = f"if shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages"
+        shuffled = f"If shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages."
         return found.with_notes(*hidden, shuffled)
 
     def _no_estimates(self) -> str:

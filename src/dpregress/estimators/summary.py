@@ -64,7 +64,7 @@ def summary_of(
         reference = "normal" if math.isinf(least) else f"t with {least:.4g} df or more"
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
         tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
-    guarantee = f"n = {coefficients.n}; {privacy.describe()}"
+    guarantee = f"n = {coefficients.n}; {privacy.describe()}."
     return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, (*said, guarantee))
 
 

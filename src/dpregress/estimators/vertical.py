@@ -306,11 +306,11 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         self._check_fitted()
         person, budget = self.joint_privacy_.promise, self.privacy_[0].budget
         nominal = ", nominally" if self.joint_privacy_.seeded else ""
-        whole = f"for a person over all parties{nominal}: mu = {person.mu:.4g}"
+        whole = f"For a person over all parties{nominal}: mu = {person.mu:.4g}"
         if isinstance(budget, ApproxDP):
             whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
-        each = f"(each of {len(self.privacy_)} parties, for its own columns)"
-        return super().summary(level=level, alpha=alpha).with_notes(each, whole)
+        each = f"Each of {len(self.privacy_)} parties promises this for its own columns."
+        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.")
 
     @property
     def response_model(self) -> ResponseModel:

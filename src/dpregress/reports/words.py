@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dpregress.accounting import PrivacyStatement, Relation, Unit
-from dpregress.accounting.events import ApproxDP, group
+from dpregress.accounting.events import ApproxDP, Event, PureDP, group
+from dpregress.accounting.unit import RECORD
 
+_FALSE_ALARMS = 0.05
 #: What neighbours differ by.
 _CHANGE = {Relation.REPLACE_ONE: "replaced by any other", Relation.ADD_REMOVE: "left out, or another added"}
 
 
 def guarantee(privacy: PrivacyStatement) -> list[str]:
     """Sentences that say what is promised, to whom, and on what it rests."""
-    unit = privacy.unit
+    unit = privacy.unit.partition(",")[0]  # without what qualifies it
     if privacy.seeded:
         return [
             "THE NOISE CAME FROM A SEED: anyone who knows it can subtract the noise. This simulation protects nobody.",
@@ -23,13 +25,17 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
         ]
     sentences = [
         f"What is published here would look almost the same if any one {unit} had been {_CHANGE[privacy.relation]}.",
-        *([attacker(privacy.mu, unit)] if math.isfinite(privacy.mu) else []),  # zCDP knows no strongest test
+        *([attacker(privacy.promise, unit)] if math.isfinite(privacy.mu) else []),  # zCDP knows no strongest test
         f"In the usual terms: {total(privacy)}.",
         f"The budget bought {len(privacy.events.parts)} noisy release(s) and was charged before anything was computed "
         "from private rows. Everything after the releases is post-processing and costs nothing.",
     ]
     if privacy.max_rows_per_unit is None:
-        sentences.append("The guarantee is for one record. For a person with k records, mu is k times as large.")
+        size = "epsilon" if isinstance(privacy.promise, PureDP) else "mu"
+        several = f"with k {unit}s" if unit == RECORD.name else "who answers k times"
+        sentences.append(
+            f"The guarantee is for one {privacy.unit}. For a person {several}, {size} is k times as large."
+        )
     else:
         whole = Unit(unit, privacy.max_rows_per_unit).describe()
         sentences.append(
@@ -42,9 +48,17 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
     return sentences
 
 
-def attacker(mu: float, unit: str = "record") -> str:
-    """What the strongest test can do: its power at 5% false alarms, ``Phi(Phi^{-1}(.05) + mu)``."""
-    power = float(ndtr(mu - 1.6448536269514722))
+def attacker(promise: Event, unit: str = "record") -> str:
+    """What the strongest test can do: its power at 5% false alarms, ``Phi(Phi^{-1}(.05) + mu)``.
+
+    Under epsilon-DP it is ``min(.05 e^epsilon, 1 - .95 e^-epsilon)`` (Wasserman, Zhou 2010).
+    """
+    if isinstance(promise, PureDP):
+        power = min(
+            _FALSE_ALARMS * math.exp(min(promise.epsilon0, 700)), 1 - (1 - _FALSE_ALARMS) * math.exp(-promise.epsilon0)
+        )
+    else:
+        power = float(ndtr(promise.mu + ndtri(_FALSE_ALARMS)))
     percent = math.ceil(1000 * power) / 10  # "at most": rounded up
     return (
         f"Suppose that somebody knows every other {unit} and tests whether one particular {unit} was used. At a "
@@ -70,7 +84,7 @@ def total(privacy: PrivacyStatement) -> str:
 
 
 def group_rows(privacy: PrivacyStatement) -> list[tuple[int, float, float]]:
-    """(k, k mu, epsilon at the budget's delta) for people with k records."""
+    """(k, mu, epsilon at the budget's delta) for people with k records."""
     delta = privacy.budget.delta0 if isinstance(privacy.budget, ApproxDP) else 1e-6
     rows = []
     for k in (1, 2, 3, 5):
