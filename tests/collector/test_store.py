@@ -230,6 +230,40 @@ def test_files_belong_to_their_owner(study: Study, tmp_path: Path) -> None:
     assert (tmp_path / "s.db").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "INSERT INTO tokens (hash, report) VALUES (?, NULL)",
+        "DELETE FROM tokens WHERE report IS NULL",
+        "UPDATE tokens SET hash = ? WHERE report IS NULL",
+        "UPDATE tokens SET hash = ? WHERE report IS NOT NULL",
+        "UPDATE tokens SET report = NULL WHERE report IS NOT NULL",
+        "UPDATE tokens SET report = ? WHERE report IS NOT NULL",
+    ],
+)
+def test_no_token_is_forged_lost_or_freed_unseen(damage: str, invited: Study, new_store: NewStore, seed: int) -> None:
+    tokens = [hashlib.sha256(bytes([place])).digest() for place in range(2)]
+    [found] = arrivals(invited, seed, 1)
+    with open_store(new_store(), invited) as store:
+        store.issue(tokens[:1])
+        assert store.admit(tokens) == 1
+        assert store.add([Arrival(found.id, tokens[0], found.answer)], hour=0) == [STORED]
+        assert store.verify() == 1
+        store.database.run(damage, [b"forged" * 5] * damage.count("?"))
+        with pytest.raises(StoreError, match="tokens"):
+            store.verify()
+
+
+def test_a_cell_of_another_type_is_a_fault(study: Study, tmp_path: Path, seed: int) -> None:
+    with open_store(tmp_path / "s.db", study) as store:
+        store.add(arrivals(study, seed, 2), hour=0)
+        for damage in ("UPDATE reports SET answer = 'text' WHERE n = 2", "UPDATE audit SET chain = 1.5 WHERE n = 2"):
+            store.database.run(damage)
+            n, faults = store.faults()
+            assert n == 2
+            assert "restore a backup" in faults[-1]
+
+
 def test_tokens_are_stored_hashed(invited: Study, tmp_path: Path, seed: int) -> None:
     """No file of a store holds a token, used or not."""
     token = b"the token of a participant......"

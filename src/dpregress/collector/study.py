@@ -108,6 +108,8 @@ class Study:
             check_holders(self.holders)
             if self.terms is None or not isinstance(self.spend, GDP):
                 raise InvalidInput("a study of two collectors needs terms, and a price in GDP")
+            if self.question != "second-moment":
+                raise InvalidInput("a study of two collectors asks for the second moment")
 
     @classmethod
     def of(

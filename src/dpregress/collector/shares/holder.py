@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpregress.collector.addresses import checked_address, server_of
+from dpregress.collector.addresses import checked_address, is_numbered, server_of
 from dpregress.errors import InvalidInput
 from dpregress.parties.documents import (
     LARGEST_TERMS,
@@ -56,6 +56,8 @@ class ShareHolder:
         parts = checked_address(self.address)
         if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
             raise InvalidInput("the address of a collector is https:// and a host, such as https://clinic.example")
+        if is_numbered(self.address):
+            raise InvalidInput("a page cannot name an IPv6 address in its policy: give the collector's host name")
         if len(self.key) != _KEY_DIGITS or not set(self.key) <= set("0123456789abcdef"):
             raise InvalidInput(f"the key of a collector has {_KEY_DIGITS} hexadecimal digits")
 
@@ -80,7 +82,11 @@ def check_holders(holders: Sequence[ShareHolder]) -> None:
     if len(holders) != HOLDERS:
         raise InvalidInput(f"shares are for {HOLDERS} collectors, not {len(holders)}")
     one, other = holders
-    if one.name == other.name or server_of(one.address) == server_of(other.address) or one.key == other.key:
+    if (
+        one.name.lower() == other.name.lower()
+        or server_of(one.address) == server_of(other.address)
+        or one.key == other.key
+    ):
         raise InvalidInput("the two collectors of a study need names, addresses and keys of their own")
 
 

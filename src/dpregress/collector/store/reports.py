@@ -24,7 +24,7 @@ from dpregress.collector.store.totals import (
     kept_totals,
     optional_bytes,
 )
-from dpregress.collector.store.verification import store_faults
+from dpregress.collector.store.verification import store_faults, sum_of_tokens
 from dpregress.collector.study import Study
 from dpregress.errors import StoreError
 from dpregress.mechanisms.randomness import random_bytes
@@ -226,17 +226,17 @@ class Store:
         """Admit the holders of tokens with these SHA-256 hashes, once each."""
         with self.database.transaction():
             self.database.insert("tokens", ("hash", "report"), [(each, None) for each in hashes])
-            audit.append(self.database, "invited", tokens=len(hashes))
+            audit.append(self.database, "invited", tokens=len(hashes), sum=sum_of_tokens(hashes))
 
     def admit(self, hashes: Sequence[bytes]) -> int:
         """Admit the holders of tokens with these hashes, whether they are known or not; how many are new."""
         with self.database.transaction():
-            before, _ = self.tokens()
-            self.database.put("tokens", ("hash",), [(each,) for each in hashes], "ON CONFLICT (hash) DO NOTHING")
-            new = self.tokens()[0] - before
+            known = {bytes(each) for (each,) in self.database.matching("hash", "tokens", "hash", hashes)}
+            new = [each for each in dict.fromkeys(hashes) if each not in known]
+            self.database.insert("tokens", ("hash", "report"), [(each, None) for each in new])
             if new:
-                audit.append(self.database, "invited", tokens=new)
-        return new
+                audit.append(self.database, "invited", tokens=len(new), sum=sum_of_tokens(new))
+        return len(new)
 
     def note(self, name: str, value: str) -> None:
         """Keep a text about the store within the open transaction. It cannot be replaced."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dpregress.collector.store import audit
@@ -13,6 +14,8 @@ from dpregress.collector.study import Study
 from dpregress.errors import StoreError
 
 _MEND = "restore a backup"
+#: What cells of another type than was stored lead to.
+_MALFORMED = (TypeError, ValueError, KeyError, AttributeError)
 
 
 def store_faults(database: Database, study: Study, buckets: Buckets) -> tuple[int, list[str]]:
@@ -26,15 +29,21 @@ def store_faults(database: Database, study: Study, buckets: Buckets) -> tuple[in
     buckets : Buckets
     """
     ((n,),) = database.rows("SELECT COUNT(*) FROM reports")
+    faults: list[str] = []
     try:
-        faults = note_faults(database)
-    except StoreError as error:  # without the log nothing else can be checked
-        return int(n), [str(error)]
-    try:
-        stored = _stored_totals(database, buckets)
+        faults += note_faults(database)  # without the log nothing else can be checked
+        faults += _count_faults(database, study, _stored_totals(database, buckets))
     except StoreError as error:
-        return int(n), [*faults, str(error)]
-    return stored.n, [*faults, *_count_faults(database, study, stored)]
+        faults.append(str(error))
+    except _MALFORMED:
+        faults.append(f"a cell of the store has another type than was stored: {_MEND}")
+    return int(n), faults
+
+
+def sum_of_tokens(hashes: Iterable[bytes]) -> str:
+    """The sum of digests of hashed tokens, by which the audit log knows which were issued, in any order."""
+    total = sum(int.from_bytes(hashlib.sha256(each).digest()) for each in hashes)
+    return f"{total % (1 << 256):064x}"
 
 
 def _count_faults(database: Database, study: Study, stored: Totals) -> Iterator[str]:
@@ -45,9 +54,21 @@ def _count_faults(database: Database, study: Study, stored: Totals) -> Iterator[
         same = False
     if not same:
         yield f"the running sums are not those of the reports: {_MEND}"
-    ((used,),) = database.rows("SELECT COUNT(report) FROM tokens")
-    if study.terms is not None and study.terms.enrolment == "token" and used != stored.n:
+    if study.terms is not None and study.terms.enrolment == "token":
+        yield from _token_faults(database, stored.n)
+
+
+def _token_faults(database: Database, n: int) -> Iterator[str]:
+    """Tokens that nobody issued, issued ones that are missing, and used ones that are not those of the reports."""
+    used = database.rows("SELECT COUNT(report) FROM tokens") + database.rows(
+        "SELECT COUNT(*) FROM tokens JOIN reports ON tokens.report = reports.id AND tokens.hash = reports.token"
+    )
+    if [count for (count,) in used] != [n, n]:
         yield f"the used tokens are not those of the reports: {_MEND}"
+    invited = [entry.event for entry in audit.entries(database) if entry.event.get("kind") == "invited"]
+    issued = sum(int(str(event.get("sum", "0")), 16) for event in invited) % (1 << 256)
+    if sum_of_tokens(bytes(each) for (each,) in database.rows("SELECT hash FROM tokens")) != f"{issued:064x}":
+        yield f"the tokens are not those that were issued: {_MEND}"
 
 
 def _stored_totals(database: Database, buckets: Buckets) -> Totals:
