@@ -200,11 +200,12 @@ class Watched(Collector):
     """Keeps the bodies that it was sent; it refuses the first one if it has a refusal to give."""
 
     refusal: Outcome | None = None
+    wait: float = 1.0
 
     async def _one(self, request: Request) -> Response:
         self.__dict__.setdefault("bodies", []).append(await request.body())
         if self.refusal is not None and len(self.bodies) == 1:
-            return problem(self.refusal.status, "try again later", self.refusal.reason, wait=1.0)
+            return problem(self.refusal.status, "try again later", self.refusal.reason, wait=self.wait)
         return await super()._one(request)
 
     @property
@@ -255,7 +256,9 @@ def test_each_collector_gets_one_share(tmp_path: Path, seed: int, serves: int, s
 
 
 @contextmanager
-def refusing(folder: Path, seed: int, refusals: tuple[Outcome | None, Outcome | None]) -> Iterator[tuple[str, list[Watched]]]:
+def refusing(
+    folder: Path, seed: int, refusals: tuple[Outcome | None, Outcome | None]
+) -> Iterator[tuple[str, list[Watched]]]:
     """A link to a study of two collectors, each of which refuses the first share with its refusal."""
     holders = [replace(each, address=address) for each, address in zip(HOLDERS, free_addresses(), strict=True)]
     study = replace(two_study(folder, seed), holders=tuple(holders))
@@ -266,7 +269,7 @@ def refusing(folder: Path, seed: int, refusals: tuple[Outcome | None, Outcome | 
             where = folder / f"{place}.db"
             open_store(where, study, place).close()
             made = Watched(study, partial(open_store, where), Settings(ADMIN_KEY, holder=place))
-            made.refusal = refusal
+            made.refusal, made.wait = refusal, 30.0
             collectors.append(made)
             opened.enter_context(serving(made, ports[place]))
         yield link(ports[0], study), collectors
@@ -285,7 +288,12 @@ def check_erased(seen: dict[str, Any], says: str, arrived: list[bool], ended: st
 @pytest.mark.parametrize(
     ("refusals", "says", "arrived", "why"),
     [
-        ((Outcome(403, "unknown-token"), Outcome(403, "unknown-token")), "refused for good", [False, False], "know this"),
+        (
+            (Outcome(403, "unknown-token"), Outcome(403, "unknown-token")),
+            "refused for good",
+            [False, False],
+            "know this",
+        ),
         ((None, Outcome(409, "changed-report")), "one collector has its share", [True, False], "with other content"),
         ((None, Outcome(403, "late")), "one collector has its share", [True, False], "study is closed"),
         ((Outcome(404, "wrong-study"), None), "one collector has its share", [False, True], "another study"),

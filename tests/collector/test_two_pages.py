@@ -63,7 +63,7 @@ def test_shares_of_the_page_add_up_to_the_answer(tmp_path: Path, seed: int, fami
 
 
 def test_the_page_refuses_what_are_not_two_collectors(tmp_path: Path) -> None:
-    """One server in two spellings, no encryption, equal names or keys, one collector, IPv6; and a page from elsewhere."""
+    """One server in two spellings, IPv6, no encryption, equal names or keys, one collector; a page from elsewhere."""
     good: list[Any] = [each.encode() for each in HOLDERS]
 
     def at(one: str, other: str) -> dict[str, Any]:

@@ -170,11 +170,15 @@ export class ShareReview {
     if (isFinal(found)) await this.#end("refused");
   }
 
+  /** What is kept is taken as the store has it: the other share may be refused meanwhile, and both be erased. */
   async #noteArrived(place) {
-    const shares = this.kept.shares.map((each, i) => (i === place ? null : each));
-    const arrived = this.kept.arrived.map((each, i) => each || i === place);
-    this.kept = { ...this.kept, shares, arrived };
-    await noteArrived(this.hash, this.token, place).catch(() => {}); // it is kept until a later visit
+    try {
+      this.kept = await noteArrived(this.hash, this.token, place);
+    } catch {
+      const shares = this.kept.shares.map((each, i) => (i === place ? null : each)); // it is kept until a later visit
+      const arrived = this.kept.arrived.map((each, i) => each || i === place);
+      this.kept = { ...this.kept, shares, arrived };
+    }
     this.#tell(place, "shareReceived");
     this.show();
   }
