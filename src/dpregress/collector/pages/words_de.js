@@ -139,14 +139,15 @@ export const german = {
     "Die erste Zahl ist {value}; ihre {reports} möglichen Anteile verteilen sich gleichmäßig über alle Zahlen von 64 Bits. " +
     "Gezeigt: {rows} von {count} Zahlen. Der Strich hat einen eigenen Maßstab.",
   makeShares: "Meine Antworten in zwei Anteile zerlegen",
+  makeTextShares: "Noch wird nichts gesendet. Prüfen Sie Ihre Antworten vorher: Nach dem Senden lassen sie sich nicht mehr ändern.",
   reviewMadeShares:
     "Das ist alles, was gesendet wird. Ihre Antworten sind gelöscht. Dieser Browser bewahrt noch nichts auf: Wenn Sie die Seite " +
     "vor dem Senden verlassen, gehen die Anteile verloren. Nach dem Senden bleibt jeder hier, bis er angekommen ist. Verlassen " +
     "Sie einen gemeinsam genutzten Rechner erst danach. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
   reviewKeptShares:
-    "Dieser Browser bewahrt diese Anteile auf, bis sie angekommen sind. Erst beide zusammen zählen. Sie werden nicht neu gemacht, und was angekommen ist, wird " +
-    "nicht noch einmal gesendet. Warten Sie auf einem gemeinsam genutzten Rechner, bis beide angekommen sind, oder löschen Sie sie " +
-    "vor dem Verlassen. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
+    "Dieser Browser bewahrt diese Anteile auf, bis sie angekommen sind. Erst beide zusammen zählen. Sie werden nicht neu gemacht, " +
+    "und was angekommen ist, wird nicht noch einmal gesendet. Warten Sie auf einem gemeinsam genutzten Rechner, bis beide " +
+    "angekommen sind, oder löschen Sie sie, bevor Sie gehen. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
   reviewReceivedShares: "Beide Sammelstellen haben ihre Anteile. Sie zählen einmal. Dieser Browser hat sie gelöscht.",
   reviewRefused:
     "Ihre Antworten werden nicht gezählt, weil ein Anteil endgültig abgelehnt wurde. Dieser Browser hat beide Anteile gelöscht. " +

@@ -134,15 +134,15 @@ export const english = {
     "The first number is {value}; its {reports} possible shares are spread evenly over all numbers of 64 bits. " +
     "Shown: {rows} of {count} numbers. The line has a scale of its own.",
   makeShares: "Split my answers into two shares",
+  makeTextShares: "Nothing is sent yet. Check your answers first: after the shares are sent, they cannot be changed.",
   reviewMadeShares:
     "This is everything that will be sent. Your answers are cleared. Nothing is kept in this browser yet: if you leave this page " +
     "before you send the shares, they are lost. Once you send them, each is kept until it has arrived. On a shared computer, " +
     "finish before you leave. Give nobody both shares: together they are your answers.",
   reviewKeptShares:
     "This browser keeps these shares until they have arrived. They count when both have. They are not made again, and what has " +
-    "arrived is not sent again. " +
-    "On a shared computer, wait until both have arrived, or erase them before you leave. Give nobody both shares: together they " +
-    "are your answers.",
+    "arrived is not sent again. On a shared computer, wait until both have arrived, or erase them before you leave. Give nobody " +
+    "both shares: together they are your answers.",
   reviewReceivedShares: "Both collectors have their shares. They count once. This browser has erased them.",
   reviewRefused:
     "Your answers will not be counted, because a share was refused for good. This browser has erased both shares. It keeps " +
