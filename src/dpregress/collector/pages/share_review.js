@@ -197,6 +197,9 @@ export class ShareReview {
 
   async #erase() {
     await this.#end("erased");
-    if (this.#over) byId("review").focus();
+    if (!this.#over) return;
+    this.#told = this.#told.map((each, place) => (this.kept.arrived[place] ? each : null)); // nothing is sent again
+    this.#say();
+    byId("review").focus();
   }
 }
