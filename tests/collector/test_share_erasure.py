@@ -1,4 +1,4 @@
-"""What a real Chromium keeps of two shares: nothing before they are sent, and nothing once they are refused or erased."""
+"""What a real Chromium keeps of two shares: nothing before they are sent, nothing once they are refused or erased."""
 
 from __future__ import annotations
 
