@@ -75,10 +75,46 @@ const kept = (page) =>
     const found = await settled(database.transaction("reports").objectStore("reports").getAll());
     database.close();
     const text = (bytes) => bytes && btoa(String.fromCharCode(...bytes));
-    const reports = found.map(({ bytes, state, shares, arrived }) =>
-      shares ? { shares: shares.map(text), arrived } : { report: text(bytes), state });
+    const reports = found.map(({ bytes, state, shares, arrived, ended }) =>
+      shares ? { shares: shares.map(text), arrived, ended } : { report: text(bytes), state });
     return { databases, reports, rest };
   });
+
+/** Split answers into two shares; what is offered for download, as addresses of the bytes. */
+async function splitShares(page) {
+  await page.addInitScript(() => {
+    const revoke = URL.revokeObjectURL; // the page's policy lets no request find out whether an address is dead
+    window.revoked = [];
+    URL.revokeObjectURL = (url) => {
+      window.revoked.push(url);
+      revoke.call(URL, url);
+    };
+  });
+  await shownStudy(page);
+  await answer(page);
+  await page.click("button[type=submit]");
+  await page.waitForSelector("#review:not([hidden])");
+  return page.evaluate(() => ["download", "download-second"].map((id) => document.getElementById(id).href));
+}
+
+/** What the page shows, offers and keeps once its shares are erased, also when it is opened again. */
+async function erased(page, blobs) {
+  const shown = async () => ({
+    text: await page.textContent("#review-text"),
+    offered: await page.evaluate(() => ["form", "send", "erase", "download", "download-second"]
+      .filter((id) => document.getElementById(id).checkVisibility())),
+    kept: await kept(page),
+  });
+  seen.outcome = await page.textContent("#outcome");
+  seen.focus = await page.evaluate(() => document.activeElement.id);
+  seen.hrefs = await page.evaluate(() => document.querySelectorAll("#review a[href]").length);
+  seen.dead = await page.evaluate((urls) => urls.map((url) => window.revoked.includes(url)), blobs);
+  seen.now = await shown();
+  await look(page);
+  await page.reload();
+  await page.waitForSelector("#review:not([hidden])");
+  seen.later = await shown();
+}
 
 async function shownStudy(page) {
   await page.goto(scene.link);
@@ -140,7 +176,7 @@ const scenes = {
     await look(page);
     await page.click("button[type=submit]");
     await page.waitForSelector("#review:not([hidden])");
-    seen.keptBefore = await kept(page);
+    seen.keptUnsent = await kept(page);
     seen.posted = seen.requests.filter(({ method }) => method === "POST").length;
     seen.left = await page.evaluate(() => document.querySelectorAll("#questions input").length);
     await look(page);
@@ -171,7 +207,49 @@ const scenes = {
     seen.refused = await page.evaluate(refused, scene.elsewhere);
   },
 
-  /** The same with the keyboard alone. */
+  /** Split answers and leave: nothing is kept. Split them again, and send shares that are refused for good. */
+  async refusedShares() {
+    const page = await newPage();
+    await splitShares(page);
+    seen.keptUnsent = await kept(page);
+    seen.eraseUnsent = await page.isVisible("#erase");
+    seen.textUnsent = await page.textContent("#review-text");
+    await page.reload();
+    await shownStudy(page);
+    seen.formAgain = await page.isVisible("#form");
+    const blobs = await splitShares(page);
+    await page.click("#send");
+    await said(page, "review-text", scene.says);
+    await page.waitForFunction(() => !document.getElementById("send").hasAttribute("aria-disabled"));
+    await erased(page, blobs);
+  },
+
+  /** Send shares while one collector cannot take its share, and erase with the keyboard what is kept. */
+  async eraseShares() {
+    const page = await newPage();
+    const blobs = await splitShares(page);
+    await page.click("#send");
+    await said(page, "outcome", "clinic: received");
+    await said(page, "outcome", "university: not");
+    seen.keptSent = await kept(page);
+    await look(page);
+    await tabTo(page, "#erase");
+    await page.keyboard.press("Enter");
+    await said(page, "review-text", "has erased");
+    await page.waitForFunction(() => !document.getElementById("send").hasAttribute("aria-disabled"));
+    await erased(page, blobs);
+  },
+
+  /** Two tabs split answers, and both send: the shares of one of them count, and the other ones are dropped. */
+  async shareTabs() {
+    const pages = [await newPage(), await newPage()];
+    for (const page of pages) await splitShares(page);
+    await Promise.all(pages.map((page) => page.click("#send")));
+    for (const page of pages) await said(page, "review-text", "Both collectors have their shares");
+    seen.keptAfter = await kept(pages[0]);
+  },
+
+  /** A report with the keyboard alone. */
   async keyboard() {
     const page = await newPage();
     await shownStudy(page);

@@ -63,7 +63,7 @@ def test_shares_of_the_page_add_up_to_the_answer(tmp_path: Path, seed: int, fami
 
 
 def test_the_page_refuses_what_are_not_two_collectors(tmp_path: Path) -> None:
-    """One server in two spellings, no encryption, equal names or keys, one collector; and a page from elsewhere."""
+    """One server in two spellings, IPv6, no encryption, equal names or keys, one collector; a page from elsewhere."""
     good: list[Any] = [each.encode() for each in HOLDERS]
 
     def at(one: str, other: str) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def test_the_page_refuses_what_are_not_two_collectors(tmp_path: Path) -> None:
         at("https://clinic.example", "https://CLINIC.example"), at("https://clinic.example", "https://clinic.example.:443"),
         at("https://clinic.example", "https://clinic\u3002example"), at("https://clinic.example", "https://%63linic.example"),
         at("https://192.0.2.1", "https://3221225985"), at("https://192.0.2.1", "https://0xc0.0.2.1"),
-        at("https://[2001:db8::1]", "https://[2001:DB8:0::1]"), at("http://localhost:8000", "http://127.0.0.1:8000"),
-        at("http://127.0.0.1:8000", "http://[::1]:8000"), at("https://clinic.example", "http://university.example"),
+        at("http://localhost:8000", "http://127.0.0.1:8000"), at("http://localhost:8000", "http://a.localhost:8000"),
+        at("http://b.a.localhost.:8000", "http://127.0.0.1:8000"), at("https://clinic.example", "http://university.example"),
         at("https://clinic.example", "https://user@university.example"),
         at("https://clinic.example", "https://university.example/path"),
         at("https://clinic.example", "javascript:alert"),
@@ -84,14 +84,20 @@ def test_the_page_refuses_what_are_not_two_collectors(tmp_path: Path) -> None:
         {"collectors": good, "cap": {"epsilon": 1, "gamma": 0}, "origin": HOLDERS[0].address},
         {"collectors": None, "cap": None, "origin": HOLDERS[0].address},
     ]  # fmt: skip
+    numbers = [
+        at("https://[2001:db8::1]", "https://[2001:db8::2]"), at(PARTNER, "https://[2001:db8::2]"),
+        at("http://127.0.0.1:8000", "http://[::1]:8001"), at("http://[::1]:8000", "https://clinic.example"),
+    ]  # fmt: skip
     fine = [at("https://clinic.example", PARTNER), at("http://127.0.0.1:1", "http://localhost:2")]
+    fine.append(at("http://a.localhost:1", "http://127.0.0.1:2"))
+    fine.append(at("https://localhost.example", "https://notlocalhost"))
     fine.append({**fine[0], "origin": PARTNER})
     other = {**fine[0], "origin": "https://thief.example"}
     where = tmp_path / "collectors.json"
-    where.write_text(json.dumps([*bad, *fine, other]), encoding="utf-8")
+    where.write_text(json.dumps([*bad, *numbers, *fine, other]), encoding="utf-8")
     found = asked("collectors", where)
     assert found[: len(bad)] == ["badCollectors"] * len(bad)
-    assert found[len(bad) :] == [None] * len(fine) + ["otherAddress"]
+    assert found[len(bad) :] == ["ipv6Address"] * len(numbers) + [None] * len(fine) + ["otherAddress"]
 
 
 # ------------------------------------------------------------ the servers

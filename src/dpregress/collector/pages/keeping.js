@@ -1,4 +1,5 @@
-// The report is kept before it is sent, and the same bytes are sent ever after. IndexedDB, because two tabs may see
+// A report is kept before it is sent, and the same bytes are sent ever after. The shares of a study of two collectors are
+// kept from the moment the participant sends them, and no longer than until they arrive. IndexedDB, because two tabs may see
 // different contents of localStorage for a moment, and then each would make a report.
 
 import { hexOf } from "./study_file.js";
@@ -34,7 +35,7 @@ async function withStore(mode, asked) {
   }
 }
 
-/** The report that this browser keeps for a study, as `{bytes, state}`, or `{shares, arrived}`, or null. */
+/** The report that this browser keeps for a study, as `{bytes, state}`, or `{shares, arrived, ended}`, or null. */
 export async function keptReport(hash, token) {
   return (await withStore("readonly", (store) => store.get(keyOf(hash, token)))) ?? null;
 }
@@ -72,11 +73,26 @@ export const noteReceived = (hash, token, bytes) =>
 export function noteArrived(hash, token, place) {
   const key = keyOf(hash, token);
   return navigator.locks.request(`dpregress/${key}`, async () => {
-    const { shares, arrived } = await keptReport(hash, token);
+    const { shares, arrived, ...rest } = await keptReport(hash, token);
     const left = {
+      ...rest,
       shares: shares.map((each, i) => (i === place ? null : each)),
       arrived: arrived.map((each, i) => each || i === place),
     };
+    await withStore("readwrite", (store) => store.put(left, key));
+    return left;
+  });
+}
+
+/**
+ * Erase both shares, "refused" by a collector or "erased" by the participant. What stays is the mark that this browser has
+ * answered, so that it does not answer again. Returns what is kept then.
+ */
+export function noteEnded(hash, token, how) {
+  const key = keyOf(hash, token);
+  return navigator.locks.request(`dpregress/${key}`, async () => {
+    const before = await keptReport(hash, token);
+    const left = { shares: [null, null], arrived: before?.arrived ?? [false, false], ended: before?.ended ?? how };
     await withStore("readwrite", (store) => store.put(left, key));
     return left;
   });

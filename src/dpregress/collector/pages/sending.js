@@ -4,7 +4,15 @@ const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
 const TRIES = 5;
 const LONGEST_WAIT = 60;
 
-const rest = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+/** Wait, but no longer than until the signal, if there is one. */
+const rest = (seconds, signal) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, 1000 * seconds);
+    signal?.addEventListener("abort", resolve);
+  });
+
+/** Whether the same bytes can never be accepted: an error of the report, other than that the study is not open yet. */
+export const isFinal = ({ status, reason }) => status >= 400 && status < 500 && !AGAIN.has(status) && reason !== "early";
 
 async function once(bytes, collector) {
   try {
@@ -26,15 +34,16 @@ async function once(bytes, collector) {
 
 /**
  * Send a report to a collector, by default to that of the page; `onWait` hears the seconds before each further try.
- * Returns the last status and reason.
+ * After the optional signal nothing is sent again. Returns the last status and reason.
  */
-export async function sendReport(bytes, onWait, collector = "") {
+export async function sendReport(bytes, onWait, collector = "", signal = null) {
   for (let tried = 1; ; tried++) {
     const found = await once(bytes, collector);
     const again = found.status === 0 || AGAIN.has(found.status);
-    if (!again || tried === TRIES) return found;
+    if (!again || tried === TRIES || signal?.aborted) return found;
     const wait = Math.min(Math.max(found.wait, 2 ** tried), LONGEST_WAIT);
     onWait(wait);
-    await rest(wait);
+    await rest(wait, signal);
+    if (signal?.aborted) return found;
   }
 }

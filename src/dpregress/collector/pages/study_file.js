@@ -47,13 +47,17 @@ export async function fetchStudy({ study, token }) {
   return { record, digest, hash: study };
 }
 
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+const LOOPBACK = /^(([a-z0-9-]+\.)*localhost|127(\.\d+){3})$/;
 const PLAIN = /^https?:\/\/[a-z0-9.:[\]-]+$/i;
 
-/** The origin of a collector's address, and the server that it leads to however it is spelt; null for no address. */
+/**
+ * The origin of a collector's address, and the server that it leads to however it is spelt; null for no address. IPv6
+ * addresses are refused: browsers ignore them in a content security policy.
+ */
 export function collectorAt(address) {
   if (typeof address !== "string" || !PLAIN.test(address) || !URL.canParse(address)) return null;
   const { protocol, hostname, port, origin } = new URL(address);
+  if (hostname.startsWith("[")) throw new Refusal("ipv6Address");
   const host = hostname.replace(/\.$/, "");
   const near = LOOPBACK.test(host);
   if (protocol !== "https:" && !near) return null;

@@ -17,7 +17,7 @@ const HEADER = 84;
 class Page {
   constructor(invitation, { record, digest, hash }, state) {
     [this.study, this.digest, this.hash, this.token] = [record, digest, hash, invitation.token];
-    [this.state, this.language, this.review] = [state, preferred(record.terms.languages), null];
+    [this.state, this.language, this.review, this.making] = [state, preferred(record.terms.languages), null, false];
     this.worker = new NoiseWorker();
     this.demonstration = new Demonstration(record, this.worker);
   }
@@ -93,20 +93,37 @@ class Page {
     return new Review(this.hash, this.token, kept, origin);
   }
 
+  #message() {
+    return this.worker.ask("message", { answers: readAnswers(byId("form"), this.study.terms.questions) });
+  }
+
+  /** The report, kept before anybody sees it. */
+  async #makeReport() {
+    let origin = "kept"; // another tab may have been faster
+    const kept = await keepOnce(this.hash, this.token, async () => {
+      origin = "made";
+      return { bytes: encodeReport(this.digest, this.token, await this.#message()), state: "made" };
+    });
+    return [kept, origin];
+  }
+
+  /** Two shares in the memory of the page: together they are the answers, so they are not kept before they are sent. */
+  async #split() {
+    const kept = await keptReport(this.hash, this.token);
+    if (kept !== null) return [kept, "kept"];
+    const shares = await encodeShares(this.digest, this.token, await this.#message());
+    return [{ shares, arrived: [false, false], ended: null }, "made"];
+  }
+
   async make() {
     const unreadable = firstUnreadable(byId("questions"), this.words);
     if (unreadable !== null) {
       unreadable.focus();
       return;
     }
-    let origin = "kept"; // another tab may have been faster
-    const kept = await keepOnce(this.hash, this.token, async () => {
-      origin = "made";
-      const answers = readAnswers(byId("form"), this.study.terms.questions);
-      const message = await this.worker.ask("message", { answers });
-      if (!this.study.collectors) return { bytes: encodeReport(this.digest, this.token, message), state: "made" };
-      return { shares: await encodeShares(this.digest, this.token, message), arrived: [false, false] };
-    });
+    if (this.making) return; // the button was pressed twice
+    this.making = true;
+    const [kept, origin] = await (this.study.collectors ? this.#split() : this.#makeReport());
     byId("form").reset();
     byId("questions").replaceChildren();
     byId("form").hidden = true;

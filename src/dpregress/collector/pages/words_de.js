@@ -92,6 +92,7 @@ export const german = {
   otherStudy: "Das ist nicht die Studie, zu der Sie eingeladen wurden. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
   otherFormat: "Diese Seite kann die Studie nicht lesen: Sie hat eine andere Version.",
   badCollectors: "Diese Studie nennt keine zwei verschiedenen Sammelstellen. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
+  ipv6Address: "Eine Adresse einer Sammelstelle dieser Studie ist eine IPv6-Nummer, die Browser nicht schützen können. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
   otherAddress:
     "Diese Seite kommt von keiner Sammelstelle dieser Studie. Benutzen Sie den Link so, wie Sie ihn bekommen haben. Es wurde nichts gelesen oder gesendet.",
   weakNoise: "Das Rauschen dieser Studie hält nicht, was sie verspricht. Antworten Sie nicht, und sagen Sie es der einladenden Stelle.",
@@ -121,6 +122,9 @@ export const german = {
     "Wer diese Seite ausliefert ({host}), könnte sie so ändern, dass sie Ihre Antworten an eine Stelle sendet, und könnte die " +
     "Anteile lesen, die dieser Browser aufbewahrt, bis sie angekommen sind. Der Befehl dpregress report, der auf Ihrem eigenen " +
     "Rechner läuft, leistet dasselbe ohne diese Seite.",
+  whoOnce:
+    "Antworten Sie nur einmal, auf der Seite von {one} oder auf der von {other}. Keine der Seiten weiß von der anderen: Wer auf " +
+    "beiden antwortet, gibt doppelt so viel preis.",
   guessShares:
     "Wie viel verrät das? Angenommen, eine der Sammelstellen, die auch alle Ergebnisse sieht, muss entscheiden, welche von zwei " +
     "Antwortreihen Ihre ist. Eine Münze hat in 50 von 100 Fällen recht. Hier sind es höchstens {rate} von 100, solange niemand " +
@@ -135,21 +139,42 @@ export const german = {
     "Die erste Zahl ist {value}; ihre {reports} möglichen Anteile verteilen sich gleichmäßig über alle Zahlen von 64 Bits. " +
     "Gezeigt: {rows} von {count} Zahlen. Der Strich hat einen eigenen Maßstab.",
   makeShares: "Meine Antworten in zwei Anteile zerlegen",
+  makeTextShares: "Noch wird nichts gesendet. Prüfen Sie Ihre Antworten vorher: Nach dem Senden lassen sie sich nicht mehr ändern.",
   reviewMadeShares:
-    "Das ist alles, was gesendet wird. Beide Anteile bleiben in diesem Browser, bis sie angekommen sind; Ihre Antworten sind " +
-    "gelöscht. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
+    "Das ist alles, was gesendet wird. Ihre Antworten sind gelöscht. Dieser Browser bewahrt noch nichts auf: Wenn Sie die Seite " +
+    "vor dem Senden verlassen, gehen die Anteile verloren. Nach dem Senden bleibt jeder hier, bis er angekommen ist. Verlassen " +
+    "Sie einen gemeinsam genutzten Rechner erst danach. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
   reviewKeptShares:
-    "Dieser Browser hat diese Anteile früher gemacht. Sie werden nicht neu gemacht, und was angekommen ist, wird nicht noch einmal " +
-    "gesendet. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
+    "Dieser Browser bewahrt diese Anteile auf, bis sie angekommen sind. Erst beide zusammen zählen. Sie werden nicht neu gemacht, " +
+    "und was angekommen ist, wird nicht noch einmal gesendet. Warten Sie auf einem gemeinsam genutzten Rechner, bis beide " +
+    "angekommen sind, oder löschen Sie sie, bevor Sie gehen. Geben Sie niemandem beide Anteile: Zusammen sind sie Ihre Antworten.",
   reviewReceivedShares: "Beide Sammelstellen haben ihre Anteile. Sie zählen einmal. Dieser Browser hat sie gelöscht.",
+  reviewRefused:
+    "Ihre Antworten werden nicht gezählt, weil ein Anteil endgültig abgelehnt wurde. Dieser Browser hat beide Anteile gelöscht. " +
+    "Er merkt sich nur, dass Sie geantwortet haben.",
+  reviewRefusedHalf:
+    "Ihre Antworten werden nicht gezählt: Eine Sammelstelle hat ihren Anteil, aber die andere hat ihren endgültig abgelehnt. Ein " +
+    "Anteil allein verrät nichts. Dieser Browser merkt sich nur noch, dass Sie geantwortet haben.",
+  reviewErased:
+    "Dieser Browser hat beide Anteile gelöscht, und Ihre Antworten werden nicht gezählt. Er merkt sich nur, dass Sie geantwortet " +
+    "haben. Heruntergeladene Kopien müssen Sie selbst löschen.",
+  reviewErasedHalf:
+    "Dieser Browser hat den Anteil gelöscht, der noch nicht angekommen war, und Ihre Antworten werden nicht gezählt. Eine " +
+    "Sammelstelle hat ihren Anteil, der allein nichts verrät. Dieser Browser merkt sich nur, dass Sie geantwortet haben. " +
+    "Heruntergeladene Kopien müssen Sie selbst löschen.",
   partFor: "Anteil für {name}",
   partSeed: "Startwert",
   partNone: "Anteil",
   partErased: "ist angekommen und wurde hier gelöscht",
+  partGone: "wurde hier gelöscht",
+  erase: "Löschen, was dieser Browser aufbewahrt",
+  notKept: "Dieser Browser konnte die Anteile nicht aufbewahren, deshalb wurde nichts gesendet. Versuchen Sie es noch einmal, oder nehmen Sie einen anderen Browser.",
+  notErased: "Dieser Browser konnte die Anteile nicht löschen. Löschen Sie die Daten dieser Seite in den Einstellungen des Browsers.",
   sendShares: "Jeden Anteil an seine Sammelstelle senden",
   downloadShare: "Anteil für {name} herunterladen",
   shareSending: "{name}: wird gesendet …",
   shareWaiting: "{name}: noch nicht angekommen. Derselbe Anteil wird in {seconds} Sekunden noch einmal gesendet.",
   shareReceived: "{name}: angekommen.",
-  shareFailed: "{name}: nicht angenommen. {why} Der Anteil bleibt in diesem Browser. Ihr Bericht zählt, wenn beide Anteile angekommen sind.",
+  shareFailed: "{name}: nicht angenommen. {why}",
+  shareRefused: "{name}: endgültig abgelehnt. {why}",
 };

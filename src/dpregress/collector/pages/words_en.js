@@ -90,6 +90,7 @@ export const english = {
   otherStudy: "This is not the study that you were invited to. Do not answer, and tell whoever invited you.",
   otherFormat: "This page cannot read the study: it has another version.",
   badCollectors: "This study does not name two different collectors. Do not answer, and tell whoever invited you.",
+  ipv6Address: "An address of a collector of this study is an IPv6 number, which browsers cannot protect. Do not answer, and tell whoever invited you.",
   otherAddress: "This page does not come from a collector of this study. Use the link as you received it. Nothing was read or sent.",
   weakNoise: "The noise of this study does not keep what it promises. Do not answer, and tell whoever invited you.",
   noKeeping: "This browser keeps no data, perhaps because of a private window. Open the link in an ordinary window.",
@@ -117,6 +118,9 @@ export const english = {
     "Whoever serves this page ({host}) could change it so that it sends your answers to one place, and could read the " +
     "shares that this browser keeps until they have arrived. The command dpregress report, which runs on your own computer, " +
     "does the same work without this page.",
+  whoOnce:
+    "Answer once, on the page of {one} or on that of {other}. Neither page knows of the other one: whoever answers on both " +
+    "gives up twice as much privacy.",
   guessShares:
     "How much does it tell? Suppose one of the collectors, which also sees all results, must decide which of two sets of " +
     "answers is yours. A coin is right in 50 of 100 cases. They are right in at most {rate} of 100, unless they break the cipher " +
@@ -130,21 +134,41 @@ export const english = {
     "The first number is {value}; its {reports} possible shares are spread evenly over all numbers of 64 bits. " +
     "Shown: {rows} of {count} numbers. The line has a scale of its own.",
   makeShares: "Split my answers into two shares",
+  makeTextShares: "Nothing is sent yet. Check your answers first: after the shares are sent, they cannot be changed.",
   reviewMadeShares:
-    "This is everything that will be sent. Both shares are kept in this browser until they have arrived, and your answers are " +
-    "cleared. Give nobody both shares: together they are your answers.",
+    "This is everything that will be sent. Your answers are cleared. Nothing is kept in this browser yet: if you leave this page " +
+    "before you send the shares, they are lost. Once you send them, each is kept until it has arrived. On a shared computer, " +
+    "finish before you leave. Give nobody both shares: together they are your answers.",
   reviewKeptShares:
-    "This browser made these shares earlier. They are not made again, and what has arrived is not sent again. Give nobody both " +
-    "shares: together they are your answers.",
+    "This browser keeps these shares until they have arrived. They count when both have. They are not made again, and what has " +
+    "arrived is not sent again. On a shared computer, wait until both have arrived, or erase them before you leave. Give nobody " +
+    "both shares: together they are your answers.",
   reviewReceivedShares: "Both collectors have their shares. They count once. This browser has erased them.",
+  reviewRefused:
+    "Your answers will not be counted, because a share was refused for good. This browser has erased both shares. It keeps " +
+    "only the note that you have answered.",
+  reviewRefusedHalf:
+    "Your answers will not be counted: one collector has its share, but the other one refused its share for good. One share alone " +
+    "tells nothing. This browser keeps nothing more than the note that you have answered.",
+  reviewErased:
+    "This browser has erased both shares, and your answers will not be counted. It keeps only the note that you have answered. " +
+    "Copies that you downloaded are yours to delete.",
+  reviewErasedHalf:
+    "This browser has erased the share that had not arrived, and your answers will not be counted. One collector has its share, " +
+    "which alone tells nothing. This browser keeps only the note that you have answered. Copies that you downloaded are yours to delete.",
   partFor: "Share for {name}",
   partSeed: "Seed",
   partNone: "Share",
   partErased: "has arrived and was erased here",
+  partGone: "was erased here",
+  erase: "Erase what this browser keeps",
+  notKept: "This browser could not keep the shares, so nothing was sent. Try again, or use another browser.",
+  notErased: "This browser could not erase the shares. Delete the data of this page in the settings of the browser.",
   sendShares: "Send each share to its collector",
   downloadShare: "Download the share for {name}",
   shareSending: "{name}: sending…",
   shareWaiting: "{name}: not yet received. The same share is sent again in {seconds} seconds.",
   shareReceived: "{name}: received.",
-  shareFailed: "{name}: not accepted. {why} The share is kept in this browser. Your report counts when both shares have arrived.",
+  shareFailed: "{name}: not accepted. {why}",
+  shareRefused: "{name}: refused for good. {why}",
 };
