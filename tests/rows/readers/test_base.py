@@ -469,8 +469,19 @@ def test_other_columns_of_sqlite_are_text_cell_by_cell(tmp_path: Path, kind: str
     (batch,) = query.open().batches(["a"], 100)
     assert batch["a"].to_pylist()[4] == "text"
     np.testing.assert_array_equal(to_numbers(batch["a"])[[0, 1, 3]], [1.5, 3.0, 12.0])
-    computed = SQLQuery(query.url, "SELECT CAST(a AS REAL) AS a FROM t").open()
-    assert computed.schema.types == [pa.large_string()]  # SQLite says no type of what a query computes
+    computed = SQLQuery(query.url, "SELECT CASE WHEN 1 THEN a END AS a FROM t").open()
+    assert computed.schema.types == [pa.large_string()]  # SQLite says no type of what a query computes without CAST
+
+
+@pytest.mark.usefixtures("read_by")
+@pytest.mark.parametrize("kind", ["", "TEXT", "BLOB", "DATE", "DECIMAL(9, 2)", "BOOLEAN"])
+def test_casts_of_sqlite_are_numbers(tmp_path: Path, kind: str) -> None:
+    """SQLite makes 0 of text that is no number."""
+    cast = SQLQuery(sqlite_table(tmp_path, kind, ANYTHING).url, "SELECT CAST(a AS REAL) AS a FROM t").open()
+    assert cast.schema.types == [pa.float64()]
+    (batch,) = cast.batches(["a"], 100)
+    cells = batch["a"].to_pylist()
+    assert [cells[place] for place in (0, 1, 3, 4)] == [1.5, 3.0, 12.0, 0.0]
 
 
 #: Missing cells first, so that nothing can be told of a column by its first rows, and cells of every type after them.
