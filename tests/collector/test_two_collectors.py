@@ -29,7 +29,7 @@ from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, NotAva
 from dpregress.mechanisms import SecureSampler
 from dpregress.parties.documents import public_half, signed
 from tests.collector.support import TRUTH, make_study, people
-from tests.collector.two import HOLDERS, KEYS, Two, exact_sum, shares, two_collectors, two_study
+from tests.collector.two import HOLDERS, KEYS, Two, exact_sum, filled, shares, two_collectors, two_study
 from tests.reference.additive_shares import VECTORS, known_shares
 
 
@@ -210,12 +210,6 @@ class Counting(SecureSampler):
         if self.fails:
             raise KeyboardInterrupt
         return super().add_integer_gaussian(value, scale)
-
-
-def filled(two: Two, seed: int, n: int = 5) -> None:
-    found = shares(two.study, seed, n)
-    for holder in range(2):
-        two.admit([pair[holder] for pair in found], holder)
 
 
 def test_the_same_sum_again(study: Study, tmp_path: Path, seed: int) -> None:

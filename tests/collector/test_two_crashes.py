@@ -20,34 +20,26 @@ from dpregress.accounting import sqlite_ledger
 from dpregress.cli import main, places
 from dpregress.collector import Study
 from dpregress.collector.shares import noisy_sums
-from dpregress.collector.shares.lists import close_list
 from dpregress.collector.store import audit, database, open_store, postgresql, sqlite
 from dpregress.mechanisms import SecureSampler
 from dpregress.parties.keys import write_secret
-from tests.collector.two import KEYS, Two, shares, two_study
+from tests.collector.two import KEYS, closed_lists, two_study
 from tests.support import run
 
 NewStore = Callable[[], str]
-_REPORTS = 5
 #: Files whose functions read or write what outlives the command; a step is a call of one, or its return.
 _STEPS = {module.__file__ for module in (database, sqlite, postgresql, audit, sqlite_ledger, noisy_sums, places)}
 
 
 def prepared(study: Study, location: str, folder: Path, seed: int) -> None:
     """A closed store at this location, and the other list, a key and a ledger in the folder."""
-    found = shares(study, seed, _REPORTS)
-    with open_store(location, study, 0) as first, open_store(folder / "other.db", study, 1) as second:
-        two = Two(study, [first, second], folder)
-        for holder in range(2):
-            two.admit([pair[holder] for pair in found], holder)
-        close_list(first, KEYS[0])
-        (folder / "other.list").write_text(close_list(second, KEYS[1]), encoding="utf-8")
+    closed_lists(study, location, folder, seed)
     write_secret(folder / "clinic.key", KEYS[0])
     SQLiteLedger.create(folder / "l.db", "people", ApproxDP(8.0, 1e-5), unit="user")
 
 
 def command(location: str) -> list[str]:
-    keyed = ["--store", location, "--key", "clinic.key", "--other", "other.list"]
+    keyed = ["--store", location, "--key", "clinic.key", "--other", "1.list"]
     return ["collect", "sum", *keyed, "--ledger", "l.db", "--dataset", "people", "--out", "clinic.sum"]
 
 
@@ -149,7 +141,7 @@ def test_killed_at_every_step(
         step += 1
         folder = tmp_path / f"killed{step}"
         folder.mkdir()
-        for name in ("s.db", "l.db", "clinic.key", "other.list"):
+        for name in ("s.db", "l.db", "clinic.key", "1.list"):
             shutil.copy(tmp_path / name, folder / name)
         child = Killed(folder, command("s.db"))
         killed = child.at(step)

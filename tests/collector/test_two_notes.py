@@ -10,18 +10,17 @@ import pytest
 
 from dpregress import ApproxDP, MemoryLedger
 from dpregress.collector import Study
-from dpregress.collector.shares.lists import ReportList, close_list
+from dpregress.collector.shares.lists import close_list
 from dpregress.collector.shares.noisy_sums import release_share_sum
 from dpregress.collector.store import Store, open_store
 from dpregress.collector.store.totals import Buckets, arrival_pages
 from dpregress.errors import StoreError
 from dpregress.mechanisms import SecureSampler
 from dpregress.mechanisms.randomness import random_bytes
-from tests.collector.two import KEYS, Two, shares, two_study
+from tests.collector.two import KEYS, closed_lists, two_study
 from tests.support import run
 
 NewStore = Callable[[], str]
-_REPORTS = 5
 _DAMAGED = "was damaged: restore a backup"
 #: Notes of a store after its release, another value of the same kind, and what is said of it.
 _NOTES: dict[str, tuple[Callable[[str], str], str]] = {
@@ -39,16 +38,6 @@ def study(tmp_path: Path, seed: int) -> Study:
     return two_study(tmp_path, seed)
 
 
-def closed(study: Study, location: str, folder: Path, seed: int) -> ReportList:
-    """Fill both stores, of which the first is at this location, and close both lists; that of the second one."""
-    found = shares(study, seed, _REPORTS)
-    with open_store(location, study, 0) as first, open_store(folder / "other.db", study, 1) as second:
-        two = Two(study, [first, second], folder)
-        for holder in range(2):
-            two.admit([pair[holder] for pair in found], holder)
-        return two.lists()[1]
-
-
 def faults_of(capsys: pytest.CaptureFixture[str], location: str) -> list[str]:
     """What ``collect verify`` says on standard error; it exits with 1."""
     said = run(capsys, "collect", "verify", "--store", location)
@@ -64,7 +53,7 @@ def test_every_note_is_checked(
 ) -> None:
     """The note is changed, cannot be read, is removed: a line names it every time."""
     location = new_store()
-    other = closed(study, location, tmp_path, seed)
+    other = closed_lists(study, location, tmp_path, seed)
     change, said = _NOTES[note]
     with open_store(location) as store:
         release_share_sum(store, KEYS[0], other)
@@ -87,7 +76,7 @@ def test_every_note_is_checked(
 def test_a_line_for_each_fault(study: Study, tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Two notes and a sum; and notes that stand only in the store, or appear before the list is closed."""
     location = str(tmp_path / "s.db")
-    other = closed(study, location, tmp_path, seed)
+    other = closed_lists(study, location, tmp_path, seed)
     with open_store(location) as store:
         store.database.run("INSERT INTO meta (name, value) VALUES ('claim', '00'), ('charged', '00')")
         store.database.run("UPDATE sums SET reports = reports + 1 WHERE bucket = 3")
@@ -141,7 +130,7 @@ def test_other_reports_than_those_of_the_closed_list_are_not_summed(
 ) -> None:
     """Refused before the charge and before noise is drawn; nor is a second list signed."""
     location = new_store()
-    other, ledger = closed(study, location, tmp_path, seed), MemoryLedger(ApproxDP(8.0, 1e-5), unit="user")
+    other, ledger = closed_lists(study, location, tmp_path, seed), MemoryLedger(ApproxDP(8.0, 1e-5), unit="user")
     with open_store(location) as store:
         change(store)
         monkeypatch.setattr(SecureSampler, "add_integer_gaussian", lambda *_: pytest.fail("noise was drawn"))

@@ -90,6 +90,21 @@ class Two:
         return [self.sum_of(holder, lists[1 - holder]) for holder in range(2)]
 
 
+def filled(two: Two, seed: int, n: int = 5) -> None:
+    """Both shares of n invented people arrive."""
+    found = shares(two.study, seed, n)
+    for holder in range(2):
+        two.admit([pair[holder] for pair in found], holder)
+
+
+def closed_lists(study: Study, location: str, folder: Path, seed: int) -> ReportList:
+    """Fill both stores, of which the first is at this location, and close both lists; that of the second one."""
+    with open_store(location, study, 0) as first, open_store(folder / "other.db", study, 1) as second:
+        two = Two(study, [first, second], folder)
+        filled(two, seed)
+        return two.lists()[1]
+
+
 @contextmanager
 def two_collectors(study: Study, folder: Path) -> Iterator[Two]:
     """Two stores in files."""

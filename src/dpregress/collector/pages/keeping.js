@@ -66,34 +66,34 @@ export function keepOnce(hash, token, make) {
 export const noteReceived = (hash, token, bytes) =>
   withStore("readwrite", (store) => store.put({ bytes, state: "received" }, keyOf(hash, token)));
 
-/**
- * Note that one of two collectors has acknowledged its share, and erase the share: whoever serves this page later could
- * put both together. Returns what is kept then.
- */
-export function noteArrived(hash, token, place) {
+/** Put something else in the place of what is kept, which another tab may change meanwhile. Returns what is kept then. */
+function change(hash, token, changed) {
   const key = keyOf(hash, token);
   return navigator.locks.request(`dpregress/${key}`, async () => {
-    const { shares, arrived, ...rest } = await keptReport(hash, token);
-    const left = {
-      ...rest,
-      shares: shares.map((each, i) => (i === place ? null : each)),
-      arrived: arrived.map((each, i) => each || i === place),
-    };
+    const left = changed(await keptReport(hash, token));
     await withStore("readwrite", (store) => store.put(left, key));
     return left;
   });
 }
 
 /**
+ * Note that one of two collectors has acknowledged its share, and erase the share: whoever serves this page later could
+ * put both together. Returns what is kept then.
+ */
+export const noteArrived = (hash, token, place) =>
+  change(hash, token, ({ shares, arrived, ...rest }) => ({
+    ...rest,
+    shares: shares.map((each, i) => (i === place ? null : each)),
+    arrived: arrived.map((each, i) => each || i === place),
+  }));
+
+/**
  * Erase both shares, "refused" by a collector or "erased" by the participant. What stays is the mark that this browser has
  * answered, so that it does not answer again. Returns what is kept then.
  */
-export function noteEnded(hash, token, how) {
-  const key = keyOf(hash, token);
-  return navigator.locks.request(`dpregress/${key}`, async () => {
-    const before = await keptReport(hash, token);
-    const left = { shares: [null, null], arrived: before?.arrived ?? [false, false], ended: before?.ended ?? how };
-    await withStore("readwrite", (store) => store.put(left, key));
-    return left;
-  });
-}
+export const noteEnded = (hash, token, how) =>
+  change(hash, token, (before) => ({
+    shares: [null, null],
+    arrived: before?.arrived ?? [false, false],
+    ended: before?.ended ?? how,
+  }));

@@ -139,10 +139,7 @@ def _alone(population: _Population, response: MeanResponse, centre: float) -> _S
         if moments.intercept:
             flat[0] = _FLAT
         coef = solve_equations(equations, off_singular(moments.noise), CoefficientPrior(start, np.diag(flat)), start)
-    slope = equations.slope(coef)
-    least = _FLAT * response.steepest(1.0) * gram
-    if np.trace(slope) < np.trace(least):  # flat there, as a cube at 0 or a share far from 1/2: nothing is known
-        slope = least
+    slope = _slope(equations, coef, gram)
     back = np.linalg.solve(off_singular(slope), gram)
     known = moments.spread / 2 * float(fit.coef @ fit.coef) * np.eye(len(coef)) if fit.told else 0.0
     privacy = back @ fit.linear @ population.privacy @ fit.linear.T @ back.T
@@ -152,6 +149,12 @@ def _alone(population: _Population, response: MeanResponse, centre: float) -> _S
 
 def weighted_gram(rows: Matrix, weights: Vector) -> Matrix:
     return np.asarray((rows * weights[:, None]).T @ rows / len(rows))
+
+
+def _slope(equations: MomentEquations, coef: Vector, gram: Matrix) -> Matrix:
+    """The derivative of the equations; all but flat, as a cube at 0 or a share far from 1/2, nothing is known there."""
+    slope, least = equations.slope(coef), _FLAT * equations.response.steepest(1.0) * gram
+    return least if np.trace(slope) < np.trace(least) else slope
 
 
 def off_singular(matrix: Matrix) -> Matrix:
@@ -287,11 +290,7 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
         if fit.told
         else start
     )
-    slope = equations.slope(coef)
-    least = _FLAT * response.steepest(1.0) * gram
-    if np.trace(slope) < np.trace(least):  # flat there, as a cube at 0 or a share far from 1/2: nothing is known
-        slope = least
-    back = np.linalg.solve(off_singular(slope), gram)
+    back = np.linalg.solve(off_singular(_slope(equations, coef, gram)), gram)
     known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
     return CoefficientPrior(coef, np.asarray(np.linalg.inv(off_singular((known + known.T) / 2)), dtype=np.float64))
 
