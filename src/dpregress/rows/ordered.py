@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -31,7 +31,6 @@ from dpregress.coordinates.whitened import FARTHEST
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
 from dpregress.rows.row_kernel import (
-    MISSING,
     Program,
     RowExpression,
     Stage,
@@ -104,12 +103,6 @@ def cell(column: str, fill: float, reach: float) -> RowExpression:
         (given < -reach) & (given >= -FINITE), -reach,
         _filled(fill, reach),
     )  # fmt: skip
-
-
-def level_place(column: str, levels: Iterable[float]) -> RowExpression:
-    """The place of a cell among numbers, missing if it is none of them."""
-    places = (part for place, level in enumerate(levels) for part in (name(column).equals(level), float(place)))
-    return case(*places, MISSING)
 
 
 def usable_row(labelled: bool) -> RowExpression:

@@ -1,7 +1,7 @@
 r"""The coding of rows in a fixed order of operations, for databases that count them.
 
-The code of a cell is that of :class:`~dpregress.rows.codes.LevelRows` exactly, because comparisons decide on it. Only
-columns of numbers can be coded, whose levels are whole numbers or bins: databases compare texts by rules of their own.
+The code of a cell is that of :class:`~dpregress.rows.codes.LevelRows` exactly, because comparisons decide on it. Levels
+are found as :mod:`~dpregress.rows.ordered_levels` says: in text by their spelling alone.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ import pyarrow as pa
 
 from dpregress.coordinates import Attribute, Domain
 from dpregress.coordinates.whitened import FARTHEST
-from dpregress.errors import InvalidInput
 from dpregress.rows.codes import declared
-from dpregress.rows.design.encoder import whole_numbers
+from dpregress.rows.design.encoder import is_number, value_type
 from dpregress.rows.ordered import FINITE, cell, check_range
+from dpregress.rows.ordered_levels import PushedColumn
 from dpregress.rows.row_kernel import Program, RowExpression, Stage, added, binned, case, name, term
 
 
-def check_coded(domain: Domain, schema: pa.Schema) -> None:
-    """Refuse columns that a database cannot code.
+def coded_columns(domain: Domain, schema: pa.Schema) -> tuple[PushedColumn, ...]:
+    """The columns of a domain in a table, refused where a database cannot code them.
 
     Raises
     ------
     InvalidInput
-        For columns of text, levels that are no whole numbers, and bounds of bins that lie far out.
+        For numbers in text, levels in bytes, and bounds of bins that lie far out.
     """
+    columns = []
     for attribute in domain.attributes:
-        kind = schema.field(attribute.name).type
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if not number or not (attribute.edges or whole_numbers(declared(attribute)) is not None):
-            raise InvalidInput(
-                f"a database codes numbers only, and column {attribute.name!r} or its levels are none: compute whole "
-                "numbers in the query, as CAST(CASE .. END AS INTEGER), or give no engine"
-            )
+        levels, kind = () if attribute.edges else declared(attribute), schema.field(attribute.name).type
+        if is_number(value_type(kind)) and levels == tuple(map(str, range(len(levels)))):
+            levels = ()  # numbers that are codes already
+        columns.append(PushedColumn(attribute.name, kind, levels))
+        columns[-1].check()
         if attribute.edges:
             lower, upper = attribute.edges
             check_range(upper - lower, *(abs(edge) for edge in attribute.edges if edge))
+    return tuple(columns)
 
 
-def _levels(column: str, levels: Sequence[int], unknown: int) -> RowExpression:
-    """The place of a level, or that of cells without one."""
-    places = (part for place, level in enumerate(levels) for part in (name(column).equals(float(level)), place))
-    return case(*places, unknown)
+def _level(column: str, attribute: Attribute) -> RowExpression:
+    """The code of a place, as one of a few constants, or that of cells without a level."""
+    places = range(len(declared(attribute)))
+    return case(*(part for at in places for part in (name(column).equals(float(at)), at)), attribute.unknown)
 
 
 def _bin(column: str, attribute: Attribute) -> RowExpression:
@@ -67,20 +67,17 @@ def _codes(domain: Domain, places: Sequence[int]) -> tuple[Stage, Stage]:
     for j in places:
         attribute, column = domain.attributes[j], f"c{j}"
         cells |= {column: name(column), f"b{column}": cell(column, 0.0, _reach(attribute))}
-        levels = () if attribute.edges else whole_numbers(declared(attribute))
-        assert levels is not None
-        known = [int(level) for level in levels]
-        codes[f"h{j}"] = _bin(column, attribute) if attribute.edges else _levels(column, known, attribute.unknown)
+        codes[f"h{j}"] = _bin(column, attribute) if attribute.edges else _level(column, attribute)
     return cells, codes
 
 
 def counting(domain: Domain, joint: Sequence[int]) -> Program:
-    """Counts of the joint table of some attributes, flattened row by row.
+    """Counts of the joint table of some attributes, flattened row by row; cells are places of levels, or numbers.
 
     Parameters
     ----------
     domain : Domain
-        Accepted by :func:`check_coded`.
+        Its columns are accepted by :func:`coded_columns`.
     joint : sequence of int
         Positions of attributes.
     """

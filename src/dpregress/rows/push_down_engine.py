@@ -18,12 +18,12 @@ import pyarrow as pa
 from dpregress.coordinates import Domain, ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.errors import InvalidInput, NotAnswered, SourceError
-from dpregress.public import Numeric
 from dpregress.rows.codes import CodedParquet
-from dpregress.rows.design.encoder import Encoder, whole_numbers
+from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.engines import Engine, Progress, PushedValue, Value
-from dpregress.rows.ordered import OrderedRows, level_place
-from dpregress.rows.ordered_codes import check_coded, counting
+from dpregress.rows.ordered import OrderedRows
+from dpregress.rows.ordered_codes import coded_columns, counting
+from dpregress.rows.ordered_levels import PushedColumn, opening
 from dpregress.rows.push_down_sql import RowSums, written
 from dpregress.rows.readers.base import Aggregator, Reader
 from dpregress.rows.readers.failures import raise_alone
@@ -35,7 +35,7 @@ _CHARGED = "a budget that was charged stays charged"
 
 @dataclass(frozen=True)
 class PushDownEngine(Engine):
-    """Lets the database that holds the rows compute the sums (docs/scale.md); for second moments of numeric columns.
+    """Lets the database that holds the rows compute the sums (docs/scale.md).
 
     Totals are those of :class:`~dpregress.rows.ordered.OrderedRows` bit for bit, on every database.
 
@@ -49,8 +49,8 @@ class PushDownEngine(Engine):
     Raises
     ------
     InvalidInput
-        Before a fit charges: for rows that are not in a database, columns of levels, and more than 40 columns; if the
-        fit asks for more than second moments; if the database does not compute test rows as it should.
+        Before a fit charges: for rows that are not in a database, numbers in text, and more than 40 design columns; if
+        the fit asks for what databases do not compute; if the database does not compute test rows as it should.
     SourceError
         After the charge: if the statement fails, or the number of rows has changed.
 
@@ -96,28 +96,34 @@ class PushDownEngine(Engine):
 
 @dataclass(frozen=True)
 class _Table:
-    """Numeric columns of a database; those of coded rows have a domain."""
+    """Columns of a database; those of coded rows have a domain."""
 
     name: str
     database: Aggregator
-    features: tuple[str, ...]
-    target: str | None
-    classes: tuple[float, ...] = ()
+    columns: tuple[PushedColumn, ...]
+    target: PushedColumn | None
     domain: Domain | None = None
 
     def sums(self, program: Program, n: int) -> RowSums:
-        """A program over its columns, in which classes are their places."""
-        if self.classes:
-            stages = ({"y": level_place("y", self.classes)}, *program.stages)
-            program = Program.of(stages, program.left, program.right, program.bins)
-        return RowSums(program, self.features, self.target, n)
+        """A program over design columns, as one over columns of the table."""
+        stages = opening(self.columns, self.target)
+        if stages:
+            program = Program.of((*stages, *program.stages), program.left, program.right, program.bins)
+        names = tuple(column.name for column in self.columns)
+        uncast = frozenset(column.name for column in self.all_columns if column.uncast)
+        return RowSums(program, names, None if self.target is None else self.target.name, n, uncast)
+
+    @property
+    def all_columns(self) -> tuple[PushedColumn, ...]:
+        """Those of features, and the response."""
+        return (*self.columns, *([] if self.target is None else [self.target]))
 
     @classmethod
     def of(cls, source: Source) -> _Table:
         """The table of a source, refused where a database cannot compute its design columns."""
         if isinstance(source, CodedParquet):
-            check_coded(source.domain, source.reader.schema)
-            return cls(source.reader.name, _database_of(source.reader), source.domain.names, None, domain=source.domain)
+            columns = coded_columns(source.domain, source.reader.schema)
+            return cls(source.reader.name, _database_of(source.reader), columns, None, source.domain)
         if not isinstance(source, StreamSource):
             raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
         reader, encoder = source.reader, source.encoder
@@ -127,36 +133,24 @@ class _Table:
                 "a database computes neither formulas nor exposures: compute columns of numbers in the query, or give "
                 "no engine"
             )
-        classes = whole_numbers(encoder.classes) if encoder.classes else ()
-        if classes is None:
+        if len(encoder.features) > database.most_columns:
             raise InvalidInput(
-                f"a database tells classes apart by whole numbers: compute {encoder.target!r} as 0 and 1 in the query, "
-                "or give no engine"
+                f"push-down takes up to {database.most_columns} columns, not {len(encoder.features)}: give no engine"
             )
-        if len(encoder.columns) > database.most_columns:
-            raise InvalidInput(
-                f"push-down takes up to {database.most_columns} columns, not {len(encoder.columns)}: give no engine"
-            )
-        for column in encoder.needed:
-            declared = dict(encoder.columns).get(column, Numeric())
-            if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, column)):
-                raise InvalidInput(
-                    f"column {column!r} is not one of numbers alone: write it in the query as CAST(.. AS DOUBLE "
-                    "PRECISION), with CASE within for a level, or give no engine"
-                )
-        features = tuple(column for column, _ in encoder.columns)
-        return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))
+        kinds = {column: reader.schema.field(column).type for column in encoder.needed}
+        columns = tuple(PushedColumn.of(column, kinds[column], declared) for column, declared in encoder.columns)
+        target = encoder.target
+        response = None if target is None else PushedColumn(target, kinds[target], encoder.classes)
+        found = cls(reader.name, database, columns, response)
+        for column in found.all_columns:
+            column.check()
+        return found
 
 
 def _database_of(reader: Reader) -> Aggregator:
     if reader.database is None:
         raise InvalidInput(f"push-down needs rows in a database, and {reader.name} is in none: give no engine")
     return reader.database
-
-
-def _is_number(reader: Reader, column: str) -> bool:
-    kind = reader.schema.field(column).type
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _programs(value: PushedValue, table: _Table) -> tuple[Program, ...]:
@@ -188,14 +182,9 @@ _TEST_EDGES = (-3e5, -7.0, 0.0, 1 / 3, 2e4, 3e5)
 
 def _check_arithmetic(table: _Table) -> None:
     """Refuse a database whose numbers differ from IEEE 754's; the rows that it is asked about are public."""
-    few, target = replace(table, features=table.features[:_TEST_COLUMNS]), table.target
-    d, names = len(few.features), [*few.features, *([] if target is None else [target])]
-    given = pa.table(
-        {
-            column: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
-            for j, column in enumerate(names)
-        }
-    )
+    few = _few(table)
+    d, columns = len(few.columns), few.all_columns
+    given = pa.table({column.name: _test_cells(column, d, j) for j, column in enumerate(columns)})
     for sums in _trials(few):
         _check_sums(table, given, sums)
     *_, widest = _trials(table)
@@ -210,20 +199,40 @@ def _check_arithmetic(table: _Table) -> None:
         )
 
 
+def _few(table: _Table) -> _Table:
+    """A few of its columns, those of levels first."""
+    places = sorted(range(len(table.columns)), key=lambda j: not table.columns[j].trials)
+    if table.domain is not None:
+        few = places[:2]
+        domain = Domain(tuple(table.domain.attributes[j] for j in few))
+        return replace(table, columns=tuple(table.columns[j] for j in few), domain=domain)
+    ends = np.cumsum([table.columns[j].width for j in places])
+    most = max(1, int(np.searchsorted(ends, _TEST_COLUMNS, side="right")))
+    return replace(table, columns=tuple(table.columns[j] for j in places[:most]))
+
+
+def _test_cells(column: PushedColumn, d: int, j: int) -> pa.Array:
+    """Cells of the test rows in column j of d."""
+    if column.trials:
+        return pa.array([column.trials[(i + j) % len(column.trials)] for i in range(_TEST_ROWS)])
+    return pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
+
+
 def _trials(table: _Table) -> Iterator[RowSums]:
     """Programs that use every operation: sums of products, and counts by the size of a quotient."""
-    d, target = len(table.features), table.target
     if table.domain is not None:
-        yield RowSums(counting(table.domain, range(min(d, 2))), table.features, None, _TEST_ROWS)
+        yield table.sums(counting(table.domain, range(min(len(table.columns), 2))), _TEST_ROWS)
         return
+    d, target = sum(column.width for column in table.columns), table.target
     entries = np.sin(1.0 + np.arange((d + 1) ** 2)).reshape(d + 1, d + 1)
-    response = None if target is None else ResponseScale(target, 0.3, 1.7, 2.0)
-    rows = OrderedRows(WhitenedSpace(table.features, entries, 3.0, np.full(d, 0.7), intercept=True, response=response))
+    response = None if target is None else ResponseScale(target.name, 0.3, 1.7, 2.0)
+    names = tuple(each for column in table.columns for each in column.declared.design(column.name))
+    rows = OrderedRows(WhitenedSpace(names, entries, 3.0, np.full(d, 0.7), intercept=True, response=response))
     labelled = target is not None
     quotient = {"a": floated(name(rows.integers[0])) / (name("w") + 2.0)}
     stages = (*rows.stages(labelled), quotient, {"h": case(name("k") >= 1, binned(name("a"), _TEST_EDGES), -1)})
     for program in (Program.of(stages, ("h",), bins=len(_TEST_EDGES) + 1), rows.joint(labelled)):
-        yield RowSums(program, table.features, target, _TEST_ROWS)
+        yield table.sums(program, _TEST_ROWS)
 
 
 def _check_sums(table: _Table, given: pa.Table, sums: RowSums) -> None:

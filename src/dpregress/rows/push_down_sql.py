@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ import pyarrow as pa
 
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
+from dpregress.rows.design.encoder import is_text
+from dpregress.rows.push_down_text import level_case, text_literal
 from dpregress.rows.readers.base import quoted, unused
 from dpregress.rows.readers.sqlite import NUMBER
 from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage
@@ -53,12 +55,15 @@ class RowSums:
         The column of the response.
     n : int
         The number of rows, which decides on the width of sums.
+    uncast : frozenset of str
+        Columns of text and truth values, which the program itself turns into numbers.
     """
 
     program: Program
     features: tuple[str, ...]
     target: str | None
     n: int
+    uncast: frozenset[str] = frozenset()
 
     def statement(self, source: str, dialect: str) -> str:
         """The SELECT statement.
@@ -137,7 +142,7 @@ class _Written:
     sums: RowSums
     dialect: str
     source: str
-    numbers: list[float] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
 
     def _name(self, name: str) -> str:
         """A name of the statement's own, which neither the rows nor their columns have."""
@@ -160,7 +165,7 @@ class _Written:
 
     @cached_property
     def number(self) -> str:
-        """What names begin with that stand for numbers, so that parts without them are translated only once."""
+        """What names begin with that stand for numbers and levels, so that parts are translated only once."""
         return self._name("dpregress_number")
 
     @property
@@ -190,16 +195,19 @@ class _Written:
     def _translated(self, text: str) -> str:
         held = re.compile(rf"\b{self.number}_(\d+)\b", re.IGNORECASE)
         found = _transpiled(text, self.dialect)
-        return held.sub(lambda number: literal(self.numbers[int(number[1])], self.dialect), found)
+        return held.sub(lambda number: self.held[int(number[1])], found)
 
     @property
     def _cells(self) -> list[str]:
-        """The columns of the table as numbers."""
+        """The columns of the table, as numbers where they are."""
         named = [(column, f"c{j}") for j, column in enumerate(self.sums.features)]
         if self.sums.target is not None:
             named.append((self.sums.target, "y"))
         cell = NUMBER if self.dialect == "sqlite" else "CAST({0} AS DOUBLE PRECISION)"
-        return [f"{cell.format(quoted([column]))} AS {alias}" for column, alias in named]
+        uncast = self.sums.uncast
+        return [
+            f"{('{0}' if column in uncast else cell).format(quoted([column]))} AS {alias}" for column, alias in named
+        ]
 
     def _columns(self, stage: Stage) -> list[str]:
         return [
@@ -243,7 +251,12 @@ class _Written:
             text = f"{self._text(parts[0], own)} {sign} {self._text(parts[1], own + (operation != 'and'))}"
             return f"({text})" if own < binding else text
         if operation == "number":
-            return self._held(parts[0])
+            return self._number(parts[0])
+        if operation == "place":
+            write = partial(literal, dialect=self.dialect)
+            return self._held(level_case(self._text(parts[0]), parts[1], self.dialect, write))
+        if operation == "truth":
+            return self._truth(self._text(parts[0]))
         if operation == "missing":
             return "CAST(NULL AS DOUBLE PRECISION)"
         if operation in ("name", "whole"):
@@ -253,7 +266,7 @@ class _Written:
         if operation == "case":
             return self._case(parts)
         if operation == "round":
-            rounder = self._held(ROUNDER)
+            rounder = self._number(ROUNDER)
             return f"CAST(({self._text(parts[0])} + {rounder}) - {rounder} AS BIGINT)"
         inner = ", ".join(self._text(part) for part in parts)
         if operation == "float":
@@ -263,10 +276,16 @@ class _Written:
             return f"LEAST(GREATEST({given}, {lower}), {upper})"
         return f"{operation.upper()}({inner})"
 
-    def _held(self, value: float) -> str:
-        """A name that stands for a number."""
-        self.numbers.append(value)
-        return f"{self.number}_{len(self.numbers) - 1}"
+    def _held(self, text: str) -> str:
+        """A name that stands for a text in the dialect of the database."""
+        self.held.append(text)
+        return f"{self.number}_{len(self.held) - 1}"
+
+    def _number(self, value: float) -> str:
+        return self._held(literal(value, self.dialect))
+
+    def _truth(self, column: str) -> str:
+        return f"CASE WHEN {column} = TRUE THEN {self._number(1.0)} WHEN {column} = FALSE THEN {self._number(0.0)} END"
 
     def _case(self, parts: Sequence[RowExpression]) -> str:
         branches = (
@@ -281,7 +300,7 @@ class _Written:
             return str(below)
         half = len(edges) // 2
         lower, upper = self._bin(column, edges[:half], below), self._bin(column, edges[half + 1 :], below + half + 1)
-        return f"CASE WHEN {column} < {self._held(edges[half])} THEN {lower} ELSE {upper} END"
+        return f"CASE WHEN {column} < {self._number(edges[half])} THEN {lower} ELSE {upper} END"
 
 
 @lru_cache(maxsize=64)
@@ -305,14 +324,27 @@ def literal(value: float, dialect: str) -> str:
 
 
 def written(table: pa.Table, dialect: str) -> str:
-    """Public rows of numbers as a table of a statement."""
-    names = [quoted([name]) for name in table.schema.names]
+    """Public rows of numbers, texts and truth values as a table of a statement."""
+    columns = [quoted([name]) for name in table.schema.names]
+    kinds = [_sql_type(kind) for kind in table.schema.types]
     rows = []
     for row in table.to_pylist():
-        cells = ("NULL" if cell is None else literal(cell, dialect) for cell in row.values())
-        columns = (f"CAST({cell} AS DOUBLE PRECISION) AS {name}" for cell, name in zip(cells, names, strict=True))
-        rows.append(f"SELECT {', '.join(columns)}")
+        cells = (_cell(cell, dialect) for cell in row.values())
+        typed = (f"CAST({cell} AS {kind}) AS {name}" for cell, kind, name in zip(cells, kinds, columns, strict=True))
+        rows.append(f"SELECT {', '.join(typed)}")
     return f"({' UNION ALL '.join(rows)}) AS dpregress_tests"
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "BOOLEAN"
+    return "VARCHAR" if is_text(kind) else "DOUBLE PRECISION"
+
+
+def _cell(cell: bool | float | str | None, dialect: str) -> str:
+    if cell is None or isinstance(cell, bool):
+        return "NULL" if cell is None else str(cell).upper()
+    return text_literal(cell, dialect) if isinstance(cell, str) else literal(cell, dialect)
 
 
 def _from_integers(value: float) -> str:

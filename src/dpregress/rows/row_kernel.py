@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 #: Rows whose products float64 adds exactly, and bits of the lower word of a sum.
 BLOCK, LOW_BITS = 2048, 32
@@ -31,7 +32,8 @@ class RowExpression:
     ----------
     operation : str
         ``name``, ``number``, ``whole`` (an integer), ``missing``, ``+ - * /``, ``sqrt``, ``round`` (to an integer),
-        ``float`` (of an integer), ``clip``, ``case``, ``bin``, ``and``, or a comparison.
+        ``float`` (of an integer), ``clip``, ``case``, ``bin``, ``place`` (of a text), ``truth``, ``and``, or a
+        comparison.
     parts : tuple
         Expressions, or the value of a leaf.
     """
@@ -123,6 +125,16 @@ def binned(of: RowExpression, edges: Sequence[float]) -> RowExpression:
     return RowExpression("bin", (of, tuple(edges)))
 
 
+def place_of_text(of: RowExpression, levels: Sequence[str]) -> RowExpression:
+    """The place of a text among levels as a float, missing if it is none of them; texts are compared by their bytes."""
+    return RowExpression("place", (of, tuple(levels)))
+
+
+def truth(of: RowExpression) -> RowExpression:
+    """1.0 or 0.0 for a truth value."""
+    return RowExpression("truth", (of,))
+
+
 def added(terms: Iterable[RowExpression]) -> RowExpression:
     """The sum of terms, from the first to the last; 0.0 for none."""
     listed = list(terms)
@@ -141,8 +153,9 @@ Stage = Mapping[str, RowExpression]
 class Program(NamedTuple):
     """Stages, and what is added up: products of every left and every right column, or the left ones alone.
 
-    The columns at the start are ``c0``, ``c1``, .. for the features, and ``y``; missing cells are not a number. Each
-    stage has only the columns that a later one uses. ``k`` is 1 for rows that count, and 0 for others.
+    The columns at the start are ``c0``, ``c1``, .. for the features, and ``y``; missing cells are not a number. Texts
+    are an argument of ``place`` alone, and truth values one of ``truth``. Each stage has only the columns that a later
+    one uses. ``k`` is 1 for rows that count, and 0 for others.
 
     Attributes
     ----------
@@ -204,6 +217,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "round": lambda a: (a + ROUNDER) - ROUNDER,
     "float": lambda a: a,
+    "truth": lambda a: a,
     "clip": lambda a, lower, upper: np.minimum(np.maximum(a, lower), upper),
 }
 
@@ -219,6 +233,8 @@ def evaluated(expression: RowExpression, columns: Mapping[str, Any]) -> Any:
         return np.float64(parts[0])
     if operation == "bin":
         return np.searchsorted(np.array(parts[1]), evaluated(parts[0], columns), side="right").astype(np.float64)
+    if operation == "place":
+        return _places(evaluated(parts[0], columns), parts[1])
     values = [evaluated(part, columns) for part in parts]
     if operation != "case":
         return _OPERATIONS[operation](*values)
@@ -226,6 +242,13 @@ def evaluated(expression: RowExpression, columns: Mapping[str, Any]) -> Any:
     for place in range(len(values) - 3, -1, -2):
         found = np.where(values[place], values[place + 1], found)
     return found
+
+
+def _places(texts: Any, levels: Sequence[str]) -> Any:
+    """The places of Arrow texts among levels, as floats."""
+    known = pa.array([level.encode() for level in levels], pa.large_binary())
+    found = pc.index_in(pc.cast(texts, pa.large_binary()), value_set=known)
+    return pc.fill_null(pc.cast(found, pa.float64()), np.nan).to_numpy(zero_copy_only=False)
 
 
 def run_stages(stages: Sequence[Stage], columns: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
@@ -249,7 +272,7 @@ def summed(batches: Iterable[pa.RecordBatch], program: Program, target: bool) ->
     high, low = np.zeros((2, *shape), dtype=np.int64)
     usable = n = 0
     for batch in batches:
-        columns = [np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) for column in batch.columns]
+        columns = [_cells_of(column) for column in batch.columns]
         y = columns.pop() if target else None
         found = run_stages(program.stages, cells(columns, y), batch.num_rows)
         for products in _sums(program, found, batch.num_rows):
@@ -265,6 +288,14 @@ def summed(batches: Iterable[pa.RecordBatch], program: Program, target: bool) ->
             "n": pa.array([n], pa.int64()),
         }
     )
+
+
+def _cells_of(column: pa.Array) -> Any:
+    """Numbers as floats, and texts as they are."""
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if text or pa.types.is_string_view(column.type):
+        return column
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _sums(program: Program, found: Mapping[str, Any], rows: int) -> Iterator[Any]:

@@ -32,7 +32,7 @@ _TRUE = pa.array([b"True", b"true", b"TRUE"], pa.large_binary())
 _FALSE = pa.array([b"False", b"false", b"FALSE"], pa.large_binary())
 _UNTYPED, _MARK = pa.large_string(), {b"dpregress": b"untyped"}
 #: From here on, floats cannot represent all whole numbers.
-_TOLD_APART = 2**53
+TOLD_APART = 2**53
 #: Decimals of larger exponents are read as floats.
 _DIGITS = 300
 _QUIET = (int, float, Decimal, np.float64, np.int64)  # types that become a float without a warning
@@ -135,7 +135,7 @@ class Encoder(Design):
 def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
     """Refuse a column of numbers with levels, such as ``1.1`` and ``1.10``, that are the same number."""
     same = ambiguous(levels)
-    if same is not None and _is_number(value_type(kind)):
+    if same is not None and is_number(value_type(kind)):
         raise InvalidInput(
             f"column {name!r} is of type {kind}, in which the levels {same[0]!r} and {same[1]!r} are one number: "
             "read it as text, by the path of its file, or keep one of them"
@@ -213,7 +213,7 @@ def to_codes(column: pa.Array | pa.ChunkedArray, levels: Sequence[str]) -> Vecto
     values = _values(levels)
     if not np.isfinite(values).any():
         return _spelt(column, levels)
-    if _is_number(column.type):  # by value first, which is faster and equivalent if values differ
+    if is_number(column.type):  # by value first, which is faster and equivalent if values differ
         codes = _places(to_numbers(column), values)
         exact = np.isfinite(values).all() and not (pa.types.is_float16(column.type) or pa.types.is_float32(column.type))
         return codes if exact else np.where(np.isnan(codes), _spelt(column, levels), codes)
@@ -238,7 +238,7 @@ def ambiguous(levels: Sequence[str]) -> tuple[str, str] | None:
 def _numbers_of(levels: Sequence[str]) -> Vector:
     """The levels as numbers; NaN for those that are not numbers or that floats cannot distinguish from others."""
     values = to_numbers(pa.array(levels, pa.large_string()))
-    return np.where(np.abs(values) < _TOLD_APART, values, np.nan)
+    return np.where(np.abs(values) < TOLD_APART, values, np.nan)
 
 
 def _values(levels: Sequence[str]) -> Vector:
@@ -265,7 +265,7 @@ def whole_numbers(levels: Sequence[str]) -> NDArray[np.int64] | None:
         numbers = [int(level) for level in levels]
     except ValueError:
         return None
-    if not numbers or [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= _TOLD_APART:
+    if not numbers or [str(number) for number in numbers] != list(levels) or max(map(abs, numbers)) >= TOLD_APART:
         return None
     return np.array(numbers, dtype=np.int64)
 
@@ -335,7 +335,7 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 

@@ -37,7 +37,10 @@ class SparkDatabase(Aggregator):
         from pyspark import cloudpickle
 
         names = [*sums.features, *([] if sums.target is None else [sums.target])]
-        cells = [self.frame[_quoted(name)].cast("double").alias(f"c{i}") for i, name in enumerate(names)]
+        columns = [self.frame[_quoted(name)] for name in names]
+        uncast = [name in sums.uncast for name in names]
+        numbers = [cell if kept else cell.cast("double") for cell, kept in zip(columns, uncast, strict=True)]
+        cells = [cell.alias(f"c{i}") for i, cell in enumerate(numbers)]
         kernel = row_kernel.kernel(sums.program, sums.target is not None)
         cloudpickle.register_pickle_by_value(row_kernel)
         try:
