@@ -98,6 +98,12 @@ class PushedColumn:
                 "2^53 or larger: cast the column to text in the query, or give no engine"
             )
 
+    def shortened(self, most: int) -> PushedColumn:
+        """The same with its first levels alone."""
+        if not isinstance(self.declared, Categorical):
+            return self
+        return self.of(self.name, self.kind, Categorical(self.levels[:most]))
+
     def cell(self, column: str) -> RowExpression:
         """Its cell as a number: the place of a text among the levels, 1 or 0 for a truth value."""
         if self.text:

@@ -176,7 +176,7 @@ def _answered(table: _Table, sums: RowSums) -> tuple[Integers, int]:
 
 #: Cells of the test rows: of many sizes, missing, beyond every limit, and some whose sums cancel.
 _CELLS = (1.0, -1 / 3, None, 1e300, 5e-324, -7e150, 2.0**-200, 0.1, -1e17, 1e17, 3e-9, -0.0, 123456.789)
-_TEST_ROWS, _TEST_COLUMNS = 9, 8
+_TEST_ROWS, _TEST_COLUMNS, _TEST_LEVELS = 9, 8, 4
 _TEST_EDGES = (-3e5, -7.0, 0.0, 1 / 3, 2e4, 3e5)
 
 
@@ -200,15 +200,15 @@ def _check_arithmetic(table: _Table) -> None:
 
 
 def _few(table: _Table) -> _Table:
-    """A few of its columns, those of levels first."""
+    """A few of its columns, those of levels first, with a few of their levels."""
     places = sorted(range(len(table.columns)), key=lambda j: not table.columns[j].trials)
     if table.domain is not None:
         few = places[:2]
         domain = Domain(tuple(table.domain.attributes[j] for j in few))
         return replace(table, columns=tuple(table.columns[j] for j in few), domain=domain)
-    ends = np.cumsum([table.columns[j].width for j in places])
-    most = max(1, int(np.searchsorted(ends, _TEST_COLUMNS, side="right")))
-    return replace(table, columns=tuple(table.columns[j] for j in places[:most]))
+    columns = [table.columns[j].shortened(_TEST_LEVELS) for j in places]
+    ends = np.cumsum([column.width for column in columns])
+    return replace(table, columns=tuple(columns[: int(np.searchsorted(ends, _TEST_COLUMNS, side="right"))]))
 
 
 def _test_cells(column: PushedColumn, d: int, j: int) -> pa.Array:

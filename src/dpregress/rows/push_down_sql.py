@@ -210,11 +210,12 @@ class _Written:
         ]
 
     def _columns(self, stage: Stage) -> list[str]:
-        return [
+        columns = [
             column if expression.operation == "name" and expression.parts == (column,)
             else f"{self._text(expression)} AS {column}"
             for column, expression in stage.items()
         ]  # fmt: skip
+        return columns or ["1 AS nothing"]  # where no cell matters, such as those of levels that a column cannot hold
 
     @property
     def _totals(self) -> list[str]:
