@@ -38,6 +38,7 @@ from dpregress.rows import (
     row_kernel,
 )
 from dpregress.rows import push_down_sql as sql
+from dpregress.rows.ordered_codes import coded_columns, counting
 from dpregress.rows.ordered_levels import PushedColumn, opening
 from dpregress.rows.push_down_text import text_literal
 from dpregress.rows.readers.base import DuckDBReader
@@ -190,6 +191,8 @@ NUMBERS: dict[str, tuple[pa.Array, tuple[str, ...]]] = {
     "floats": (pa.array([0.1, -0.0, 2.5, None, np.nan, np.inf, 5e-324], pa.float64()), ("0", "0.1", "2.50", "5e-324")),
     "narrow floats": (pa.array([0.1, 0.2, 2.5, 1e9], pa.float32()), ("0.1", "2.5", "0.20000000298023224", "1e9")),
     "decimals": (pa.array([Decimal("1.10"), Decimal("2.00"), None], pa.decimal128(10, 2)), ("1.1", "2", "3.333")),
+    "decimals that are truth values": (pa.array([Decimal("1.0"), Decimal("0.0")], pa.decimal128(3, 1)), ("true", "no")),
+    "enumerations": (pa.array(["b", "it's", None, "c"]).dictionary_encode(), ("it's", "b", "B")),
     "truth values": (pa.array([True, False, None]), ("1", "false")),
     "truth values without levels": (pa.array([True, False, None]), ("no", "yes")),
 }
@@ -197,8 +200,8 @@ NUMBERS: dict[str, tuple[pa.Array, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("case", NUMBERS)
 @pytest.mark.parametrize("missing", ["first", "last", "level"])
-def test_numbers_are_compared_by_value(case: str, missing: str, tmp_path: Path) -> None:
-    """Also narrow floats, whose spelling may be that of a level. No seed can break it."""
+def test_other_types_are_compared_as_by_a_reader(case: str, missing: str, tmp_path: Path) -> None:
+    """Numbers by value, also narrow floats, whose spelling may be that of a level. No seed can break it."""
     cells, levels = NUMBERS[case]
     table = pa.table({"a": cells})
     declared = {"first": levels[0], "last": levels[-1]}.get(missing, missing)
@@ -332,6 +335,19 @@ def test_no_comparison_moves_a_row_beyond_the_bound(
         batches = rows.slice(i, 1).to_batches()
         whole, usable, _ = sums.of_words(row_kernel.summed(batches, pushed_program, True))
         assert np.linalg.norm(np.asarray(query.of_sums(whole, usable))) <= query.contribution() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("planted", [np.nan, -1.0, 0.5, 99.0, 1e300])
+def test_no_comparison_counts_a_row_elsewhere(planted: float, rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted, as above: a row is counted once, with its unknown level. Deterministic: no seed can break it."""
+    monkeypatch.setattr(row_kernel, "_places", lambda texts, _: np.full(len(texts), planted))
+    domain = domain_of(Schema({"plan": Categorical(NASTY, missing="A"), "answer": Categorical(CLASSES)}), bins=2)
+    columns = coded_columns(domain, rows.schema)
+    program = counting(domain, [0, 1])
+    program = row_kernel.Program.of((*opening(columns, None), *program.stages), program.left, bins=program.bins)
+    sums = sql.RowSums(program, domain.names, None, N)
+    whole, usable, n = sums.of_words(row_kernel.summed(rows.select(["plan", "answer"]).to_batches(), program, False))
+    assert whole.reshape(domain.sizes)[NASTY.index("A"), 0] == usable == n == N
 
 
 def test_a_database_that_disregards_case_is_refused(rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:

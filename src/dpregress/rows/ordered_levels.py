@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -186,7 +186,7 @@ def _cells(kind: pa.DataType, levels: Sequence[str]) -> pa.Array:
         if np.isfinite(value):
             try:
                 found.append(pa.array([_of_kind(level, value, kind)], kind))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidOperation):
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
                 continue  # the type holds no such number
     return pa.concat_arrays(found) if found else pa.array([], kind)
 
@@ -196,5 +196,5 @@ def _of_kind(level: str, value: float, kind: pa.DataType) -> object:
     if pa.types.is_integer(kind):
         return int(value) if value.is_integer() else value
     if pa.types.is_decimal(kind):
-        return Decimal(level.strip(" \t")).normalize()
+        return Decimal(int(value)) if value.is_integer() else Decimal(level.strip(" \t")).normalize()
     return np.float16(value) if pa.types.is_float16(kind) else value
