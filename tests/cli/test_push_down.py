@@ -61,3 +61,18 @@ def test_a_statement_is_printed_and_not_run(
         with duckdb.connect(str(tmp_path / "rows.duckdb"), read_only=True) as connection:
             (sums,) = connection.execute(done.out).fetchall()
         assert sums[-2:] == (6000, 6000)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_statement_with_levels_is_printed(
+    dialect: str, capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path
+) -> None:
+    """In each dialect; a level that holds a quote is written by its codes."""
+    query = "SELECT a, y, CASE WHEN a > 0.5 THEN 'it''s' ELSE 'no' END AS plan FROM t"
+    (tmp_path / "schema.toml").write_text(f'{SCHEMA}\n[plan]\nlevels = ["no", "it\'s"]\n')
+    command[command.index("--query") + 1] = query
+    done = run(capsys, *command, "--engine", "push-down", "--print-sql", dialect)
+    assert done.code == 0, done.err
+    assert "NO NOISE" in done.out
+    assert "it's" not in done.out.replace(query, "")
+    assert charges(tmp_path) == 0
