@@ -16,7 +16,8 @@ from dpregress.queries.base import Bound, RowQuery
 from dpregress.queries.ordered_residual import LEAST, OrderedResidual
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import OrderedRows, check_range, flushed, kept_within, steps_within, within
+from dpregress.rows.ordered import OrderedRows, check_range, kept_within, steps_within, within
+from dpregress.rows.ordered_functions import flushed
 from dpregress.rows.row_kernel import Program, clipped, name, rounded
 
 

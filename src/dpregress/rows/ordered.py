@@ -73,12 +73,6 @@ def squares_within(bound: float, grid: Grid) -> int:
     return math.floor(Fraction(bound) ** 2 / Fraction(grid.step) ** 2)
 
 
-def flushed(column: str, least: float) -> Stage:
-    """0 in place of numbers that are smaller than ``least``."""
-    value = name(column)
-    return {column: case((value > -least) & (value < least), 0.0, value)}
-
-
 def kept_within(names: Sequence[str], inside: RowExpression) -> Stage:
     """The integers of rows that count and keep their bounds, and 0 for others: what the guarantee rests on."""
     return {each: case((name("k") >= 1) & inside, name(each), 0) for each in names}

@@ -72,8 +72,8 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database cannot compute what this fit asks for: leave out diagnose=, exposures, probit links, more "
-                "than two classes and recipe='paper', or give no engine"
+                "a database cannot compute what this fit asks for: leave out diagnose=, exposures, more than two "
+                "classes and recipe='paper', or give no engine"
             )
         _check_arithmetic(table)
         yield self
