@@ -15,7 +15,7 @@ from dpregress.models.links import LogitLink
 from dpregress.queries import has_order
 from dpregress.queries.ordered_residual import OrderedResidual
 from dpregress.rows import OrderedRows
-from dpregress.rows.ordered_functions import exponentials, normal_tail
+from dpregress.rows.ordered_functions import exponentials, logarithm, normal_tail
 from dpregress.rows.row_kernel import Program, Stage, name, run_stages, term
 from tests.registry import SPACES
 
@@ -33,6 +33,17 @@ _TINY = [0.0, -0.0, 2.0**-352, -(2.0**-352), 2.0**-60]
 def test_the_exponential() -> None:
     z = np.append(np.linspace(-30, 30, 200_001), _TINY)
     np.testing.assert_allclose(computed(exponentials({"e": name("z")}), "e", z), np.exp(z), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("least", "most"), [(2.0**-100, 2.0**100), (0.5, 0.7), (1e-4, 1e5), (3.0, 1e20)])
+def test_the_logarithm(least: float, most: float) -> None:
+    """Also next to powers of two and their roots, where octaves change, and next to 1."""
+    ends = 2.0 ** (np.arange(-200, 201) / 2)
+    near = [np.nextafter(ends, 0.0), ends, np.nextafter(ends, np.inf)]
+    given = np.concatenate([np.geomspace(least, most, 100_001), *near, [least, most]])
+    given = given[(given >= least) & (given <= most)]
+    found = computed(logarithm("o", name("z"), least, most), "o", given)
+    np.testing.assert_allclose(found, np.log(given), rtol=1e-15, atol=2e-16)
 
 
 def test_the_tail_of_the_normal_distribution() -> None:

@@ -41,6 +41,8 @@ from tests.rows.servers import run, running_postgresql
 
 N, NAMES = 5_000, ["a", "b"]
 FEATURES = Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4)})
+TEXTS = Schema({**FEATURES.columns, "level": Numeric(0.01, 10)})
+TIMED = Schema({**FEATURES.columns, "time": Numeric(0.01, 10)})
 SCHEMA = Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4), "y": Numeric(-9, 9)})
 
 
@@ -51,7 +53,12 @@ def rows(seed: int) -> pa.Table:
     y = x @ [1.0, -2.0] + rng.normal(size=N)
     level = rng.choice(["gold", "silver"], N)
     found = {"a": x[:, 0], "b": x[:, 1], "y": y, "level": level, "positive": (y > 0).astype(np.int64)}
-    return pa.table({**found, "events": rng.poisson(np.exp(x[:, 0])), "amount": rng.gamma(2, np.exp(x[:, 0]))})
+    strange = rng.choice([np.nan, np.inf, 0.0, -1.0, 5e-324, 1e300], N)
+    time = np.where(rng.random(N) < 0.1, strange, rng.exponential(3, N))
+    events = rng.poisson(np.exp(x[:, 0]))
+    counts = rng.poisson(np.clip(np.nan_to_num(time), 0, 10) * np.exp(x[:, 0] - 1))
+    amount = rng.gamma(2, np.exp(x[:, 0]))
+    return pa.table({**found, "events": events, "amount": amount, "time": time, "counts": counts})
 
 
 @pytest.fixture
@@ -74,6 +81,8 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "logistic": partial(DPLogisticRegression, schema=FEATURES),
     "probit": partial(DPGLMRegressor, family="binomial", link="probit", schema=FEATURES),
     "Poisson": partial(DPPoissonRegressor, schema=FEATURES),
+    "rates": partial(DPPoissonRegressor, schema=FEATURES),
+    "rates of declared times": partial(DPPoissonRegressor, schema=TIMED),
     "Gamma": partial(DPGammaRegressor, schema=FEATURES),
 }
 
@@ -83,12 +92,15 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 def test_a_fit_in_a_database_is_that_of_threads(case: str, connection: Any, seed: int) -> None:
     """The matrix library may round a row differently, by a unit of the grid. No seed can break it."""
     fitted, done = [], []
-    target = {"logistic": "positive", "probit": "positive", "Poisson": "events", "Gamma": "amount"}.get(case, "y")
+    exposure = "time" if "rates" in case else None
+    targets = {"logistic": "positive", "probit": "positive", "Poisson": "events", "Gamma": "amount"}
+    target = "counts" if exposure else targets.get(case, "y")
     for engine in (None, "push-down"):
         ledger = MemoryLedger(GDP(1.0))
         fit = ESTIMATORS[case](GDP(1.0), ledger=ledger, random_state=seed)
         table = connection.sql("SELECT * FROM t")
-        fitted.append(fit.fit_table(table, target, NAMES, engine, lambda *seen: done.append(seen)).coef_)
+        fit.fit_table(table, target, NAMES, engine, lambda *seen: done.append(seen), exposure=exposure)
+        fitted.append(fit.coef_)
         assert [each.event for each in ledger.charges] == [GDP(1.0)]
     np.testing.assert_allclose(fitted[0], fitted[1], rtol=1e-4, atol=1e-6)
     assert done[-1] == (N, N)
@@ -164,7 +176,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"schema": Schema({**SCHEMA.columns, "a": Numeric(-4, 4, missing="indicator")})}, {}, "column 'a'"
     ),
     "a diagnosis": ({}, {"diagnose": 0.05}, "leave out diagnose="),
-    "a formula": ({"formula": "y ~ a + b"}, {"target": None, "features": None}, "computes neither formulas"),
+    "a formula": ({"formula": "y ~ a + b"}, {"target": None, "features": None}, "computes no formulas"),
 }  # fmt: skip
 
 
@@ -185,14 +197,14 @@ def test_what_a_database_cannot_answer_is_refused_before_the_charge(case: str, c
     [
         (DPLogisticRegression(GDP(1.0), classes=("no", "yes"), schema=FEATURES), "positive", "compute 'positive' as 0"),
         (DPLogisticRegression(GDP(1.0), classes=(0, 1, 2), schema=FEATURES), "events", "more than two classes"),
-        (DPPoissonRegressor(GDP(1.0), schema=FEATURES), "events", "neither formulas nor exposures"),
+        (DPPoissonRegressor(GDP(1.0), schema=TEXTS), "events", "column 'level' is not one of numbers alone"),
     ],
 )
 def test_models_that_a_database_cannot_answer_are_refused_before_the_charge(
     fit: Any, target: str, words: str, connection: Any
 ) -> None:
     ledger = MemoryLedger(GDP(1.0))
-    exposure = "amount" if "exposures" in words else None
+    exposure = "level" if "level" in words else None
     with pytest.raises(InvalidInput, match=words):
         fit.set_params(ledger=ledger).fit_table(
             connection.sql("SELECT * FROM t"), target, NAMES, "push-down", exposure=exposure

@@ -101,10 +101,14 @@ class OrderedResidual:
             if abs(factor) >= LEAST
         )
         stages, mean = _MEANS[link.name]
+        predictor, exposure = predictor / name("w"), self.rows.exposure
+        if exposure is not None:
+            predictor = predictor + name("o")
         return (
             *self.rows.stages(labelled),
+            *(() if exposure is None else exposure.stages),
             {
-                "eta": clipped(predictor / name("w"), link.lower, link.upper),
+                "eta": clipped(predictor, link.lower, link.upper),
                 "g": response.bounded(response.scaled * name("w")),
             },
             *stages,

@@ -1,4 +1,4 @@
-"""Functions in a fixed order of IEEE operations: exponentials, and tails of the normal distribution.
+"""Functions in a fixed order of IEEE operations: exponentials, logarithms, and tails of the normal distribution.
 
 Libraries of mathematics round them differently. Here they are polynomials and a few products, so that every database
 computes the same bits. No privacy rests on their values. Each takes a number that is 0 or at least ``2^-420``, and no
@@ -14,6 +14,8 @@ from dpregress.rows.row_kernel import RowExpression, Stage, case, multiplied, na
 
 #: ``exp(z) = p(z / 2^8)^(16^2)``, p of this degree; arguments of p below ``_FLAT`` are 0.
 _HALVINGS, _POWER, _DEGREE, _FLAT = 2.0**-8, 16, 10, 2.0**-60
+#: Terms of the series of a logarithm: the first that is left out is ``(3 - sqrt 8)^22 / 23 < 1e-18``.
+_TERMS = 11
 #: Mills' ratio of a in [0, 5] is a polynomial of this in ``v = (3 a - 5) / (a + 5)``, which lies within 1. It
 #: interpolates ``sqrt(pi / 2) erfcx(a / sqrt 2)`` at the 15 roots of a Chebyshev polynomial of v; a test states its
 #: error. The constant comes first.
@@ -61,6 +63,32 @@ def joined(columns: Iterable[Sequence[Stage]]) -> tuple[Stage, ...]:
     """Stages of several columns, computed side by side."""
     return tuple(
         {column: value for stage in beside for column, value in stage.items()} for beside in zip(*columns, strict=True)
+    )
+
+
+def logarithm(column: str, of: RowExpression, least: float, most: float) -> tuple[Stage, ...]:
+    """A column that is the logarithm of a number between two public ones, both within ``[2^-100, 2^100]``.
+
+    Powers of two are taken out by comparisons, until the rest m lies between the root of 1/2 and that of 2. Its
+    logarithm is ``2 s (1 + s^2/3 + s^4/5 + ..)`` with ``s = (m - 1) / (m + 1)``, whose error is below ``1e-18``.
+    """
+    rest, octaves, odd, square, series = (f"{letter}_{column}" for letter in "mnstp")
+    furthest = 1 + max(abs(math.frexp(bound)[1]) for bound in (least, most))
+    halvings = [(2.0**octave, octave) for octave in (64, 32, 16, 8, 4, 2, 1) if octave < furthest]
+    m = name(rest)
+    return (
+        {rest: of, octaves: term(0.0)},
+        *(
+            {
+                rest: case(m > limit, m * 2.0**-places, m < 1 / limit, m * 2.0**places, m),
+                octaves: name(octaves) + case(m > limit, float(places), m < 1 / limit, float(-places), 0.0),
+            }
+            for limit, places in (*halvings, (math.sqrt(2.0), 1))
+        ),
+        {odd: (m - 1.0) / (m + 1.0)},
+        {square: name(odd) * name(odd)},
+        *polynomial(series, square, [1 / (2 * k + 1) for k in range(_TERMS)]),
+        {column: name(octaves) * math.log(2.0) + name(odd) * 2.0 * name(series)},
     )
 
 

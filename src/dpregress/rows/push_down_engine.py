@@ -22,7 +22,7 @@ from dpregress.public import Numeric
 from dpregress.rows.codes import CodedParquet
 from dpregress.rows.design.encoder import Encoder, whole_numbers
 from dpregress.rows.engines import Engine, Progress, PushedValue, Value
-from dpregress.rows.ordered import OrderedRows, level_place
+from dpregress.rows.ordered import OrderedRows, level_place, with_exposure
 from dpregress.rows.ordered_codes import check_coded, counting
 from dpregress.rows.push_down_sql import RowSums, written
 from dpregress.rows.readers.base import Aggregator, Reader
@@ -72,8 +72,8 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database cannot compute what this fit asks for: leave out diagnose=, exposures, more than two "
-                "classes and recipe='paper', or give no engine"
+                "a database cannot compute what this fit asks for: leave out diagnose=, more than two classes and "
+                "recipe='paper', or give no engine"
             )
         _check_arithmetic(table)
         yield self
@@ -104,13 +104,16 @@ class _Table:
     target: str | None
     classes: tuple[float, ...] = ()
     domain: Domain | None = None
+    exposed: str | None = None
 
     def sums(self, program: Program, n: int) -> RowSums:
-        """A program over its columns, in which classes are their places."""
+        """A program over its columns, in which classes are their places, and unusable exposures missing responses."""
+        if self.exposed is not None:
+            program = with_exposure(program)
         if self.classes:
             stages = ({"y": level_place("y", self.classes)}, *program.stages)
             program = Program.of(stages, program.left, program.right, program.bins)
-        return RowSums(program, self.features, self.target, n)
+        return RowSums(program, self.features, self.target, n, self.exposed)
 
     @classmethod
     def of(cls, source: Source) -> _Table:
@@ -122,10 +125,9 @@ class _Table:
             raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
         reader, encoder = source.reader, source.encoder
         database = _database_of(reader)
-        if not isinstance(encoder, Encoder) or encoder.exposed is not None:
+        if not isinstance(encoder, Encoder):
             raise InvalidInput(
-                "a database computes neither formulas nor exposures: compute columns of numbers in the query, or give "
-                "no engine"
+                "a database computes no formulas: compute columns of numbers in the query, or give no engine"
             )
         classes = whole_numbers(encoder.classes) if encoder.classes else ()
         if classes is None:
@@ -145,7 +147,7 @@ class _Table:
                     "PRECISION), with CASE within for a level, or give no engine"
                 )
         features = tuple(column for column, _ in encoder.columns)
-        return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)))
+        return cls(reader.name, database, features, encoder.target, tuple(map(float, classes)), exposed=encoder.exposed)
 
 
 def _database_of(reader: Reader) -> Aggregator:
@@ -189,7 +191,7 @@ _TEST_EDGES = (-3e5, -7.0, 0.0, 1 / 3, 2e4, 3e5)
 def _check_arithmetic(table: _Table) -> None:
     """Refuse a database whose numbers differ from IEEE 754's; the rows that it is asked about are public."""
     few, target = replace(table, features=table.features[:_TEST_COLUMNS]), table.target
-    d, names = len(few.features), [*few.features, *([] if target is None else [target])]
+    d, names = len(few.features), [*few.features, *(each for each in (target, table.exposed) if each is not None)]
     given = pa.table(
         {
             column: pa.array([_CELLS[(i * (d + 2) + j) ** 2 % len(_CELLS)] for i in range(_TEST_ROWS)], pa.float64())
@@ -223,7 +225,7 @@ def _trials(table: _Table) -> Iterator[RowSums]:
     quotient = {"a": floated(name(rows.integers[0])) / (name("w") + 2.0)}
     stages = (*rows.stages(labelled), quotient, {"h": case(name("k") >= 1, binned(name("a"), _TEST_EDGES), -1)})
     for program in (Program.of(stages, ("h",), bins=len(_TEST_EDGES) + 1), rows.joint(labelled)):
-        yield RowSums(program, table.features, target, _TEST_ROWS)
+        yield RowSums(program, table.features, target, _TEST_ROWS, table.exposed)
 
 
 def _check_sums(table: _Table, given: pa.Table, sums: RowSums) -> None:
@@ -234,7 +236,7 @@ def _check_sums(table: _Table, given: pa.Table, sums: RowSums) -> None:
         raise
     except Exception:
         raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
-    (expected,) = summed(given.combine_chunks().to_batches(), sums.program, sums.target is not None)
+    (expected,) = summed(given.combine_chunks().to_batches(), sums.program, tuple(sums.beside))
     whole, *of_rows = sums.of_words([expected])
     if (found.tolist(), counts) != (whole.tolist(), of_rows):
         raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")

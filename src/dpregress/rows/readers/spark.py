@@ -36,9 +36,9 @@ class SparkDatabase(Aggregator):
     def summed(self, sums: PushedSums) -> tuple[Integers, int, int]:
         from pyspark import cloudpickle
 
-        names = [*sums.features, *([] if sums.target is None else [sums.target])]
+        names = [*sums.features, *sums.beside.values()]
         cells = [self.frame[_quoted(name)].cast("double").alias(f"c{i}") for i, name in enumerate(names)]
-        kernel = row_kernel.kernel(sums.program, sums.target is not None)
+        kernel = row_kernel.kernel(sums.program, tuple(sums.beside))
         cloudpickle.register_pickle_by_value(row_kernel)
         try:
             parts = self.frame.select(cells).mapInArrow(kernel, row_kernel.SCHEMA).toArrow()
