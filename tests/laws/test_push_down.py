@@ -33,7 +33,9 @@ from dpregress.queries import (
     Counted,
     ExposureHistogram,
     ExposureScore,
+    MeanClassResidual,
     MeanResidual,
+    MultinomialScore,
     ResidualHistogram,
     ResponseHistogram,
     ScoreSquares,
@@ -58,7 +60,7 @@ from dpregress.rows.ordered import FINITE, with_exposure
 from dpregress.rows.sources import reader_of
 from tests import registry
 from tests.laws.test_places import far_rows
-from tests.registry import CODED_QUERIES, METRICS, QUERIES, SPACES, WIDTH, QueryEntry, taken
+from tests.registry import CODED_QUERIES, METRICS, QUERIES, SPACES, WIDTH, QueryEntry, rows_of_all_classes, taken
 
 Rng = np.random.Generator
 NAMES = [f"x{i}" for i in range(WIDTH)]
@@ -76,6 +78,8 @@ def is_pushed(entry: QueryEntry) -> bool:
 
 
 PUSHED = [entry for entry in QUERIES if is_pushed(entry)]
+#: Coefficients of three classes, of all sizes.
+CLASSES = np.array([[1e-100, 1e30], [0.0, -1e-99], [-1.0, 2.0]])
 #: Bins of exposures.
 EDGES = 2.0 ** np.arange(-100.0, 101.0, 8.0)
 #: Families whose means or factors go furthest, and the one of a polynomial of its own.
@@ -181,8 +185,8 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        ClippedScore, Counted, ExposureHistogram, ExposureScore, MeanResidual, ResidualHistogram, ResponseHistogram,
-        ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
+        ClippedScore, Counted, ExposureHistogram, ExposureScore, MeanClassResidual, MeanResidual, MultinomialScore,
+        ResidualHistogram, ResponseHistogram, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
 
@@ -226,6 +230,9 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
                 asked = (score, ScoreSquares(score, 2.0**-99), MeanResidual(unbounded, family, score.coef, -1e-9, 1e30))
                 for query in asked:
                     assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {family}, {query}")
+            of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)
+            for query in (of_classes, ScoreSquares(of_classes, 2.0**99), MeanClassResidual(of_classes.space, CLASSES)):
+                assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {query}")
             any_exposure = replace(unbounded, exposure=Exposure("e"))
             score = ExposureScore(any_exposure, -1e-30, 2.0**-99)
             mean = MeanResidual(any_exposure, PoissonFamily, np.array(coef), -1e-9, 1e30)
@@ -314,7 +321,7 @@ def test_a_constant_beyond_all_rows_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "intercept", "small ball", "exposure", "minute units"])
-@pytest.mark.parametrize("entry", PUSHED, ids=str)
+@pytest.mark.parametrize("entry", [entry for entry in PUSHED if entry.extremes is not rows_of_all_classes], ids=str)
 def test_programs_compute_what_queries_do(
     kind: str, entry: QueryEntry, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -322,6 +329,7 @@ def test_programs_compute_what_queries_do(
 
     Of 300 rows, two at an edge of a bin, to within 1e-10, have a chance far below 1e-12. The factor m'/V(m) of the
     logistic model is set to 1, which it is: as a quotient it is off by up to a thousandth where the mean is almost 1.
+    Residuals of classes are compared below: those of the registry are clipped to the size of a rounding.
     """
     factor = Family.factor
     monkeypatch.setattr(
@@ -335,6 +343,28 @@ def test_programs_compute_what_queries_do(
         free = np.asarray(query.exact(query.row_map(rows, 1)))
     moved = np.abs(free - np.asarray(expected_of(query, rows))).max()
     assert moved <= (2 if query.contribution() == 1 and query.size > 1 else 300 * 2.0**-19 * query.contribution())
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("kind", ["plain", "published", "minute units"])
+def test_residuals_of_classes(kind: str, classes: int, seed: int) -> None:
+    """Of rows of every class and of none, with predictors that are near each other, and far apart.
+
+    Each row may move by a unit or two of the grid. No seed can break it.
+    """
+    rng = np.random.default_rng(seed)
+    space = SPACES[kind](rng).with_response(ResponseScale("y"))
+    rows = replace(registry.tame_rows(rng, space, 300), exposure=None, y=rng.integers(-1, classes + 1, 300) + 0.0)
+    for size in (0.3, 1e4):
+        coef = size / space.radius * rng.normal(size=(space.order, classes - 1))
+        score = MultinomialScore(space, coef, 0.6)
+        for query in (score, ScoreSquares(score, 0.3 * space.radius), MeanClassResidual(space, coef)):
+            free = np.asarray(query.exact(query.row_map(rows, 1)))
+            found = np.asarray(expected_of(query, rows))
+            assert np.abs(free).max() > query.contribution()
+            # a unit of the grid moves a predictor, and with it a probability, by this much
+            moved = (2.0**-19 + 2.0**-20 * size) * query.contribution()
+            assert np.abs(free - found).max() <= 300 * moved
 
 
 # ---------------------------------------------------------------- the bound, whatever the arithmetic does

@@ -58,6 +58,20 @@ def has_order(family: Family) -> bool:
     return (family.distribution.name, family.link.name) in _FACTORS
 
 
+def ordered_predictor(rows: OrderedRows, coef: Vector) -> RowExpression:
+    """``x'beta`` of the unweighted row.
+
+    Raises
+    ------
+    InvalidInput
+        For coefficients so large that an operation of the database could fail.
+    """
+    if not np.abs(coef).max(initial=0.0) * rows.grid.step <= _MOST:
+        raise InvalidInput("coefficients must be below 2^200: the preceding steps have diverged")
+    factors = zip(rows.integers, (coef * rows.grid.step).tolist(), strict=True)
+    return added(floated(name(column)) * factor for column, factor in factors if abs(factor) >= LEAST) / name("w")
+
+
 @dataclass(frozen=True, eq=False)
 class OrderedResidual:
     """The residual of a row, ``w (y - m(x'beta)) f(x'beta)``.
@@ -87,21 +101,14 @@ class OrderedResidual:
                 f"a database cannot compute means of {self.family.distribution.name} with the link "
                 f"{self.family.link.name}: leave the engine out"
             )
-        if not np.abs(self.coef).max(initial=0.0) * self.rows.grid.step <= _MOST:
-            raise InvalidInput("coefficients must be below 2^200: the preceding steps have diverged")
 
     def means(self, labelled: bool) -> tuple[Stage, ...]:
         """To ``g``, the weighted response within its bound, and ``m``, the mean of the unweighted row."""
         response, link = self.rows.response, self.family.link
         if response is None or not labelled:
             raise NotAnswered("a residual needs responses: leave the engine out")
-        predictor = added(
-            floated(name(column)) * factor
-            for column, factor in zip(self.rows.integers, (self.coef * self.rows.grid.step).tolist(), strict=True)
-            if abs(factor) >= LEAST
-        )
+        predictor, exposure = ordered_predictor(self.rows, self.coef), self.rows.exposure
         stages, mean = _MEANS[link.name]
-        predictor, exposure = predictor / name("w"), self.rows.exposure
         if exposure is not None:
             predictor = predictor + name("o")
         return (

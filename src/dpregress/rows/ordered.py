@@ -84,6 +84,26 @@ def within(column: str, lower: int, upper: int) -> RowExpression:
     return (name(column) >= lower) & (name(column) <= upper)
 
 
+def within_ball(columns: Sequence[str], integers: Sequence[str], grid: Grid, unit: float = 1.0) -> tuple[Stage, ...]:
+    """Integers of a vector on a grid: it is shrunk to the bound, and 0 if its integers are beyond it all the same.
+
+    Parameters
+    ----------
+    columns, integers : sequence of str
+    grid : Grid
+        With a bound that :func:`check_range` takes.
+    unit : float
+        What one in the columns stands for.
+    """
+    limit, length = grid.inside(len(columns)), name("r")
+    return (
+        {"r": sqrt(squared(columns))},
+        {"s": case(length > min(limit / unit, LARGEST), term(limit / grid.step) / length, unit / grid.step)},
+        {whole: rounded(name(column) * name("s")) for whole, column in zip(integers, columns, strict=True)},
+        kept_within(integers, squared(integers) <= squares_within(grid.bound, grid)),
+    )
+
+
 def squared(names: Sequence[str]) -> RowExpression:
     """The sum of squares of columns."""
     return added(name(each) * name(each) for each in names)

@@ -35,7 +35,7 @@ _CHARGED = "a budget that was charged stays charged"
 
 @dataclass(frozen=True)
 class PushDownEngine(Engine):
-    """Lets the database that holds the rows compute the sums (docs/scale.md); for second moments of numeric columns.
+    """Lets the database that holds the rows compute the sums (docs/scale.md), over numeric columns.
 
     Totals are those of :class:`~dpregress.rows.ordered.OrderedRows` bit for bit, on every database.
 
@@ -49,8 +49,9 @@ class PushDownEngine(Engine):
     Raises
     ------
     InvalidInput
-        Before a fit charges: for rows that are not in a database, columns of levels, and more than 40 columns; if the
-        fit asks for more than second moments; if the database does not compute test rows as it should.
+        Before a fit charges: for rows that are not in a database, columns of levels, and more than 40 columns (fewer
+        for several classes); if the fit asks for what has no program; if the database does not compute test rows as it
+        should.
     SourceError
         After the charge: if the statement fails, or the number of rows has changed.
 
@@ -72,8 +73,8 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database cannot compute what this fit asks for: leave out diagnose=, more than two classes and "
-                "recipe='paper', or give no engine"
+                "a database cannot compute what this fit asks for: leave out diagnose= and recipe='paper', or give no "
+                "engine"
             )
         _check_arithmetic(table)
         yield self
@@ -135,10 +136,10 @@ class _Table:
                 f"a database tells classes apart by whole numbers: compute {encoder.target!r} as 0 and 1 in the query, "
                 "or give no engine"
             )
-        if len(encoder.columns) > database.most_columns:
-            raise InvalidInput(
-                f"push-down takes up to {database.most_columns} columns, not {len(encoder.columns)}: give no engine"
-            )
+        contrasts = max(len(classes) - 1, 1)  # a score has one for each of them and of the constant
+        most, of = (database.most_columns + 1) // contrasts - 1, f" of {len(classes)} classes" if contrasts > 1 else ""
+        if len(encoder.columns) > most:
+            raise InvalidInput(f"push-down{of} takes up to {most} columns, not {len(encoder.columns)}: give no engine")
         for column in encoder.needed:
             declared = dict(encoder.columns).get(column, Numeric())
             if not (isinstance(declared, Numeric) and declared.missing != "indicator" and _is_number(reader, column)):
