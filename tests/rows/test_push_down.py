@@ -24,6 +24,7 @@ from dpregress import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPSurvival,
     MarginalsRegression,
     MemoryLedger,
     Numeric,
@@ -205,6 +206,7 @@ def test_what_a_database_cannot_answer_is_refused_before_the_charge(case: str, c
     ("fit", "target", "words"),
     [
         (DPLogisticRegression(GDP(1.0), classes=("no", "yes"), schema=FEATURES), "positive", "compute 'positive' as 0"),
+        (DPSurvival(GDP(1.0), cuts=(1.0, 10.0), schema=FEATURES), "positive", "for survival models, give no engine"),
         (DPPoissonRegressor(GDP(1.0), schema=TEXTS), "events", "column 'level' is not one of numbers alone"),
     ],
 )
@@ -212,11 +214,9 @@ def test_models_that_a_database_cannot_answer_are_refused_before_the_charge(
     fit: Any, target: str, words: str, connection: Any
 ) -> None:
     ledger = MemoryLedger(GDP(1.0))
-    exposure = "level" if "level" in words else None
+    more = {"exposure": "level"} if "level" in words else {"time": "amount"} if "survival" in words else {}
     with pytest.raises(InvalidInput, match=words):
-        fit.set_params(ledger=ledger).fit_table(
-            connection.sql("SELECT * FROM t"), target, NAMES, "push-down", exposure=exposure
-        )
+        fit.set_params(ledger=ledger).fit_table(connection.sql("SELECT * FROM t"), target, NAMES, "push-down", **more)
     assert not ledger.charges
 
 

@@ -73,8 +73,8 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database cannot compute what this fit asks for: leave out diagnose= and recipe='paper', or give no "
-                "engine"
+                "a database cannot compute what this fit asks for: leave out diagnose= and recipe='paper'; for these "
+                "and for survival models, give no engine"
             )
         _check_arithmetic(table)
         yield self
