@@ -22,7 +22,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from dpregress import Categorical, Numeric, Schema
-from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.coordinates import Exposure, ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.mechanisms.base import unrounded_total
@@ -31,7 +31,11 @@ from dpregress.public.coding import domain_of
 from dpregress.queries import (
     ClippedScore,
     Counted,
+    ExposureHistogram,
+    ExposureScore,
+    MeanClassResidual,
     MeanResidual,
+    MultinomialScore,
     ResidualHistogram,
     ResponseHistogram,
     ScoreSquares,
@@ -52,11 +56,11 @@ from dpregress.rows import (
     row_kernel,
 )
 from dpregress.rows import push_down_sql as sql
-from dpregress.rows.ordered import FINITE
+from dpregress.rows.ordered import FINITE, with_exposure
 from dpregress.rows.sources import reader_of
 from tests import registry
 from tests.laws.test_places import far_rows
-from tests.registry import CODED_QUERIES, METRICS, QUERIES, SPACES, WIDTH, QueryEntry, taken
+from tests.registry import CODED_QUERIES, METRICS, QUERIES, SPACES, WIDTH, QueryEntry, rows_of_all_classes, taken
 
 Rng = np.random.Generator
 NAMES = [f"x{i}" for i in range(WIDTH)]
@@ -74,12 +78,19 @@ def is_pushed(entry: QueryEntry) -> bool:
 
 
 PUSHED = [entry for entry in QUERIES if is_pushed(entry)]
-#: Spaces without an exposure.
-KINDS = [name for name in SPACES if "exposure" not in name]
+#: Coefficients of three classes, of all sizes.
+CLASSES = np.array([[1e-100, 1e30], [0.0, -1e-99], [-1.0, 2.0]])
+#: Bins of exposures.
+EDGES = 2.0 ** np.arange(-100.0, 101.0, 8.0)
+#: Families whose means or factors go furthest, and the one of a polynomial of its own.
+ALL_SIZES = (
+    PoissonFamily, family_of("poisson", "identity"), family_of("inverse-gaussian"), family_of("binomial", "probit")
+)  # fmt: skip
 
 
 def table_of(rows: RawRows) -> pa.Table:
-    return pa.table(dict(zip([*NAMES, "y"], [*rows.x.T, rows.y], strict=True)))
+    beside = {"y": rows.y, **({} if rows.exposure is None else {"e": rows.exposure})}
+    return pa.table({**dict(zip(NAMES, rows.x.T, strict=True)), **beside})
 
 
 def in_duckdb(table: pa.Table, folder: Path) -> SQLQuery:
@@ -132,8 +143,8 @@ def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
     return {"DuckDB query": in_duckdb, "DuckDB relation": in_relation, "SQLite query": in_sqlite}[request.param]
 
 
-def source_of(table: Any) -> StreamSource:
-    return StreamSource(reader_of(table), Encoder.of(NAMES, "y", None))
+def source_of(table: Any, exposed: str | None = None) -> StreamSource:
+    return StreamSource(reader_of(table), Encoder.of(NAMES, "y", None, exposed=exposed))
 
 
 def pushed(query: Any, source: StreamSource) -> ExactVector:
@@ -142,11 +153,14 @@ def pushed(query: Any, source: StreamSource) -> ExactVector:
 
 
 def expected_of(query: Any, rows: RawRows) -> ExactVector:
-    """By NumPy, with the same program."""
-    sums = sql.RowSums(query.program(True), tuple(NAMES), "y", len(rows.x))
-    table = table_of(rows) if query.reads_features else table_of(rows).select(["y"])
+    """By NumPy, with the same program. Exposures count where there are some."""
+    program, beside = query.program(True), {"y": "y"}
+    if rows.exposure is not None:
+        program, beside = with_exposure(program), {"y": "y", "exposed": "e"}
+    sums = sql.RowSums(program, tuple(NAMES), "y", len(rows.x), beside.get("exposed"))
+    table = table_of(rows).select([*(NAMES if query.reads_features else []), *beside.values()])
     batches = table.combine_chunks().to_batches()
-    whole, usable, _ = sums.of_words(row_kernel.summed(batches, sums.program, True))
+    whole, usable, _ = sums.of_words(row_kernel.summed(batches, program, list(beside)))
     return query.of_sums(whole, usable)
 
 
@@ -155,14 +169,24 @@ def assert_same(found: ExactVector, expected: ExactVector, said: str) -> None:
     assert np.array_equal(found.unit, expected.unit), said
 
 
+def exposure_of(query: Any) -> str | None:
+    """The column of exposures that a query needs."""
+    return None if query.space.exposure is None else "e"
+
+
+def as_asked(rows: RawRows, query: Any) -> RawRows:
+    """The rows without exposures, where the query needs none."""
+    return rows if query.space.exposure is not None else replace(rows, exposure=None)
+
+
 def wild_rows(rng: Rng, query: Any) -> RawRows:
     return registry.joined(far_rows(rng, 70, WIDTH), registry.wild_rows(rng, 40), registry.extremal_rows(query))
 
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        ClippedScore, Counted, MeanResidual, ResidualHistogram, ResponseHistogram, ScoreSquares, SecondMoment,
-        ShortenedRows, UsableRowCount,
+        ClippedScore, Counted, ExposureHistogram, ExposureScore, MeanClassResidual, MeanResidual, MultinomialScore,
+        ResidualHistogram, ResponseHistogram, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
 
@@ -171,13 +195,14 @@ def test_totals_of_databases_are_those_of_the_reference(
 ) -> None:
     """Over all spaces and queries, with wide and with narrow sums. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
-    for kind in KINDS:
+    for kind in SPACES:
         space = SPACES[kind](rng)
         rows = wild_rows(rng, SecondMoment(space))
-        source = source_of(kept(table_of(rows), tmp_path))
-        for entry in PUSHED if kind == "intercept" else PUSHED[:3]:
+        table = kept(table_of(rows), tmp_path)
+        for entry in PUSHED if kind in ("intercept", "exposure") else PUSHED[:3]:
             query = entry.make(space, rng)
-            assert_same(pushed(query, source), expected_of(query, rows), f"{kind}, {entry}")
+            source = source_of(table, exposure_of(query))
+            assert_same(pushed(query, source), expected_of(query, as_asked(rows, query)), f"{kind}, {entry}")
 
 
 def test_the_smallest_and_largest_numbers_make_no_database_fail(
@@ -187,21 +212,32 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
     ends = [0.0, 5e-324, 2.0**-200, 2.0**-199, 1e-30, 1.0, 1e30, 2.0**100, 2.0**101, 1e300, FINITE, np.inf, np.nan]
     cells = np.array([sign * end for end in ends for sign in (1, -1)])
     x, y = np.repeat(cells, len(cells)), np.tile(cells, len(cells))
-    rows = RawRows(np.column_stack([x, y, np.roll(x, 7)]), np.roll(y, 5))
-    source = source_of(kept(table_of(rows), tmp_path))
+    plain = RawRows(np.column_stack([x, y, np.roll(x, 7)]), np.roll(y, 5))
+    exposed = replace(plain, exposure=np.roll(x, 3))
+    table = kept(table_of(exposed), tmp_path)
+    source, with_exposures = source_of(table), source_of(table, "e")
     for entry, radius, scale, centre in ((2.0**-149, 2.0**99, 2.0**100, 1e-300), (2.0**99, 2.0**-99, 2.0**-100, -1e30)):
         whitening = np.array([[entry, 0.0, 0.0], [1.0, entry, 1e-60], [1e-45, -1.0, entry]])
         response = ResponseScale("y", centre, scale, 1.0)
         space = WhitenedSpace(tuple(NAMES), whitening, radius, np.array([0.0, 1e-300, 1e90]), response=response)
         query = Counted(SecondMoment(space))
-        assert_same(pushed(query, source), expected_of(query, rows), f"{entry}")
+        assert_same(pushed(query, source), expected_of(query, plain), f"{entry}")
+        assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}")
         unbounded = space.with_response(ResponseScale("y", centre, scale))
         for coef in ([1e-100, 0.0, -1.0], [1e30, -1e30, 1e-99]):
-            for family in (PoissonFamily, family_of("poisson", "identity"), family_of("inverse-gaussian")):
+            for family in ALL_SIZES:
                 score = ClippedScore(unbounded, family, np.array(coef), 2.0**99)
                 asked = (score, ScoreSquares(score, 2.0**-99), MeanResidual(unbounded, family, score.coef, -1e-9, 1e30))
                 for query in asked:
-                    assert_same(pushed(query, source), expected_of(query, rows), f"{entry}, {family}, {query}")
+                    assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {family}, {query}")
+            of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)
+            for query in (of_classes, ScoreSquares(of_classes, 2.0**99), MeanClassResidual(of_classes.space, CLASSES)):
+                assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {query}")
+            any_exposure = replace(unbounded, exposure=Exposure("e"))
+            score = ExposureScore(any_exposure, -1e-30, 2.0**-99)
+            mean = MeanResidual(any_exposure, PoissonFamily, np.array(coef), -1e-9, 1e30)
+            for query in (score, ScoreSquares(score, 2.0**99), mean, ExposureHistogram(any_exposure, EDGES)):
+                assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}, {query}")
 
 
 def test_counts_of_coded_rows_are_those_of_a_reader(
@@ -234,7 +270,7 @@ def test_sums_of_many_rows_in_two_words(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sql, "_SHORT", 1)
     rng = np.random.default_rng(seed)
     query = Counted(SecondMoment(SPACES["intercept"](rng)))
-    rows = wild_rows(rng, query)
+    rows = as_asked(wild_rows(rng, query), query)
     assert_same(pushed(query, source_of(in_sqlite(table_of(rows), tmp_path))), expected_of(query, rows), "two words")
 
 
@@ -247,18 +283,20 @@ def test_other_queries_are_refused(entry: QueryEntry, tmp_path: Path, seed: int)
         pushed(entry.make(SPACES["intercept"](rng), rng), source)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SPACES)
 def test_the_matrix_library_moves_a_row_by_a_unit_at_most(kind: str, seed: int) -> None:
     """Rows as the space expects them, in the order of a matrix library and in a fixed one. No seed can break it."""
     rng = np.random.default_rng(seed)
     space = SPACES[kind](rng)
-    rows = replace(registry.tame_rows(rng, space, 500), exposure=None)
+    rows = registry.tame_rows(rng, space, 500)
     fixed, free = OrderedRows(space)(rows, 1), WhitenedRows(space)(rows, 1)
     assert np.abs(fixed.x - free.x).max() <= OrderedRows(space).grid.step * (1 + 1e-9)
     np.testing.assert_allclose(fixed.weight, free.weight, rtol=1e-12)
+    if space.exposure is not None:
+        np.testing.assert_allclose(fixed.offset, free.offset, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SPACES)
 def test_far_rows_are_bounded_alike(kind: str, seed: int) -> None:
     """Cells of any size are clipped to the same reach, so that rows have the same weight. No seed can break it."""
     rng = np.random.default_rng(seed)
@@ -282,8 +320,8 @@ def test_a_constant_beyond_all_rows_is_refused(tmp_path: Path) -> None:
         pushed(SecondMoment(space), source)
 
 
-@pytest.mark.parametrize("kind", ["plain", "intercept", "small ball", "minute units"])
-@pytest.mark.parametrize("entry", PUSHED, ids=str)
+@pytest.mark.parametrize("kind", ["plain", "intercept", "small ball", "exposure", "minute units"])
+@pytest.mark.parametrize("entry", [entry for entry in PUSHED if entry.extremes is not rows_of_all_classes], ids=str)
 def test_programs_compute_what_queries_do(
     kind: str, entry: QueryEntry, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -291,6 +329,7 @@ def test_programs_compute_what_queries_do(
 
     Of 300 rows, two at an edge of a bin, to within 1e-10, have a chance far below 1e-12. The factor m'/V(m) of the
     logistic model is set to 1, which it is: as a quotient it is off by up to a thousandth where the mean is almost 1.
+    Residuals of classes are compared below: those of the registry are clipped to the size of a rounding.
     """
     factor = Family.factor
     monkeypatch.setattr(
@@ -298,12 +337,34 @@ def test_programs_compute_what_queries_do(
     )
     rng = np.random.default_rng(seed)
     space = SPACES[kind](rng)
-    rows = replace(registry.tame_rows(rng, space, 300), exposure=None)
     query = entry.make(space, rng)
+    rows = as_asked(registry.tame_rows(rng, space, 300), query)
     with np.errstate(all="ignore"):
         free = np.asarray(query.exact(query.row_map(rows, 1)))
     moved = np.abs(free - np.asarray(expected_of(query, rows))).max()
     assert moved <= (2 if query.contribution() == 1 and query.size > 1 else 300 * 2.0**-19 * query.contribution())
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("kind", ["plain", "published", "minute units"])
+def test_residuals_of_classes(kind: str, classes: int, seed: int) -> None:
+    """Of rows of every class and of none, with predictors that are near each other, and far apart.
+
+    Each row may move by a unit or two of the grid. No seed can break it.
+    """
+    rng = np.random.default_rng(seed)
+    space = SPACES[kind](rng).with_response(ResponseScale("y"))
+    rows = replace(registry.tame_rows(rng, space, 300), exposure=None, y=rng.integers(-1, classes + 1, 300) + 0.0)
+    for size in (0.3, 1e4):
+        coef = size / space.radius * rng.normal(size=(space.order, classes - 1))
+        score = MultinomialScore(space, coef, 0.6)
+        for query in (score, ScoreSquares(score, 0.3 * space.radius), MeanClassResidual(space, coef)):
+            free = np.asarray(query.exact(query.row_map(rows, 1)))
+            found = np.asarray(expected_of(query, rows))
+            assert np.abs(free).max() > query.contribution()
+            # a unit of the grid moves a predictor, and with it a probability, by this much
+            moved = (2.0**-19 + 2.0**-20 * size) * query.contribution()
+            assert np.abs(free - found).max() <= 300 * moved
 
 
 # ---------------------------------------------------------------- the bound, whatever the arithmetic does
@@ -345,7 +406,7 @@ def test_no_arithmetic_moves_a_row_beyond_the_bound(
     """Planted: floats are rounded to integers far from where they should be. Deterministic: no seed can break it."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES["intercept"](rng), rng)
-    rows = wild_rows(rng, query)
+    rows = as_asked(wild_rows(rng, query), query)
     honest = row_kernel._OPERATIONS["round"]
     planted = {"threefold": lambda a: 3 * honest(a), "far": lambda a: honest(a) + 2.0**45}[wrong]
     monkeypatch.setitem(row_kernel._OPERATIONS, "round", planted)

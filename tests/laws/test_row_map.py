@@ -95,8 +95,8 @@ def _assert_same(one: BoundedRows, other: BoundedRows) -> None:
 
 
 def taken_or_refused(make: Callable[[WhitenedSpace], RowMap], space: WhitenedSpace) -> bool:
-    """Whether a row map takes this space: that of databases needs a finite radius and no logarithms."""
-    if make is OrderedRows and (space.exposure is not None or math.isinf(space.radius)):
+    """Whether a row map takes this space: that of databases needs a finite radius."""
+    if make is OrderedRows and math.isinf(space.radius):
         with pytest.raises(InvalidInput):
             make(space)
         return False

@@ -24,6 +24,7 @@ from dpregress import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPSurvival,
     MarginalsRegression,
     MemoryLedger,
     Numeric,
@@ -41,6 +42,8 @@ from tests.rows.servers import run, running_postgresql
 
 N, NAMES = 5_000, ["a", "b"]
 FEATURES = Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4)})
+TEXTS = Schema({**FEATURES.columns, "level": Numeric(0.01, 10)})
+TIMED = Schema({**FEATURES.columns, "time": Numeric(0.01, 10)})
 SCHEMA = Schema({"a": Numeric(-4, 4), "b": Numeric(-4, 4), "y": Numeric(-9, 9)})
 PLANS = Schema({**SCHEMA.columns, "level": Categorical(("silver", "gold"))})
 
@@ -52,7 +55,14 @@ def rows(seed: int) -> pa.Table:
     y = x @ [1.0, -2.0] + rng.normal(size=N)
     level = rng.choice(["gold", "silver"], N)
     found = {"a": x[:, 0], "b": x[:, 1], "y": y, "level": level, "positive": (y > 0).astype(np.int64)}
-    return pa.table({**found, "events": rng.poisson(np.exp(x[:, 0])), "amount": rng.gamma(2, np.exp(x[:, 0]))})
+    strange = rng.choice([np.nan, np.inf, 0.0, -1.0, 5e-324, 1e300], N)
+    time = np.where(rng.random(N) < 0.1, strange, rng.exponential(3, N))
+    events = rng.poisson(np.exp(x[:, 0]))
+    counts = rng.poisson(np.clip(np.nan_to_num(time), 0, 10) * np.exp(x[:, 0] - 1))
+    amount = rng.gamma(2, np.exp(x[:, 0]))
+    return pa.table(
+        {**found, "events": events, "amount": amount, "time": time, "counts": counts, "rank": np.digitize(y, [-1, 1])}
+    )
 
 
 @pytest.fixture
@@ -75,8 +85,12 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "logistic": partial(DPLogisticRegression, schema=FEATURES),
     "levels": partial(DPLinearRegression, schema=PLANS),
     "text classes": partial(DPLogisticRegression, schema=FEATURES, classes=("silver", "gold")),
+    "probit": partial(DPGLMRegressor, family="binomial", link="probit", schema=FEATURES),
     "Poisson": partial(DPPoissonRegressor, schema=FEATURES),
+    "rates": partial(DPPoissonRegressor, schema=FEATURES),
+    "rates of declared times": partial(DPPoissonRegressor, schema=TIMED),
     "Gamma": partial(DPGammaRegressor, schema=FEATURES),
+    "three classes": partial(DPLogisticRegression, classes=(0, 1, 2), schema=FEATURES),
 }
 
 
@@ -85,13 +99,23 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 def test_a_fit_in_a_database_is_that_of_threads(case: str, connection: Any, seed: int) -> None:
     """The matrix library may round a row differently, by a unit of the grid. No seed can break it."""
     fitted, done = [], []
-    target = {"logistic": "positive", "Poisson": "events", "Gamma": "amount", "text classes": "level"}.get(case, "y")
+    exposure = "time" if "rates" in case else None
+    targets = {
+        "logistic": "positive",
+        "probit": "positive",
+        "Poisson": "events",
+        "Gamma": "amount",
+        "three classes": "rank",
+        "text classes": "level",
+    }
+    target = "counts" if exposure else targets.get(case, "y")
     for engine in (None, "push-down"):
         ledger = MemoryLedger(GDP(1.0))
         fit = ESTIMATORS[case](GDP(1.0), ledger=ledger, random_state=seed)
         table = connection.sql("SELECT * FROM t")
         features = [*NAMES, "level"] if case == "levels" else NAMES
-        fitted.append(fit.fit_table(table, target, features, engine, lambda *seen: done.append(seen)).coef_)
+        fit.fit_table(table, target, features, engine, lambda *seen: done.append(seen), exposure=exposure)
+        fitted.append(fit.coef_)
         assert [each.event for each in ledger.charges] == [GDP(1.0)]
     np.testing.assert_allclose(fitted[0], fitted[1], rtol=1e-4, atol=1e-6)
     assert done[-1] == (N, N)
@@ -155,12 +179,12 @@ def test_levels_that_a_database_cannot_code_are_refused_before_the_charge(levels
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "the paper's recipe": ({"recipe": "paper", "public": PUBLIC}, {}, "leave out diagnose=, exposures, probit links"),
+    "the paper's recipe": ({"recipe": "paper", "public": PUBLIC}, {}, "leave out diagnose="),
     "text": (
         {"schema": Schema({**SCHEMA.columns, "level": Numeric(0, 1)})}, {"features": ["a", "level"]}, "column 'level'"
     ),
     "a diagnosis": ({}, {"diagnose": 0.05}, "leave out diagnose="),
-    "a formula": ({"formula": "y ~ a + b"}, {"target": None, "features": None}, "computes neither formulas"),
+    "a formula": ({"formula": "y ~ a + b"}, {"target": None, "features": None}, "computes no formulas"),
 }  # fmt: skip
 
 
@@ -179,20 +203,17 @@ def test_what_a_database_cannot_answer_is_refused_before_the_charge(case: str, c
 @pytest.mark.parametrize(
     ("fit", "target", "words"),
     [
-        (DPGLMRegressor(GDP(1.0), family="binomial", link="probit", schema=FEATURES), "positive", "probit links"),
-        (DPLogisticRegression(GDP(1.0), classes=(0, 1, 2), schema=FEATURES), "events", "more than two classes"),
-        (DPPoissonRegressor(GDP(1.0), schema=FEATURES), "events", "neither formulas nor exposures"),
+        (DPSurvival(GDP(1.0), cuts=(1.0, 10.0), schema=FEATURES), "positive", "for survival models, give no engine"),
+        (DPPoissonRegressor(GDP(1.0), schema=TEXTS), "events", "column 'level' is not one of numbers alone"),
     ],
 )
 def test_models_that_a_database_cannot_answer_are_refused_before_the_charge(
     fit: Any, target: str, words: str, connection: Any
 ) -> None:
     ledger = MemoryLedger(GDP(1.0))
-    exposure = "amount" if "exposures" in words else None
+    more = {"exposure": "level"} if "level" in words else {"time": "amount"} if "survival" in words else {}
     with pytest.raises(InvalidInput, match=words):
-        fit.set_params(ledger=ledger).fit_table(
-            connection.sql("SELECT * FROM t"), target, NAMES, "push-down", exposure=exposure
-        )
+        fit.set_params(ledger=ledger).fit_table(connection.sql("SELECT * FROM t"), target, NAMES, "push-down", **more)
     assert not ledger.charges
 
 
@@ -206,6 +227,9 @@ def test_other_sources_are_refused_before_the_charge(rows: pa.Table, tmp_path: P
     schema = Schema({f"x{i}": Numeric(-1, 1) for i in range(42)})
     with pytest.raises(InvalidInput, match="up to 40 columns, not 41"):
         model(ledger=ledger, schema=schema).fit_table(wide, "x41", engine="push-down")
+    classes = DPLogisticRegression(GDP(1.0), classes=(0, 1, 2), schema=schema, ledger=ledger)
+    with pytest.raises(InvalidInput, match="push-down of 3 classes takes up to 19 columns, not 41"):
+        classes.fit_table(wide.project("*, 1 AS y"), "y", [f"x{i}" for i in range(41)], engine="push-down")
     assert not ledger.charges
 
 

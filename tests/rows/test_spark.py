@@ -93,7 +93,7 @@ def test_workers_need_no_dpregress(rows: pa.Table, tmp_path: Path) -> None:
     """The function is sent by value, and computes the same where the package cannot be imported."""
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     space = WhitenedSpace(("a", "b.c"), np.eye(2), 2.0, np.zeros(2), response=ResponseScale("y", bound=3.0))
-    kernel, batches = row_kernel.kernel(OrderedRows(space).joint(True), True), rows.to_batches(max_chunksize=999)
+    kernel, batches = row_kernel.kernel(OrderedRows(space).joint(True), ["y"]), rows.to_batches(max_chunksize=999)
     cloudpickle.register_pickle_by_value(row_kernel)
     try:
         sent = cloudpickle.dumps((kernel, batches))

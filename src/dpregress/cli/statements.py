@@ -18,9 +18,9 @@ _NOTE = """\
 """
 _PRODUCTS = """\
 s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
---    In units: x {of_x!r}{of_y}. usable is the number of rows with a response, n must be {n}."""
+--    In units: x {of_x!r}{of_y}. usable is the number of rows that count, n must be {n}."""
 _COUNTS = """\
-usable is the number of rows with a response in each of {bins} bins by size; -1 stands for no bin. n adds up to {n}."""
+usable is the number of rows that count in each of {bins} bins by size; -1 stands for no bin. n adds up to {n}."""
 
 
 class _Shown(Exception):

@@ -18,7 +18,7 @@ from dpregress.queries.ordered_residual import OrderedResidual
 from dpregress.queries.score import ClippedScore
 from dpregress.releases import Histogram, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import OrderedResponse, OrderedRows
+from dpregress.rows.ordered import OrderedExposure, OrderedResponse, OrderedRows, usable_row
 from dpregress.rows.row_kernel import Program, Stage, binned, case, name, term
 
 
@@ -118,10 +118,17 @@ class ExposureHistogram(_Histogram):
 
     tight: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
+    pushes_down: ClassVar[bool] = True
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
         return self.counts(np.exp(offset[rows.weight > 0]))
+
+    def program(self, labelled: bool) -> Program:
+        if self.space.exposure is None:
+            raise NotAnswered("a histogram of exposures needs exposures: leave the engine out")
+        exposed = OrderedExposure(self.space.exposure).bounded
+        return self._placed(({"k": usable_row(labelled), "g": exposed},), "g")
 
 
 class ResidualHistogram(_Histogram):

@@ -12,17 +12,22 @@ import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.exact import TERM_BITS, ULPS, ExactVector, Grid, column_sums, cross
+from dpregress.coordinates.exact import TERM_BITS, ULPS, ExactVector, Grid, Integers, column_sums, cross
 from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.contrasts import contrasts, probabilities
 from dpregress.queries.base import RowQuery
+from dpregress.queries.ordered_classes import OrderedClasses
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import OrderedRows, check_range, within_ball
+from dpregress.rows.row_kernel import Program, name
 
 #: The largest distance from a whole number at which a response, divided by its weight, counts as one.
 _ROUNDING = 1e-6
+#: Bits of integers whose norm a database checks: squares of norms are at most 2^52.
+_SQUARED_BITS = 26
 
 
 class _ClassResidual(RowQuery[Score]):
@@ -54,6 +59,10 @@ class _ClassResidual(RowQuery[Score]):
         residual = self._basis[taken] - products(probabilities(predictor, self._basis), self._basis.T)
         return np.asarray(np.where(known[:, None], self._within * residual, 0.0))
 
+    @property
+    def _ordered(self) -> OrderedClasses:
+        return OrderedClasses(OrderedRows(self.space), self.coef, self._basis, _ROUNDING)
+
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Score:
         return Score(total, n, noise, events, self.space)
 
@@ -81,6 +90,7 @@ class MultinomialScore(_ClassResidual):
     """
 
     tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     def __init__(self, space: WhitenedSpace, coef: Matrix, clip: float) -> None:
         super().__init__(space, coef)
@@ -96,6 +106,20 @@ class MultinomialScore(_ClassResidual):
         of_x, of_residual = Grid(self.space.radius, rows.words), Grid(self.clip, rows.words)
         whole = cross(rows.x, self._clipped(rows), of_x, of_residual)
         return ExactVector(whole.ravel(), of_x.step * of_residual.step)
+
+    def program(self, labelled: bool) -> Program:
+        check_range(self.clip)
+        ordered = self._ordered
+        integers = [f"b{k}" for k in range(self.classes - 1)]
+        stages = (
+            *ordered.stages(labelled),
+            {d: name("w") * name(d) for d in ordered.columns},
+            *within_ball(ordered.columns, integers, Grid(self.clip, 1)),
+        )
+        return Program.of(stages, ordered.rows.integers, integers)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole.ravel(), Grid(self.space.radius, 1).step * Grid(self.clip, 1).step)
 
     def each(self, rows: BoundedRows) -> Matrix:
         return np.asarray((rows.x[:, :, None] * self._clipped(rows)[:, None, :]).reshape(len(rows.x), self.size))
@@ -132,6 +156,7 @@ class MeanClassResidual(_ClassResidual):
     """
 
     tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -142,6 +167,19 @@ class MeanClassResidual(_ClassResidual):
         factor = np.broadcast_to(rows.share * (grid.inside(self.classes - 1) / grid.bound), len(rows.x))
         residual = factor[:, None] * self.residual(rows)
         return ExactVector(column_sums(grid.nearest(residual), grid), grid.step)
+
+    @property
+    def _grid(self) -> Grid:
+        """That of a program: sums of squares of its integers are floats."""
+        return Grid(self.contribution(), 1, _SQUARED_BITS)
+
+    def program(self, labelled: bool) -> Program:
+        ordered = self._ordered
+        integers = [f"b{k}" for k in range(self.classes - 1)]
+        return Program.of((*ordered.stages(labelled), *within_ball(ordered.columns, integers, self._grid)), integers)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, self._grid.step)
 
     def contribution(self) -> float:
         return float(np.sqrt(2))

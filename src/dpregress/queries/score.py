@@ -10,14 +10,15 @@ from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, Integers, column_sums, cross
 from dpregress.coordinates.products import products, squared_norms
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.models.families import Family, GaussianFamily
 from dpregress.queries.base import Bound, RowQuery
 from dpregress.queries.ordered_residual import LEAST, OrderedResidual
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import OrderedRows, check_range, flushed, kept_within, steps_within, within
-from dpregress.rows.row_kernel import Program, clipped, name, rounded
+from dpregress.rows.ordered import OrderedRows, check_range, kept_within, steps_within, within
+from dpregress.rows.ordered_functions import flushed
+from dpregress.rows.row_kernel import Program, Stage, clipped, name, rounded
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
@@ -86,12 +87,16 @@ class ClippedScore(_Residual):
         residual = of_residual.clipped(self.residual(rows))
         return ExactVector(cross(rows.x, residual[:, None], of_x, of_residual)[:, 0], of_x.step * of_residual.step)
 
+    def ordered(self, rows: OrderedRows, labelled: bool) -> tuple[Stage, ...]:
+        """Stages of a program to ``d``, the residual."""
+        return OrderedResidual(rows, self.family, self.coef).stages(labelled)
+
     def program(self, labelled: bool) -> Program:
         check_range(self.clip)
         rows, grid = OrderedRows(self.space), Grid(self.clip, 1)
         most = steps_within(self.clip, grid)
         stages = (
-            *OrderedResidual(rows, self.family, self.coef).stages(labelled),
+            *self.ordered(rows, labelled),
             {"b": rounded(clipped(name("d") * (1 / grid.step), -float(most), float(most)))},
             kept_within(("b",), within("b", -most, most)),
         )
@@ -139,14 +144,17 @@ class ExposureScore(ClippedScore):
 
     #: Opposite rows on the sphere reach the bound, unless the bounds of the exposure keep residuals below C.
     tight: ClassVar[bool] = False
-    pushes_down: ClassVar[bool] = False
 
     def __init__(self, space: WhitenedSpace, centre: float, clip: float) -> None:
         super().__init__(space, GaussianFamily, np.zeros(space.order), clip)
         self.centre = centre
 
-    def program(self, labelled: bool) -> Program:
-        return super(ClippedScore, self).program(labelled)  # logarithms of exposures have no fixed order
+    def ordered(self, rows: OrderedRows, labelled: bool) -> tuple[Stage, ...]:
+        if rows.exposure is None:
+            raise NotAnswered("a score of exposures needs exposures: leave the engine out")
+        check_range(max(abs(self.centre), 1.0))
+        difference = ({"d": name("o") - self.centre}, flushed("d", LEAST), {"d": name("w") * name("d")})
+        return (*rows.stages(labelled), *rows.exposure.stages, *difference)
 
     def residual(self, rows: BoundedRows) -> Vector:
         """``w (log e - centre)``, of shape (m,)."""

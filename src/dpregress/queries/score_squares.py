@@ -15,8 +15,8 @@ from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import LARGEST, check_range, kept_within, squared, squares_within
-from dpregress.rows.row_kernel import Program, case, floated, name, rounded, sqrt, term
+from dpregress.rows.ordered import check_range, within_ball
+from dpregress.rows.row_kernel import Program, floated, name
 
 #: Bounds whose squares neither over- nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -69,18 +69,10 @@ class ScoreSquares(RowQuery[ScoreMoment]):
     def program(self, labelled: bool) -> Program:
         check_range(self.bound)
         score, grid = self.score.program(labelled), Grid(self.bound, 1)
-        (residual,) = score.right
-        order, unit = len(score.left), float(self.score.of_sums(np.zeros(score.shape, dtype=object), 0).unit)
-        each, integers = [f"a{i}" for i in range(order)], [f"v{i}" for i in range(order)]
-        limit, length = grid.inside(order), name("r")
-        longest = min(limit / unit, LARGEST)
-        stages = (
-            {a: floated(name(u) * name(residual)) for a, u in zip(each, score.left, strict=True)},
-            {"r": sqrt(squared(each))},
-            {"s": case(length > longest, term(limit / grid.step) / length, unit / grid.step)},
-            {v: rounded(name(a) * name("s")) for v, a in zip(integers, each, strict=True)},
-            kept_within(integers, squared(integers) <= squares_within(self.bound, grid)),
-        )
+        unit = float(self.score.of_sums(np.zeros(score.shape, dtype=object), 0).unit)
+        products = [floated(name(u) * name(residual)) for u in score.left for residual in score.right]
+        each, integers = ([f"{letter}{i}" for i in range(len(products))] for letter in "av")
+        stages = (dict(zip(each, products, strict=True)), *within_ball(each, integers, grid, unit))
         return score.extended(stages, integers, integers)
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0

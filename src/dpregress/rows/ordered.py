@@ -25,12 +25,14 @@ from functools import cached_property
 
 import numpy as np
 
-from dpregress.coordinates import ResponseScale, Weighting, WhitenedSpace
+from dpregress.coordinates import Exposure, ResponseScale, Weighting, WhitenedSpace
 from dpregress.coordinates.exact import Grid
 from dpregress.coordinates.whitened import FARTHEST
 from dpregress.errors import InvalidInput
 from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
+from dpregress.rows.ordered_functions import logarithm
 from dpregress.rows.row_kernel import (
+    MISSING,
     Program,
     RowExpression,
     Stage,
@@ -72,12 +74,6 @@ def squares_within(bound: float, grid: Grid) -> int:
     return math.floor(Fraction(bound) ** 2 / Fraction(grid.step) ** 2)
 
 
-def flushed(column: str, least: float) -> Stage:
-    """0 in place of numbers that are smaller than ``least``."""
-    value = name(column)
-    return {column: case((value > -least) & (value < least), 0.0, value)}
-
-
 def kept_within(names: Sequence[str], inside: RowExpression) -> Stage:
     """The integers of rows that count and keep their bounds, and 0 for others: what the guarantee rests on."""
     return {each: case((name("k") >= 1) & inside, name(each), 0) for each in names}
@@ -86,6 +82,26 @@ def kept_within(names: Sequence[str], inside: RowExpression) -> Stage:
 def within(column: str, lower: int, upper: int) -> RowExpression:
     """Whether an integer keeps its bounds."""
     return (name(column) >= lower) & (name(column) <= upper)
+
+
+def within_ball(columns: Sequence[str], integers: Sequence[str], grid: Grid, unit: float = 1.0) -> tuple[Stage, ...]:
+    """Integers of a vector on a grid: it is shrunk to the bound, and 0 if its integers are beyond it all the same.
+
+    Parameters
+    ----------
+    columns, integers : sequence of str
+    grid : Grid
+        With a bound that :func:`check_range` takes.
+    unit : float
+        What one in the columns stands for.
+    """
+    limit, length = grid.inside(len(columns)), name("r")
+    return (
+        {"r": sqrt(squared(columns))},
+        {"s": case(length > min(limit / unit, LARGEST), term(limit / grid.step) / length, unit / grid.step)},
+        {whole: rounded(name(column) * name("s")) for whole, column in zip(integers, columns, strict=True)},
+        kept_within(integers, squared(integers) <= squares_within(grid.bound, grid)),
+    )
 
 
 def squared(names: Sequence[str]) -> RowExpression:
@@ -162,6 +178,38 @@ class OrderedResponse:
         return rounded(clipped(self.scaled * name("w") * (1 / self.grid.step), -most, most))
 
 
+#: Whether an exposure is usable: positive and finite.
+_EXPOSED = (name("exposed") > 0.0) & (name("exposed") <= FINITE)
+
+
+def with_exposure(program: Program) -> Program:
+    """The program over rows with an exposure: those whose exposure is not usable count as rows without a response."""
+    counted = {"y": case(_EXPOSED, name("y"), MISSING)}
+    return Program.of((counted, *program.stages), program.left, program.right, program.bins)
+
+
+@dataclass(frozen=True)
+class OrderedExposure:
+    """The exposure of a row, without anything whose order is not fixed.
+
+    Parameters
+    ----------
+    exposure : Exposure
+    """
+
+    exposure: Exposure
+
+    @property
+    def bounded(self) -> RowExpression:
+        """``clip(e, lower, upper)``; 1 where it is not usable."""
+        return case(_EXPOSED, clipped(name("exposed"), self.exposure.lower, self.exposure.upper), 1.0)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """To ``o``, its logarithm: the offset of the row."""
+        return logarithm("o", self.bounded, self.exposure.lower, self.exposure.upper)
+
+
 @dataclass(frozen=True)
 class OrderedRows(RowMap):
     """The row map of a space with one word on each grid, without anything whose order is not fixed.
@@ -169,7 +217,7 @@ class OrderedRows(RowMap):
     Parameters
     ----------
     space : WhitenedSpace
-        With a finite radius, and without an exposure.
+        With a finite radius.
 
     Raises
     ------
@@ -180,8 +228,6 @@ class OrderedRows(RowMap):
     space: WhitenedSpace
 
     def __post_init__(self) -> None:
-        if self.space.exposure is not None:
-            raise InvalidInput("rows with an exposure have no fixed order of operations: leave the engine out")
         if self.space.shift is not None and np.abs(self.space.shift).max() > FARTHEST * self.space.unit:
             raise InvalidInput("a column is beyond 2^100 of its scales: subtract a constant from it")
         check_range(self.space.radius)
@@ -221,6 +267,11 @@ class OrderedRows(RowMap):
     def response(self) -> OrderedResponse | None:
         """The response, if the space has one."""
         return None if self.space.response is None else OrderedResponse(self.space.response)
+
+    @property
+    def exposure(self) -> OrderedExposure | None:
+        """The exposure, if the space has one."""
+        return None if self.space.exposure is None else OrderedExposure(self.space.exposure)
 
     # ---------------------------------------------------------------- the program
 
@@ -290,12 +341,16 @@ class OrderedRows(RowMap):
         return Program.of(self._joint_stages(labelled), columns, columns)
 
     def _bound(self, rows: RawRows, words: int) -> BoundedRows:  # noqa: ARG002  # databases have no integers for more
-        program = Program.of(self._joint_stages(rows.y is not None), (*self.integers, "v", "w"))
-        found = run_stages(program.stages, cells(list(rows.x.T), rows.y), len(rows.x))
+        given = {"y": rows.y, "exposed": rows.exposure}
+        beside = {column: values for column, values in given.items() if values is not None}
+        offset = self.exposure.stages if self.exposure is not None and "exposed" in beside else ()
+        stages = (*self._joint_stages("y" in beside), *offset)
+        program = Program.of(stages, (*self.integers, "v", "w", *(["o"] if offset else [])))
+        found = run_stages(program.stages, cells(list(rows.x.T), beside), len(rows.x))
         x = np.column_stack([found[column] for column in self.integers]) * self.grid.step
         bounded = self.response is not None and math.isfinite(self.response.scale.bound)
         step = self.response.grid.step if self.response is not None and bounded else 1.0
-        return BoundedRows(x, found["v"] * step, found["w"].copy(), rows.first_row, words=1)
+        return BoundedRows(x, found["v"] * step, found["w"].copy(), rows.first_row, found.get("o"), words=1)
 
 
 def _filled(value: float, reach: float) -> float:

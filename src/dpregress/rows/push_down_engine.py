@@ -21,7 +21,7 @@ from dpregress.errors import InvalidInput, NotAnswered, SourceError
 from dpregress.rows.codes import CodedParquet
 from dpregress.rows.design.encoder import Encoder
 from dpregress.rows.engines import Engine, Progress, PushedValue, Value
-from dpregress.rows.ordered import OrderedRows
+from dpregress.rows.ordered import OrderedRows, with_exposure
 from dpregress.rows.ordered_codes import coded_columns, counting
 from dpregress.rows.ordered_levels import PushedColumn, opening
 from dpregress.rows.push_down_sql import RowSums, written
@@ -49,8 +49,9 @@ class PushDownEngine(Engine):
     Raises
     ------
     InvalidInput
-        Before a fit charges: for rows that are not in a database, numbers in text, and more than 40 design columns; if
-        the fit asks for what databases do not compute; if the database does not compute test rows as it should.
+        Before a fit charges: for rows that are not in a database, numbers in text, and more than 40 design columns
+        (fewer for several classes); if the fit asks for what has no program; if the database does not compute test rows
+        as it should.
     SourceError
         After the charge: if the statement fails, or the number of rows has changed.
 
@@ -72,8 +73,8 @@ class PushDownEngine(Engine):
         table = _Table.of(source)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database cannot compute what this fit asks for: leave out diagnose=, exposures, probit links, more "
-                "than two classes and recipe='paper', or give no engine"
+                "a database cannot compute what this fit asks for: leave out diagnose= and recipe='paper'; for these "
+                "and for survival models, give no engine"
             )
         _check_arithmetic(table)
         yield self
@@ -103,20 +104,25 @@ class _Table:
     columns: tuple[PushedColumn, ...]
     target: PushedColumn | None
     domain: Domain | None = None
+    exposed: PushedColumn | None = None
 
     def sums(self, program: Program, n: int) -> RowSums:
-        """A program over design columns, as one over columns of the table."""
+        """A program over design columns, as one over columns of the table; unusable exposures are missing responses."""
+        if self.exposed is not None:
+            program = with_exposure(program)
         stages = opening(self.columns, self.target)
         if stages:
             program = Program.of((*stages, *program.stages), program.left, program.right, program.bins)
         names = tuple(column.name for column in self.columns)
+        target, exposed = (None if column is None else column.name for column in (self.target, self.exposed))
         uncast = frozenset(column.name for column in self.all_columns if column.uncast)
-        return RowSums(program, names, None if self.target is None else self.target.name, n, uncast)
+        return RowSums(program, names, target, n, uncast, exposed)
 
     @property
     def all_columns(self) -> tuple[PushedColumn, ...]:
-        """Those of features, and the response."""
-        return (*self.columns, *([] if self.target is None else [self.target]))
+        """Those of features, the response and the exposure."""
+        beside = (column for column in (self.target, self.exposed) if column is not None)
+        return (*self.columns, *beside)
 
     @classmethod
     def of(cls, source: Source) -> _Table:
@@ -128,20 +134,21 @@ class _Table:
             raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
         reader, encoder = source.reader, source.encoder
         database = _database_of(reader)
-        if not isinstance(encoder, Encoder) or encoder.exposed is not None:
+        if not isinstance(encoder, Encoder):
             raise InvalidInput(
-                "a database computes neither formulas nor exposures: compute columns of numbers in the query, or give "
-                "no engine"
+                "a database computes no formulas: compute columns of numbers in the query, or give no engine"
             )
-        if len(encoder.features) > database.most_columns:
-            raise InvalidInput(
-                f"push-down takes up to {database.most_columns} columns, not {len(encoder.features)}: give no engine"
-            )
+        classes = len(encoder.classes)
+        contrasts = max(classes - 1, 1)  # a score has one for each of them and of the constant
+        most, of = (database.most_columns + 1) // contrasts - 1, f" of {classes} classes" if contrasts > 1 else ""
+        if len(encoder.features) > most:
+            raise InvalidInput(f"push-down{of} takes up to {most} columns, not {len(encoder.features)}: give no engine")
         kinds = {column: reader.schema.field(column).type for column in encoder.needed}
         columns = tuple(PushedColumn.of(column, kinds[column], declared) for column, declared in encoder.columns)
-        target = encoder.target
+        target, exposed = encoder.target, encoder.exposed
         response = None if target is None else PushedColumn(target, kinds[target], encoder.classes)
-        found = cls(reader.name, database, columns, response)
+        rate = None if exposed is None else PushedColumn(exposed, kinds[exposed])
+        found = cls(reader.name, database, columns, response, exposed=rate)
         for column in found.all_columns:
             column.check()
         return found
@@ -243,7 +250,7 @@ def _check_sums(table: _Table, given: pa.Table, sums: RowSums) -> None:
         raise
     except Exception:
         raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
-    (expected,) = summed(given.combine_chunks().to_batches(), sums.program, sums.target is not None)
+    (expected,) = summed(given.combine_chunks().to_batches(), sums.program, tuple(sums.beside))
     whole, *of_rows = sums.of_words([expected])
     if (found.tolist(), counts) != (whole.tolist(), of_rows):
         raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")

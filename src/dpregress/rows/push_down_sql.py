@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial, reduce
 from typing import Any
@@ -57,6 +57,8 @@ class RowSums:
         The number of rows, which decides on the width of sums.
     uncast : frozenset of str
         Columns of text and truth values, which the program itself turns into numbers.
+    exposed : str, optional
+        The column of exposures.
     """
 
     program: Program
@@ -64,6 +66,13 @@ class RowSums:
     target: str | None
     n: int
     uncast: frozenset[str] = frozenset()
+    exposed: str | None = None
+
+    @property
+    def beside(self) -> Mapping[str, str]:
+        """The columns of the table that are no features, by their names in the program."""
+        named = {"y": self.target, "exposed": self.exposed}
+        return {column: name for column, name in named.items() if name is not None}
 
     def statement(self, source: str, dialect: str) -> str:
         """The SELECT statement.
@@ -146,7 +155,7 @@ class _Written:
 
     def _name(self, name: str) -> str:
         """A name of the statement's own, which neither the rows nor their columns have."""
-        return unused(name, f"{self.source} {self.sums.features} {self.sums.target}")
+        return unused(name, f"{self.source} {self.sums.features} {self.sums.beside}")
 
     @cached_property
     def rows(self) -> str:
@@ -201,8 +210,7 @@ class _Written:
     def _cells(self) -> list[str]:
         """The columns of the table, as numbers where they are."""
         named = [(column, f"c{j}") for j, column in enumerate(self.sums.features)]
-        if self.sums.target is not None:
-            named.append((self.sums.target, "y"))
+        named += [(column, alias) for alias, column in self.sums.beside.items()]
         cell = NUMBER if self.dialect == "sqlite" else "CAST({0} AS DOUBLE PRECISION)"
         uncast = self.sums.uncast
         return [

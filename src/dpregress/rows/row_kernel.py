@@ -153,9 +153,9 @@ Stage = Mapping[str, RowExpression]
 class Program(NamedTuple):
     """Stages, and what is added up: products of every left and every right column, or the left ones alone.
 
-    The columns at the start are ``c0``, ``c1``, .. for the features, and ``y``; missing cells are not a number. Texts
-    are an argument of ``place`` alone, and truth values one of ``truth``. Each stage has only the columns that a later
-    one uses. ``k`` is 1 for rows that count, and 0 for others.
+    The columns at the start are ``c0``, ``c1``, .. for the features, ``y``, and ``exposed`` for an exposure; missing
+    cells are not a number. Texts are an argument of ``place`` alone, and truth values one of ``truth``. Each stage has
+    only the columns that a later one uses. ``k`` is 1 for rows that count, and 0 for others.
 
     Attributes
     ----------
@@ -261,20 +261,21 @@ def run_stages(stages: Sequence[Stage], columns: Mapping[str, Any], rows: int) -
     return columns
 
 
-def cells(columns: Sequence[Any], y: Any = None) -> dict[str, Any]:
-    """The columns at the start of a program."""
-    return {**{f"c{j}": column for j, column in enumerate(columns)}, **({} if y is None else {"y": y})}
+def cells(columns: Sequence[Any], beside: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns at the start of a program: features, and what is beside them by its name."""
+    return {**{f"c{j}": column for j, column in enumerate(columns)}, **beside}
 
 
-def summed(batches: Iterable[pa.RecordBatch], program: Program, target: bool) -> Iterator[pa.RecordBatch]:
-    """The sums over all batches, in one row. Columns are the features, then the response where there is one."""
+def summed(batches: Iterable[pa.RecordBatch], program: Program, beside: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The sums over all batches, in one row. Columns are the features, then those that a program calls ``beside``."""
     shape = program.shape if len(program.shape) == 2 else (*program.shape, 1)
     high, low = np.zeros((2, *shape), dtype=np.int64)
     usable = n = 0
     for batch in batches:
         columns = [_cells_of(column) for column in batch.columns]
-        y = columns.pop() if target else None
-        found = run_stages(program.stages, cells(columns, y), batch.num_rows)
+        features = len(columns) - len(beside)
+        given = cells(columns[:features], dict(zip(beside, columns[features:], strict=True)))
+        found = run_stages(program.stages, given, batch.num_rows)
         for products in _sums(program, found, batch.num_rows):
             high += products >> LOW_BITS
             low += products & ((1 << LOW_BITS) - 1)
@@ -311,10 +312,10 @@ def _sums(program: Program, found: Mapping[str, Any], rows: int) -> Iterator[Any
         yield (left[block].T @ right[block]).astype(np.int64)
 
 
-def kernel(program: Program, target: bool) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def kernel(program: Program, beside: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """:func:`summed` as a function of batches alone."""
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from summed(batches, program, target)
+        yield from summed(batches, program, beside)
 
     return of_batches

@@ -7,7 +7,7 @@ reveal them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -38,7 +38,7 @@ class PushedSums(Protocol):
     def features(self) -> tuple[str, ...]: ...
 
     @property
-    def target(self) -> str | None: ...
+    def beside(self) -> Mapping[str, str]: ...
 
     @property
     def program(self) -> Program: ...

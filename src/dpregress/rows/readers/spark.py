@@ -36,12 +36,12 @@ class SparkDatabase(Aggregator):
     def summed(self, sums: PushedSums) -> tuple[Integers, int, int]:
         from pyspark import cloudpickle
 
-        names = [*sums.features, *([] if sums.target is None else [sums.target])]
+        names = [*sums.features, *sums.beside.values()]
         columns = [self.frame[_quoted(name)] for name in names]
         uncast = [name in sums.uncast for name in names]
         numbers = [cell if kept else cell.cast("double") for cell, kept in zip(columns, uncast, strict=True)]
         cells = [cell.alias(f"c{i}") for i, cell in enumerate(numbers)]
-        kernel = row_kernel.kernel(sums.program, sums.target is not None)
+        kernel = row_kernel.kernel(sums.program, tuple(sums.beside))
         cloudpickle.register_pickle_by_value(row_kernel)
         try:
             parts = self.frame.select(cells).mapInArrow(kernel, row_kernel.SCHEMA).toArrow()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, among
+from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, Query, ScoreSquares, SecondMoment, among
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
@@ -94,6 +95,10 @@ class MultinomialSteps(FactSolver):
         weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_OF_CLASSES)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = order if "squares" in self._spend else 0
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        return (SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual)
 
     @property
     def rounds(self) -> int:
