@@ -149,7 +149,7 @@ def expected_of(query: Any, encoder: Encoder, table: pa.Table) -> Any:
     cells = {f"x{j}": x[:, j] for j in range(x.shape[1] if query.reads_features else 0)}
     batches = pa.table({**cells, **({} if y is None else {"y": y})}).to_batches()
     sums = sql.RowSums(query.program(y is not None), tuple(cells), None if y is None else "y", len(x))
-    whole, usable, _ = sums.of_words(row_kernel.summed(batches, sums.program, y is not None))
+    whole, usable, _ = sums.of_words(row_kernel.summed(batches, sums.program, tuple(sums.beside)))
     return query.of_sums(whole, usable)
 
 
@@ -333,7 +333,7 @@ def test_no_comparison_moves_a_row_beyond_the_bound(
     for i in range(40):
         sums = sql.RowSums(pushed_program, tuple(FEATURES), "answer", 1)
         batches = rows.slice(i, 1).to_batches()
-        whole, usable, _ = sums.of_words(row_kernel.summed(batches, pushed_program, True))
+        whole, usable, _ = sums.of_words(row_kernel.summed(batches, pushed_program, ("y",)))
         assert np.linalg.norm(np.asarray(query.of_sums(whole, usable))) <= query.contribution() * (1 + 1e-12)
 
 
@@ -346,7 +346,7 @@ def test_no_comparison_counts_a_row_elsewhere(planted: float, rows: pa.Table, mo
     program = counting(domain, [0, 1])
     program = row_kernel.Program.of((*opening(columns, None), *program.stages), program.left, bins=program.bins)
     sums = sql.RowSums(program, domain.names, None, N)
-    whole, usable, n = sums.of_words(row_kernel.summed(rows.select(["plan", "answer"]).to_batches(), program, False))
+    whole, usable, n = sums.of_words(row_kernel.summed(rows.select(["plan", "answer"]).to_batches(), program, ()))
     assert whole.reshape(domain.sizes)[NASTY.index("A"), 0] == usable == n == N
 
 
