@@ -17,7 +17,7 @@ from dpregress.queries.ordered_residual import LEAST, OrderedResidual
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.ordered import OrderedRows, check_range, flushed, kept_within, steps_within, within
-from dpregress.rows.row_kernel import Program, clipped, name, rounded
+from dpregress.rows.row_kernel import Program, Stage, clipped, floated, name, rounded
 
 
 def linear_predictor(rows: BoundedRows, coef: Vector) -> Vector:
@@ -36,7 +36,7 @@ def checked(coef: Vector) -> Vector:
     return coef
 
 
-class _Residual(RowQuery[Score]):
+class ResidualQuery(RowQuery[Score]):
     """Common base of the scores: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float) -> None:
@@ -58,7 +58,7 @@ class _Residual(RowQuery[Score]):
         return Score(total, n, noise, events, self.space)
 
 
-class ClippedScore(_Residual):
+class ClippedScore(ResidualQuery):
     r"""``sum x clip(w (y - m(x'beta)) f(x'beta), +-C)``.
 
     With ``||x|| <= R`` a row contributes at most ``R C``. Replacing one changes the sum by at most ``2 R C``, which two
@@ -104,6 +104,12 @@ class ClippedScore(_Residual):
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
         return ExactVector(whole[:, 0], self.unit)
+
+    def contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...], float]:
+        """Stages to the contribution of a row, its columns, and what one in them stands for."""
+        program = self.program(labelled)
+        each = {f"a{i}": floated(name(u) * name("b")) for i, u in enumerate(program.left)}
+        return (*program.stages, each), tuple(each), self.unit
 
     def each(self, rows: BoundedRows) -> Matrix:
         return np.asarray(rows.x * Grid(self.clip, rows.words).clipped(self.residual(rows))[:, None])
@@ -154,7 +160,7 @@ class ExposureScore(ClippedScore):
         return np.asarray(rows.weight * (offset - self.centre))
 
 
-class ClippedGradient(_Residual):
+class ClippedGradient(ResidualQuery):
     r"""``sum g min(1, C / ||g||)`` with ``g = x w (y - m(x'beta)) f(x'beta)``: the gradient of noisy descent.
 
     A row contributes at most C, and replacing one changes the sum by at most ``2 C``, for any radius.
@@ -187,7 +193,7 @@ class ClippedGradient(_Residual):
         return 2 * self.clip
 
 
-class MeanResidual(_Residual):
+class MeanResidual(ResidualQuery):
     r"""``sum clip(y - m(x'beta), lower, upper)`` over rows without their weights: the error of the mean prediction.
 
     Because this is a single number, wide and asymmetric bounds are affordable. Replacing a row changes it by at most

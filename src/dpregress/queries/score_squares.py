@@ -11,12 +11,14 @@ from dpregress.accounting import Event
 from dpregress.coordinates import Vector, svec
 from dpregress.coordinates.exact import ExactVector, Grid, Integers, gram, symmetric
 from dpregress.coordinates.products import squared_norms
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.queries.base import RowQuery
+from dpregress.queries.score import ClippedScore
+from dpregress.queries.score_remainder import ScoreRemainder
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.ordered import LARGEST, check_range, kept_within, squared, squares_within
-from dpregress.rows.row_kernel import Program, case, floated, name, rounded, sqrt, term
+from dpregress.rows.row_kernel import Program, Stage, case, name, rounded, sqrt, term
 
 #: Bounds whose squares neither over- nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -61,27 +63,31 @@ class ScoreSquares(RowQuery[ScoreMoment]):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         grid = Grid(self.bound, rows.words)
-        each = self.score.each(rows)
+        each = self.score.influence(rows)
         length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
         each *= np.minimum(1.0, grid.inside(self.score.size) / length)[:, None]
         return symmetric(gram(grid.nearest(each), grid), grid.step**2)
 
     def program(self, labelled: bool) -> Program:
         check_range(self.bound)
-        score, grid = self.score.program(labelled), Grid(self.bound, 1)
-        (residual,) = score.right
-        order, unit = len(score.left), float(self.score.of_sums(np.zeros(score.shape, dtype=object), 0).unit)
-        each, integers = [f"a{i}" for i in range(order)], [f"v{i}" for i in range(order)]
-        limit, length = grid.inside(order), name("r")
+        (before, each, unit), grid = self._contributions(labelled), Grid(self.bound, 1)
+        integers = [f"v{i}" for i in range(len(each))]
+        limit, length = grid.inside(len(each)), name("r")
         longest = min(limit / unit, LARGEST)
         stages = (
-            {a: floated(name(u) * name(residual)) for a, u in zip(each, score.left, strict=True)},
+            *before,
             {"r": sqrt(squared(each))},
             {"s": case(length > longest, term(limit / grid.step) / length, unit / grid.step)},
             {v: rounded(name(a) * name("s")) for v, a in zip(integers, each, strict=True)},
             kept_within(integers, squared(integers) <= squares_within(self.bound, grid)),
         )
-        return score.extended(stages, integers, integers)
+        return Program.of(stages, integers, integers)
+
+    def _contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...], float]:
+        """Stages to the contribution of a row."""
+        if not isinstance(self.score, ClippedScore | ScoreRemainder):
+            raise NotAnswered(f"a database cannot compute {type(self.score).__name__}: leave the engine out")
+        return self.score.contributions(labelled)
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
         return symmetric(whole, Grid(self.bound, 1).step ** 2)

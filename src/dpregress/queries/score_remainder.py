@@ -1,0 +1,151 @@
+r"""What row weights and clips take from a score, within a bound of its own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector, Grid, Integers, column_sums
+from dpregress.coordinates.products import squared_norms
+from dpregress.errors import InvalidInput
+from dpregress.models.families import Family
+from dpregress.queries.ordered_residual import LEAST, OrderedResidual
+from dpregress.queries.score import ResidualQuery
+from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import (
+    LARGEST,
+    OrderedRows,
+    check_range,
+    flushed,
+    kept_within,
+    squared,
+    squares_within,
+)
+from dpregress.rows.row_kernel import Program, RowExpression, Stage, case, clipped, floated, name, rounded, sqrt, term
+
+
+class ScoreRemainder(ResidualQuery):
+    r"""``sum u min(1, K / ||u||)`` with ``u = x~ (y - m) f - s x~ clip(s (y - m) f, +-C)``.
+
+    u is what the weight ``s = min(1, R / ||x~||)`` and the clip of a :class:`~dpregress.queries.ClippedScore` take from
+    the score ``x~ (y - m(x~'beta)) f`` of a row. It is 0 for rows within the ball whose residuals are within the clip.
+    A row contributes at most K, and replacing one changes the sum by at most ``2 K``, which opposite rows reach.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    family : Family
+    coef : ndarray of shape (p,)
+        Whitened coefficients, public or released.
+    clip : float
+        C of the score, a public number.
+    bound : float
+        K, a public number.
+
+    References
+    ----------
+    docs/queries.md; docs/inference.md for its use.
+    """
+
+    tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
+
+    def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float, bound: float) -> None:
+        super().__init__(space, family, coef, clip)
+        if not bound > 0:
+            raise InvalidInput(f"the bound of a remainder must be positive, not {bound}")
+        self.bound = bound
+
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = Grid(self.bound, rows.words)
+        each = grid.nearest(rows.x * self._bounded(rows, grid)[:, None])
+        return ExactVector(column_sums(each, grid), grid.step)
+
+    def influence(self, rows: BoundedRows) -> Matrix:
+        """The contribution of each row to the score and to this sum together, of shape (m, p)."""
+        kept = np.clip(self.residual(rows), -self.clip, self.clip)
+        beyond = self._bounded(rows, Grid(self.bound, rows.words))
+        return np.asarray(rows.x * (kept + beyond)[:, None])
+
+    def _bounded(self, rows: BoundedRows, grid: Grid) -> Vector:
+        """The factor of the weighted row x in its contribution, of shape (m,)."""
+        residual = self.residual(rows)
+        shrunk = np.where(rows.weight > 0, rows.weight, 1.0) / rows.root
+        beyond = residual / shrunk**2 - np.clip(residual, -self.clip, self.clip)
+        length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
+        most = grid.inside(self.space.order) / length
+        return np.asarray(np.clip(beyond, -most, most))
+
+    # ---------------------------------------------------------------- in a database
+
+    @property
+    def _grid(self) -> Grid:
+        """That of a program, with one word."""
+        return Grid(self.bound, 1)
+
+    def _beyond(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
+        """Stages to ``a0``, ``a1``, .., the remainder of a row in units of x, and ``r``, its length."""
+        rows = OrderedRows(self.space)
+        each = tuple(f"a{i}" for i in range(self.size))
+        beyond = name("d") / (name("w") * name("w")) - self._kept
+        stages = (
+            *OrderedResidual(rows, self.family, self.coef).stages(labelled),
+            {"h": clipped(beyond, -LARGEST, LARGEST)},
+            flushed("h", LEAST),
+            {a: floated(name(u)) * name("h") for a, u in zip(each, rows.integers, strict=True)},
+            {"r": sqrt(squared(each))},
+        )
+        return stages, each
+
+    @property
+    def _kept(self) -> RowExpression:
+        return clipped(name("d"), -self.clip, self.clip)
+
+    def _longest(self, limit: float) -> float:
+        """A limit in units of x."""
+        return min(limit / Grid(self.space.radius, 1).step, LARGEST)
+
+    def program(self, labelled: bool) -> Program:
+        check_range(self.clip, self.bound)
+        (stages, each), grid = self._beyond(labelled), self._grid
+        limit, step = grid.inside(self.size), Grid(self.space.radius, 1).step
+        integers = tuple(f"v{i}" for i in range(self.size))
+        scale = case(name("r") > self._longest(limit), term(limit / grid.step) / name("r"), step / grid.step)
+        stages = (
+            *stages,
+            {"s": scale},
+            {v: rounded(name(a) * name("s")) for v, a in zip(integers, each, strict=True)},
+            kept_within(integers, squared(integers) <= squares_within(self.bound, grid)),
+        )
+        return Program.of(stages, integers)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, self._grid.step)
+
+    def contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...], float]:
+        check_range(self.clip, self.bound)
+        stages, each = self._beyond(labelled)
+        longest = self._longest(self._grid.inside(self.size))
+        both = tuple(f"b{i}" for i in range(self.size))
+        pairs = zip(both, each, OrderedRows(self.space).integers, strict=True)
+        stages = (
+            *stages,
+            {"s": case(name("r") > longest, term(longest) / name("r"), 1.0), "g": self._kept},
+            {b: name(a) * name("s") + floated(name(u)) * name("g") for b, a, u in pairs},
+        )
+        return stages, both, Grid(self.space.radius, 1).step
+
+    # ---------------------------------------------------------------- sensitivity
+
+    @staticmethod
+    def largest_change(bound: float) -> float:
+        """``2 K``, for planning before there is a query."""
+        return 2 * bound
+
+    def contribution(self) -> float:
+        return self.bound
+
+    def replacement(self) -> float:
+        return self.largest_change(self.bound)
