@@ -25,6 +25,9 @@ from dpregress.rows.ordered import (
 )
 from dpregress.rows.row_kernel import Program, RowExpression, Stage, case, clipped, floated, name, rounded, sqrt, term
 
+#: Rows that are shorter have no remainder: their squares would underflow.
+_SHORTEST = 2.0**-400
+
 
 class ScoreRemainder(ResidualQuery):
     r"""``sum u min(1, K / ||u||)`` with ``u = x~ (y - m) f - s x~ clip(s (y - m) f, +-C)``.
@@ -74,8 +77,8 @@ class ScoreRemainder(ResidualQuery):
         residual = self.residual(rows)
         shrunk = np.where(rows.weight > 0, rows.weight, 1.0) / rows.root
         beyond = residual / shrunk**2 - np.clip(residual, -self.clip, self.clip)
-        length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
-        most = grid.inside(self.space.order) / length
+        length = np.sqrt(squared_norms(rows.x))
+        most = np.where(length > _SHORTEST, grid.inside(self.space.order) / np.maximum(length, _SHORTEST), 0.0)
         return np.asarray(np.clip(beyond, -most, most))
 
     # ---------------------------------------------------------------- in a database
@@ -108,7 +111,7 @@ class ScoreRemainder(ResidualQuery):
         return min(limit / Grid(self.space.radius, 1).step, LARGEST)
 
     def program(self, labelled: bool) -> Program:
-        check_range(self.clip, self.bound)
+        check_range(self.clip, self.bound, self.bound / self.space.radius)
         (stages, each), grid = self._beyond(labelled), self._grid
         limit, step = grid.inside(self.size), Grid(self.space.radius, 1).step
         integers = tuple(f"v{i}" for i in range(self.size))
@@ -125,7 +128,7 @@ class ScoreRemainder(ResidualQuery):
         return ExactVector(whole, self._grid.step)
 
     def contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...], float]:
-        check_range(self.clip, self.bound)
+        check_range(self.clip, self.bound, self.bound / self.space.radius)
         stages, each = self._beyond(labelled)
         longest = self._longest(self._grid.inside(self.size))
         both = tuple(f"b{i}" for i in range(self.size))
@@ -134,6 +137,7 @@ class ScoreRemainder(ResidualQuery):
             *stages,
             {"s": case(name("r") > longest, term(longest) / name("r"), 1.0), "g": self._kept},
             {b: name(a) * name("s") + floated(name(u)) * name("g") for b, a, u in pairs},
+            {b: value for b in both for value in flushed(b, LEAST).values()},
         )
         return stages, both, Grid(self.space.radius, 1).step
 
