@@ -98,6 +98,7 @@ from dpregress.queries import (
     ResponseHistogram,
     RowQuery,
     RowSketch,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
     ShortenedRows,
@@ -369,6 +370,15 @@ def _squares(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
     return ScoreSquares(ClippedScore(space, GaussianFamily, _coef(space, rng), clip), 0.5 * space.radius * clip)
 
 
+def _remainder(family: Family, space: WhitenedSpace, rng: Rng) -> ScoreRemainder:
+    """What little remains of rows at the edge is longer than the bound."""
+    return ScoreRemainder(space, family, _coef(space, rng), 0.1 * _bound(space), 1e-4 * space.radius * _bound(space))
+
+
+def _squares_of_wholes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
+    return ScoreSquares(_remainder(GaussianFamily, space, rng), 0.05 * space.radius * _bound(space))
+
+
 def _squares_of_classes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
     score = _multinomial_score(space, rng)
     return ScoreSquares(score, 0.5 * space.radius * score.clip)
@@ -455,7 +465,10 @@ QUERIES = (
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("multinomial score", _multinomial_score, extremes=rows_of_all_classes),
+    QueryEntry("Gaussian remainder", partial(_remainder, GaussianFamily)),
+    QueryEntry("Poisson remainder", partial(_remainder, PoissonFamily)),
     QueryEntry("squares of scores", _squares, symmetric),
+    QueryEntry("squares of whole scores", _squares_of_wholes, symmetric),
     QueryEntry("squares of multinomial scores", _squares_of_classes, symmetric, rows_of_all_classes),
     QueryEntry("mean class residual", _mean_class_residual, extremes=rows_of_all_classes),
     QueryEntry(

@@ -27,6 +27,7 @@ from dpregress.queries import (
     MultinomialScore,
     PublishedHessian,
     Query,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
 )
@@ -90,6 +91,22 @@ def test_gradients_are_clipped_in_real_arithmetic(order: int, seed: int) -> None
         # one row at a time: its value is x times the clipped residual, of norm ||x|| |r| up to one rounding
         value = query.value(row_map(RawRows(x[i : i + 1], y[i : i + 1])))
         assert squared(value) <= (Fraction(0.3) * (1 + UNIT)) ** 2
+
+
+@pytest.mark.parametrize("order", [1, 7, 40])
+@pytest.mark.parametrize("bound", [1e-60, 0.3, 1e60])
+def test_remainders_are_bounded_in_real_arithmetic(order: int, bound: float, seed: int) -> None:
+    """``||v|| <= K`` exactly, for rows and residuals of every size. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    space = space_of(order, radius=1.5)
+    query = ScoreRemainder(space, GaussianFamily, np.zeros(order), bound, bound)
+    x = rng.normal(size=(25, order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
+    rows = WhitenedRows(space.with_response(replace(space.response, bound=np.inf)))(
+        RawRows(x, bound * rng.normal(size=25) * 10.0 ** rng.integers(-3, 9, size=25))
+    )
+    for i in range(25):
+        row = BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], i)
+        assert squared(query.value(row)) <= Fraction(bound) ** 2
 
 
 @pytest.mark.parametrize("order", [1, 7, 40])

@@ -38,6 +38,7 @@ from dpregress.queries import (
     MultinomialScore,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
     ShortenedRows,
@@ -186,7 +187,7 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
         ClippedScore, Counted, ExposureHistogram, ExposureScore, MeanClassResidual, MeanResidual, MultinomialScore,
-        ResidualHistogram, ResponseHistogram, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
+        ResidualHistogram, ResponseHistogram, ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
 
@@ -227,7 +228,13 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
         for coef in ([1e-100, 0.0, -1.0], [1e30, -1e30, 1e-99]):
             for family in ALL_SIZES:
                 score = ClippedScore(unbounded, family, np.array(coef), 2.0**99)
-                asked = (score, ScoreSquares(score, 2.0**-99), MeanResidual(unbounded, family, score.coef, -1e-9, 1e30))
+                remainder = ScoreRemainder(unbounded, family, score.coef, score.clip, 2.0**-99)
+                asked = (
+                    score,
+                    remainder,
+                    ScoreSquares(score, 2.0**-99),
+                    MeanResidual(unbounded, family, score.coef, -1e-9, 1e30),
+                )
                 for query in asked:
                     assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {family}, {query}")
             of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)

@@ -423,5 +423,5 @@ def test_the_kernel_reads_every_text_of_arrow() -> None:
              {"k": row_kernel.name("k"), "h": row_kernel.case(row_kernel.name("y") >= 0.0, 1, 0)}), ("h",),
         )  # fmt: skip
         batches = pa.table({"a": pa.array(["b", None, "c", "a"], kind)}).to_batches()
-        (found,) = row_kernel.summed(batches, program, False)
+        (found,) = row_kernel.summed(batches, program, ())
         assert np.frombuffer(found["low"][0].as_py(), np.int64).tolist() == [2]

@@ -12,6 +12,7 @@ from dpregress.queries.ordered_residual import has_order
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.pieces import PieceInformation, PieceScore, PieceTotals
 from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
+from dpregress.queries.score_remainder import ScoreRemainder
 from dpregress.queries.score_squares import ScoreSquares
 from dpregress.queries.second_moment import SecondMoment
 from dpregress.queries.shortened import ShortenedRows
@@ -48,6 +49,7 @@ __all__ = [
     "ResponseHistogram",
     "RowQuery",
     "RowSketch",
+    "ScoreRemainder",
     "ScoreSquares",
     "SecondMoment",
     "ShortenedRows",

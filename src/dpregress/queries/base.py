@@ -217,6 +217,10 @@ class RowQuery(Query[R]):
     def row_map(self) -> RowMap:
         return WhitenedRows(self.space) if self.reads_features else ResponseRows(self.space)
 
+    def influence(self, rows: BoundedRows) -> Matrix:
+        """The contribution of each row to the estimating equation of which this sum is a part, of shape (m, size)."""
+        return self.each(rows)
+
 
 class TableQuery(Query[R]):
     """A query over coded rows, in which each cell is a level of its attribute.

@@ -37,7 +37,7 @@ def checked(coef: Vector) -> Vector:
     return coef
 
 
-class _Residual(RowQuery[Score]):
+class ResidualQuery(RowQuery[Score]):
     """Common base of the scores: the residual ``w (y - m(x'beta)) f(x'beta)`` of a row with weight w."""
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float) -> None:
@@ -59,7 +59,7 @@ class _Residual(RowQuery[Score]):
         return Score(total, n, noise, events, self.space)
 
 
-class ClippedScore(_Residual):
+class ClippedScore(ResidualQuery):
     r"""``sum x clip(w (y - m(x'beta)) f(x'beta), +-C)``.
 
     With ``||x|| <= R`` a row contributes at most ``R C``. Replacing one changes the sum by at most ``2 R C``, which two
@@ -162,7 +162,7 @@ class ExposureScore(ClippedScore):
         return np.asarray(rows.weight * (offset - self.centre))
 
 
-class ClippedGradient(_Residual):
+class ClippedGradient(ResidualQuery):
     r"""``sum g min(1, C / ||g||)`` with ``g = x w (y - m(x'beta)) f(x'beta)``: the gradient of noisy descent.
 
     A row contributes at most C, and replacing one changes the sum by at most ``2 C``, for any radius.
@@ -195,7 +195,7 @@ class ClippedGradient(_Residual):
         return 2 * self.clip
 
 
-class MeanResidual(_Residual):
+class MeanResidual(ResidualQuery):
     r"""``sum clip(y - m(x'beta), lower, upper)`` over rows without their weights: the error of the mean prediction.
 
     Because this is a single number, wide and asymmetric bounds are affordable. Replacing a row changes it by at most

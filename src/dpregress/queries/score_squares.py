@@ -3,6 +3,7 @@ r"""The second moment of scores, from which sampling errors follow without a mod
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +14,11 @@ from dpregress.coordinates.exact import ExactVector, Grid, Integers, gram, symme
 from dpregress.coordinates.products import squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
+from dpregress.queries.score_remainder import ScoreRemainder
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.ordered import check_range, within_ball
-from dpregress.rows.row_kernel import Program, floated, name
+from dpregress.rows.row_kernel import Program, Stage, floated, name
 
 #: Bounds whose squares neither over- nor underflow.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -61,19 +63,26 @@ class ScoreSquares(RowQuery[ScoreMoment]):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         grid = Grid(self.bound, rows.words)
-        each = self.score.each(rows)
+        each = self.score.influence(rows)
         length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
         each *= np.minimum(1.0, grid.inside(self.score.size) / length)[:, None]
         return symmetric(gram(grid.nearest(each), grid), grid.step**2)
 
     def program(self, labelled: bool) -> Program:
         check_range(self.bound)
-        score, grid = self.score.program(labelled), Grid(self.bound, 1)
-        unit = float(self.score.of_sums(np.zeros(score.shape, dtype=object), 0).unit)
-        products = [floated(name(u) * name(residual)) for u in score.left for residual in score.right]
-        each, integers = ([f"{letter}{i}" for i in range(len(products))] for letter in "av")
-        stages = (dict(zip(each, products, strict=True)), *within_ball(each, integers, grid, unit))
-        return score.extended(stages, integers, integers)
+        (before, each, unit), grid = self._contributions(labelled), Grid(self.bound, 1)
+        integers = [f"v{i}" for i in range(len(each))]
+        return Program.of((*before, *within_ball(each, integers, grid, unit)), integers, integers)
+
+    def _contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], Sequence[str], float]:
+        """Stages to the contribution of a row, its columns, and what one in them stands for."""
+        if isinstance(self.score, ScoreRemainder):
+            return self.score.contributions(labelled)
+        program = self.score.program(labelled)
+        unit = float(self.score.of_sums(np.zeros(program.shape, dtype=object), 0).unit)
+        products = [floated(name(u) * name(residual)) for u in program.left for residual in program.right]
+        each = {f"a{i}": product for i, product in enumerate(products)}
+        return (*program.stages, each), tuple(each), unit
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
         return symmetric(whole, Grid(self.bound, 1).step ** 2)

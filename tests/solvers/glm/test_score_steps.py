@@ -23,6 +23,7 @@ from dpregress.queries import (
     Query,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
 )
@@ -81,8 +82,15 @@ def facts(public: PublicMoments | None, *, intercept: bool = True, n: int = N) -
 S, H, R, G, M1 = SecondMoment, ResponseHistogram, ResidualHistogram, ClippedScore, MeanResidual
 #: The second moment of scores, with its least share where the budget is not small.
 Q, SQUARES = ScoreSquares, 0.01
+#: What weights and clips take from the last score.
+U, REMAINDER = ScoreRemainder, 0.05
 #: The share of the start where the budget is not small.
 START = 0.05
+
+
+def with_labels(rest: float) -> list[float]:
+    """The shares of three scores that divide the rest."""
+    return [rest * weight / 4 for weight in (1, 1, 2)]
 
 
 def without_labels(rest: float) -> list[float]:
@@ -92,57 +100,78 @@ def without_labels(rest: float) -> list[float]:
 
 #: Family, public rows, labelled, intercept; queries and shares of mu^2, with the least share of a start.
 SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[float]]] = {
-    "labelled": (PoissonFamily, M, True, True, [S, G, G, G, Q, M1], [0.15, 0.11, 0.11, 0.22, SQUARES, 0.4]),
-    "labelled, no intercept": (PoissonFamily, M, True, False, [S, G, G, G, Q], [0.15, 0.21, 0.21, 0.42, SQUARES]),
+    "labelled": (
+        PoissonFamily,
+        M,
+        True,
+        True,
+        [S, G, G, G, U, Q, M1],
+        [0.15, *with_labels(0.39), REMAINDER, SQUARES, 0.4],
+    ),
+    "labelled, no intercept": (
+        PoissonFamily,
+        M,
+        True,
+        False,
+        [S, G, G, G, U, Q],
+        [0.15, *with_labels(0.79), REMAINDER, SQUARES],
+    ),
     "unlabelled": (
         GammaFamily,
         M,
         False,
         True,
-        [S, H, R, *[G] * 5, Q, M1],
-        [0.15, START, 0.05, *without_labels(0.49), SQUARES, 0.25],
+        [S, H, R, *[G] * 5, U, Q, M1],
+        [0.15, START, 0.05, *without_labels(0.44), REMAINDER, SQUARES, 0.25],
     ),
     "unlabelled, no intercept": (
         GammaFamily,
         M,
         False,
         False,
-        [S, R, *[G] * 5, Q],
-        [0.15, 0.05, *without_labels(0.79), SQUARES],
+        [S, R, *[G] * 5, U, Q],
+        [0.15, 0.05, *without_labels(0.74), REMAINDER, SQUARES],
     ),
     "few public rows": (
         PoissonFamily,
         14,
         False,
         True,
-        [S, S, H, R, *[G] * 5, Q, M1],
-        [0.1, 0.15, START, 0.05, *without_labels(0.39), SQUARES, 0.25],
+        [S, S, H, R, *[G] * 5, U, Q, M1],
+        [0.1, 0.15, START, 0.05, *without_labels(0.34), REMAINDER, SQUARES, 0.25],
     ),
     "no public rows": (
         PoissonFamily,
         0,
         False,
         True,
-        [S, S, S, S, H, R, *[G] * 5, Q, M1],
-        [0.1, 0.1, 0.1, 0.15, START, 0.05, *without_labels(0.19), SQUARES, 0.25],
+        [S, S, S, S, H, R, *[G] * 5, U, Q, M1],
+        [0.1, 0.1, 0.1, 0.15, START, 0.05, *without_labels(0.14), REMAINDER, SQUARES, 0.25],
     ),
     "few labelled public rows": (
         PoissonFamily,
         14,
         True,
         True,
-        [S, S, H, R, *[G] * 5, Q, M1],
-        [0.1, 0.15, START, 0.05, *without_labels(0.39), SQUARES, 0.25],
+        [S, S, H, R, *[G] * 5, U, Q, M1],
+        [0.1, 0.15, START, 0.05, *without_labels(0.34), REMAINDER, SQUARES, 0.25],
     ),
     "logistic, unlabelled": (
         BinomialFamily,
         M,
         False,
         True,
-        [M1, S, *[G] * 4, Q, M1],
-        [START, 0.15, *[0.74 / 6] * 3, 0.74 / 2, SQUARES, 0.05],
+        [M1, S, *[G] * 4, U, Q, M1],
+        [START, 0.15, *[0.69 / 6] * 3, 0.69 / 2, REMAINDER, SQUARES, 0.05],
     ),
-    "logistic, labelled": (BinomialFamily, M, True, False, [S, G, G, G, Q], [0.15, 0.21, 0.21, 0.42, SQUARES]),
+    "logistic, labelled": (
+        BinomialFamily,
+        M,
+        True,
+        False,
+        [S, G, G, G, U, Q],
+        [0.15, *with_labels(0.79), REMAINDER, SQUARES],
+    ),
 }
 #: Where the start stands among the queries.
 STARTS = {"unlabelled": 1, "few public rows": 2, "no public rows": 4, "few labelled public rows": 2}

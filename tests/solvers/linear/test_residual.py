@@ -23,6 +23,7 @@ from dpregress.queries import (
     Query,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
     ShortenedRows,
@@ -78,11 +79,11 @@ def run(
 
 
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
-Q, F = ScoreSquares, ShortenedRows
-UNLABELLED = [M, S, R, C, R, C, R, C, F, C, Q, M]
+Q, F, U = ScoreSquares, ShortenedRows, ScoreRemainder
+UNLABELLED = [M, S, R, C, R, C, R, C, F, C, U, Q, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
-    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, F, R, C, Q, M]),
-    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, F, R, C, Q]),
+    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, F, R, C, U, Q, M]),
+    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, F, R, C, U, Q]),
     "unlabelled": (lambda x, _y: facts(N, PublicMoments.from_rows(x)), [H, *UNLABELLED]),
     "a bounded response": (
         lambda x, _y: facts(N, PublicMoments.from_rows(x), Schema({"y": Numeric(-40, 40), **BOUNDS})),

@@ -10,10 +10,12 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask
+from dpregress.queries import Ask, RowQuery
+from dpregress.releases import Score
 from dpregress.solvers.base import Unshrunk
-from dpregress.solvers.glm.score_loop import ScoreModel, Steps
+from dpregress.solvers.glm.score_loop import ModelledScore, ScoreModel, Steps
 from dpregress.solvers.shared.gram import MixedGram
+from dpregress.solvers.shared.remainder import Answer, Remainder, Untruncated
 from dpregress.solvers.shared.repair import solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, truncated, unshrunk
 from dpregress.solvers.shared.unresolved import unidentified_directions
@@ -33,7 +35,9 @@ class Squares:
     lost: Matrix
 
 
-def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend: GDP | None, n: int) -> Squares:
+def released_squares(
+    ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend: GDP | None, n: int, answer: Answer | None = None
+) -> Squares:
     """The second moment of the scores at ``coef``, released if there is a budget for it.
 
     Parameters
@@ -45,24 +49,50 @@ def released_squares(ask: Ask, model: ScoreModel, coef: Vector, last: GDP, spend
         The cost of the last score, for which its clip was planned.
     spend : GDP or None
     n : int
+    answer : Answer, optional
+        The remainder of this score, which is then a part of what is squared.
     """
     score = model.question(coef, last)
     information = solvable(model.information(coef))
     clipped = model.clipped(coef, score.clip)
-    expected = clipped.square * information
+    asked: RowQuery[Score] = score if answer is None else answer.query
+    if answer is None:
+        expected, sizes = clipped.square * information, clipped.sizes
+        slope, cut = clipped.kept * information, model.cut_off(coef, score.clip)
+        slope = slope if cut is None else slope - cut.slope(coef)
+    else:
+        slope = solvable(model.unweighted.information(coef))
+        expected, sizes = clipped.dispersion * slope, clipped.whole
     meat = Meat(expected, math.inf, "model")
     if spend is not None:
-        meat = released_meat(ask, score, spend, expected, (clipped.rows, clipped.sizes), n)
-    slope = clipped.kept * information
-    cut = model.cut_off(coef, score.clip)
-    slope = slope if cut is None else slope - cut.slope(coef)
+        meat = released_meat(ask, asked, spend, expected, (clipped.rows, sizes), n)
     return Squares(
         slope,
         meat,
         meat.ratio * clipped.dispersion,
         meat.ratio * clipped.square,
-        truncated(model.rows, clipped.beyond, meat),
+        truncated(model.rows, clipped.beyond, meat) if answer is None else answer.lost,
     )
+
+
+def untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: float | None = None) -> Untruncated:
+    """The score without weights and clips, by the model.
+
+    Parameters
+    ----------
+    model : ScoreModel
+    asked : ndarray of shape (q,)
+        Where the remainder was asked.
+    clip : float
+        Of the score.
+    dispersion : float, optional
+        Of clipped residuals, if it is known.
+    """
+    whole, nothing = model.unweighted, np.zeros_like(asked)
+    everything = ModelledScore.of(whole, asked, nothing, 0.0, solvable(whole.information(asked)))
+    score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), clip)
+    kept = ClippedEvidence(replace(score, cut=model.cut_off(asked, clip, dispersion)), model.clipped(asked, clip).kept)
+    return Untruncated(everything.system, lambda coef: everything.change(coef) - kept.change(coef))
 
 
 def scored_estimates(
@@ -72,6 +102,7 @@ def scored_estimates(
     mean: Callable[[float], MeanEquation] | None,
     mixed: MixedGram,
     n: int,
+    answer: Answer | None = None,
 ) -> Unshrunk:
     """The estimate that explains all scores, and its covariances.
 
@@ -84,15 +115,20 @@ def scored_estimates(
         The equation of the mean residual for a dispersion.
     mixed : MixedGram
     n : int
+    answer : Answer, optional
+        The remainder at the last coefficients.
     """
     told = []
     for score, clip in zip(steps.told, steps.clips, strict=True):
         better = replace(score, cut=model.cut_off(score.asked, clip, squares.clipped))
         told.append(ClippedEvidence(better, model.clipped(score.asked, clip).kept))
     order = len(steps.coef)
-    tail = None if better.cut is None else better.cut.guessed
+    tail = None if better.cut is None or answer is not None else better.cut.guessed
     guess = np.zeros(order) if tail is None else _GUESSED * np.linalg.solve(squares.slope, tail)
     unknown = np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix)))
+    remainder = None
+    if answer is not None:
+        remainder = Remainder(answer, untruncated(model, steps.coef, answer.query.clip, squares.clipped))
     return unshrunk(
         told, steps.coef, squares.slope, squares.meat, mixed.matrix,
         n=n,
@@ -101,4 +137,5 @@ def scored_estimates(
         unidentified=np.asarray(unknown),
         dispersion=squares.dispersion,
         lost=squares.lost,
+        remainder=remainder,
     )  # fmt: skip

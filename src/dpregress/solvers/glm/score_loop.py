@@ -55,8 +55,8 @@ class Clipped:
         Its second moment, relative to the Fisher information.
     dispersion : float
         The same of a score without clips.
-    rows, sizes : Magnitudes
-        Norms of weighted rows, and sizes of clipped residuals.
+    rows, sizes, whole : Magnitudes
+        Norms of weighted rows, and sizes of residuals with and without the clip.
     beyond : float
         The share of the residuals' second moment that clips take.
     """
@@ -66,6 +66,7 @@ class Clipped:
     dispersion: float
     rows: Magnitudes
     sizes: Magnitudes
+    whole: Magnitudes
     beyond: float
 
 
@@ -90,6 +91,11 @@ class ScoreModel(ABC):
         if self._latest.get(place, (b"", None))[0] != at:
             self._latest[place] = (at, what(coef, asked))
         return self._latest[place][1]
+
+    @property
+    def unweighted(self) -> ScoreModel:
+        """The same model on rows without weights, where its scores have no other bound."""
+        raise NotImplementedError
 
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> ClippedScore | MultinomialScore:

@@ -40,6 +40,7 @@ from dpregress.queries import (
     Query,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
     among,
@@ -49,7 +50,7 @@ from dpregress.queries import (
 from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.glm.cut_off import ClassCut, CutOff, LabelledRows, TailCut
 from dpregress.solvers.glm.design import design_shares, released_design
-from dpregress.solvers.glm.estimates import released_squares, scored_estimates
+from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
@@ -59,6 +60,7 @@ from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.radius_plan import CLIP, TOLERATED
+from dpregress.solvers.shared.remainder import SHARE, Remainder, Truncation, ask_remainder
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -141,6 +143,7 @@ class ScoreSteps(FactSolver):
             "start": 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget),
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
+            "remainder": SHARE if facts.start.space.order > facts.start.space.intercept else 0.0,
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         if shares["start"] > _START:  # all else shares what it leaves
@@ -154,7 +157,15 @@ class ScoreSteps(FactSolver):
         if not has_order(self.family):
             return None
         exposures = (ExposureHistogram, ExposureScore) if self.facts.exposure is not None else ()
-        asked = (SecondMoment, ClippedScore, ScoreSquares, MeanResidual, ResponseHistogram, ResidualHistogram)
+        asked = (
+            SecondMoment,
+            ClippedScore,
+            ScoreRemainder,
+            ScoreSquares,
+            MeanResidual,
+            ResponseHistogram,
+            ResidualHistogram,
+        )
         return (*asked, *exposures)
 
     @property
@@ -186,8 +197,15 @@ class ScoreSteps(FactSolver):
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         steps = take_steps(ask, model, self._begin(model, coef, prior, weak), self._steps, penalty, self.facts.n, told)
-        coef, equation = steps.coef, None
-        squares = released_squares(ask, model, coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
+        coef, equation, answer = steps.coef, None, None
+        if "remainder" in self._spend:
+            score = model.question(coef, self._steps[-1])
+            truncation = Truncation(rows, model.clipped(coef, score.clip).whole, score.clip)
+            answer = ask_remainder(ask, score, truncation, self._spend["remainder"], self.facts.n)
+            if levels is None:  # of counts and amounts clips take tails, and predictions are better without them
+                coef = coef + Remainder(answer, untruncated(model, coef, score.clip)).move(coef).value
+        last, spend = self._steps[-1], self._spend.get("squares")
+        squares = released_squares(ask, model, steps.coef, last, spend, self.facts.n, answer)
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
@@ -195,7 +213,7 @@ class ScoreSteps(FactSolver):
             step = MeanStep(self.family, space, rows, levels, self.facts.n)
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
-        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates)
 
     def _prior(self, space: WhitenedSpace, weak: WeakPrior | None) -> PublicFit | None:
@@ -302,6 +320,11 @@ class SurrogateModel(ScoreModel):
     def canonical(self) -> bool:  # type: ignore[override]  # of the family
         return self.family.canonical
 
+    @property
+    def unweighted(self) -> SurrogateModel:
+        rows = self.rows.unweighted
+        return replace(self, rows=rows, gram=self.gram + rows.gram - self.rows.gram)
+
     def question(self, coef: Vector, spend: GDP) -> ClippedScore:
         per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
         levels, least = self.levels, 0.0
@@ -323,7 +346,7 @@ class SurrogateModel(ScoreModel):
         dispersion = self.dispersion(coef)
         share = sizes.share_within(clip)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        return Clipped(kept, share * dispersion, dispersion, norms, within, sizes.beyond(clip))
+        return Clipped(kept, share * dispersion, dispersion, norms, within, sizes, sizes.beyond(clip))
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
         if self.levels is None:

@@ -10,12 +10,13 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask, ClippedScore
+from dpregress.queries import Ask, ClippedScore, ScoreRemainder
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.sandwich import MeanEquation, Meat, released_meat, truncated, unshrunk
+from dpregress.solvers.shared.remainder import Remainder, Truncation, Untruncated
+from dpregress.solvers.shared.sandwich import MeanEquation, Meat, released_meat, unshrunk
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.solvers.shared.unresolved import unidentified_directions
 
@@ -63,13 +64,36 @@ class FinalScore:
     dispersion: float
     weight: float
 
-    def meat(self, ask: Ask, spend: GDP | None, rows: Magnitudes, n: int) -> Meat:
-        """The second moment of its contributions, released if there is a budget for it; ``rows`` are rows' norms."""
-        expected = self.levels.square_within(self.score.clip) / self.weight * self.mixed.matrix
+    def truncation(self, rows: SurrogateRows) -> Truncation:
+        """What weights and the clip take from the scores of surrogate rows."""
+        return Truncation(rows, self.levels, self.score.clip)
+
+    def untruncated(self, rows: SurrogateRows) -> Untruncated:
+        """The ordinary score; if b are the true coefficients, weights and the clip take a part of the change to b."""
+        slope = np.asarray(self.mixed.matrix + self.truncation(rows).weighted)
+        taken = slope - (1 - self.levels.above(self.score.clip)) * self.mixed.matrix
+        return Untruncated(slope, lambda coef: np.asarray(taken @ (coef - self.score.coef)))
+
+    def meat(self, ask: Ask, query: ScoreRemainder | None, spend: GDP | None, rows: SurrogateRows, n: int) -> Meat:
+        """The second moment of contributions to the score, and to its remainder if there is one.
+
+        It is released if there is a budget for it.
+        """
+        sizes = self.levels if query is not None else self._clipped
+        gram = self.mixed.matrix / self.weight
+        if query is not None:
+            gram = gram + self.truncation(rows).weighted
+        expected = sizes.root_mean_square**2 * gram
         if spend is None:
             return Meat(np.asarray(expected), math.inf, "model")
-        clipped = replace(self.levels, size=np.minimum(self.levels.size, self.score.clip))
-        return released_meat(ask, self.score, spend, np.asarray(expected), (rows, clipped), n)
+        norms = Magnitudes.of_sample(np.linalg.norm(rows.x, axis=1))
+        asked = self.score if query is None else query
+        return released_meat(ask, asked, spend, np.asarray(expected), (norms, sizes), n)
+
+    @property
+    def _clipped(self) -> Magnitudes:
+        """Sizes of clipped residuals."""
+        return replace(self.levels, size=np.minimum(self.levels.size, self.score.clip))
 
     def mean_equation(self, found: Vector, privacy: float, n: int) -> MeanEquation:
         """The released mean residual, with this variance of noise, as an equation of the intercept."""
@@ -92,15 +116,18 @@ class FinalScore:
         hidden: Matrix,
         rows: SurrogateRows,
         n: int,
+        remainder: Remainder | None,
     ) -> Unshrunk:
         """The estimate that explains all scores, and its covariances."""
         clip, gram = self.score.clip, self.mixed.matrix
+        slope = (1 - self.levels.above(clip)) * gram if remainder is None else remainder.score.slope
         return unshrunk(
-            told, self.score.coef, (1 - self.levels.above(clip)) * gram, meat, gram,
+            told, self.score.coef, slope, meat, gram,
             n=n,
             mean=mean,
             hidden=hidden,
             unidentified=unidentified_directions(self.mixed),
             dispersion=self.dispersion,
-            lost=truncated(rows, self.levels.beyond(clip), meat),
+            lost=self.truncation(rows).lost(0.0) if remainder is None else remainder.answer.lost,
+            remainder=remainder,
         )  # fmt: skip

@@ -33,6 +33,7 @@ from dpregress.queries import (
     Query,
     ResidualHistogram,
     ResponseHistogram,
+    ScoreRemainder,
     ScoreSquares,
     SecondMoment,
     ShortenedRows,
@@ -49,6 +50,7 @@ from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
+from dpregress.solvers.shared.remainder import SHARE, Remainder, ask_remainder
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -120,6 +122,7 @@ class Residual(FactSolver):
         self.declared = response.from_bounds(facts.target, facts.schema, space)
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
         self._far = count_share(facts.n, budget) if space.order > space.intercept else 0.0
+        self._remainder = SHARE if space.order > space.intercept else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
@@ -127,7 +130,7 @@ class Residual(FactSolver):
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
         histograms = (ResponseHistogram, ResidualHistogram)
-        return (SecondMoment, ClippedScore, ScoreSquares, MeanResidual, ShortenedRows, *histograms)
+        return (SecondMoment, ClippedScore, ScoreRemainder, ScoreSquares, MeanResidual, ShortenedRows, *histograms)
 
     @property
     def rounds(self) -> int:
@@ -162,6 +165,7 @@ class Residual(FactSolver):
             "gram": _GRAM_LABELLED,
             "mean": _MEAN_LABELLED if start.space.intercept else 0.0,
             "far": self._far,
+            "remainder": self._remainder,
             "squares": self._squares,
         }
         return shares, STEPS_LABELLED
@@ -180,6 +184,7 @@ class Residual(FactSolver):
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
             **{f"levels {turn}": levels for turn in range(1 if few else 3)},
             "far": self._far,
+            "remainder": self._remainder,
             "squares": self._squares,
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
@@ -388,12 +393,17 @@ class Residual(FactSolver):
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
         final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
-        rows = Magnitudes.of_sample(np.minimum(self.norms.sample, space.radius))
-        meat = final.meat(ask, self._spend.get("squares"), rows, n)
+        rows = surrogate_rows(space, self.facts.public, mixed.matrix, self.facts.schema)
+        remainder = None
+        if "remainder" in self._spend:
+            answer = ask_remainder(ask, final.score, final.truncation(rows), self._spend["remainder"], n)
+            remainder = Remainder(answer, final.untruncated(rows), trusted=kept is None)
+        query = None if remainder is None else remainder.answer.query
+        meat = final.meat(ask, query, self._spend.get("squares"), rows, n)
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
-        result = final.estimates(
-            told, meat, equation, hidden, surrogate_rows(space, self.facts.public, mixed.matrix, self.facts.schema), n
-        )
+        result = final.estimates(told, meat, equation, hidden, rows, n, remainder)
+        if remainder is not None:
+            coef = coef + remainder.move(coef).value
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
             gain = gain_of(equation.value, doubt, equation.privacy)

@@ -22,6 +22,7 @@ from dpregress.releases import CovarianceType, Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.remainder import MISSED, Remainder
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: Share of mu^2 of the second moment of scores, between these: the standard deviation of the noise, relative to a mean
@@ -36,8 +37,6 @@ FEWEST = 4.0
 _SMALLEST = 0.2
 #: Least mean square of a score, as a share of the largest square.
 _NEGLIGIBLE = 1e-24
-#: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
-_MISSED = 0.1
 #: Points at which the sizes of rows and residuals are taken.
 _POINTS = 64
 
@@ -225,6 +224,7 @@ def unshrunk(
     unidentified: Matrix,
     dispersion: float,
     lost: Matrix,
+    remainder: Remainder | None = None,
 ) -> Unshrunk:
     """The estimate that explains the scores alone, with its covariances.
 
@@ -245,12 +245,17 @@ def unshrunk(
         The projection on directions about which too little is known.
     dispersion : float
     lost : ndarray of shape (q, q)
-        From :func:`truncated`.
+        The second moment of what weights and clips take from scores, beyond the remainder if there is one.
+    remainder : Remainder, optional
+        Of the last score; ``system`` is the slope of the ordinary score then.
     """
     nothing = FixedPrior(np.zeros(len(start)), np.zeros((len(start), len(start))))
     found = explain(scores, nothing, start, lambda move: move)
     coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
+    if remainder is not None:
+        move = remainder.move(coef, upper=True)
+        coef, privacy = coef + move.value, privacy + move.covariance + MISSED**2 * sandwich(system, lost) / 3
     if mean is not None:
         coef, sampling, privacy = mean.applied(coef, sampling, privacy)
-    shift = _MISSED**2 * sandwich(system, lost)
+    shift = MISSED**2 * sandwich(system, lost)
     return Unshrunk(coef, sampling, privacy, unidentified, shift, meat.df, meat.cov_type, dispersion, gram)

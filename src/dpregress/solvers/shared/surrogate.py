@@ -103,6 +103,17 @@ class SurrogateRows:
         """The part of the unweighted rows' second moment that weights take: ``mean (1 - s)^2 x~ x~'``."""
         return self._gram(((1 - np.minimum(self.weight, 1)) / self.weight) ** 2)
 
+    @property
+    def unweighted(self) -> SurrogateRows:
+        """The rows without the weights that shorten them, with the same predictors."""
+        shorter = np.minimum(self.weight, 1.0)
+        return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
+
+    @property
+    def gram(self) -> Matrix:
+        """``mean x x'`` of the rows as they are weighted."""
+        return self._gram(np.ones(len(self.x)))
+
     def _gram(self, weights: Vector) -> Matrix:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
 

@@ -1,0 +1,193 @@
+r"""The released remainder of a score: what row weights and clips took from it, and so from the coefficients.
+
+A score with weights and clips has the root of the ordinary score only if the model holds. Elsewhere the root moves. The
+remainder ``mean u`` at a fit b (:class:`~dpregress.queries.ScoreRemainder`) says by how much: with J the slope of the
+ordinary score, coefficients that explain the clipped scores are moved by ``J^{-1} (mean u - expected)``, where what the
+model itself expects is subtracted. Few rows have a remainder at all, so that its bound K, and with it the noise, can be
+small. What K takes in turn is estimated from the sizes of residuals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import sandwich
+from dpregress.queries import Ask, ClippedScore, ScoreRemainder, noise_in_mean
+from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.surrogate import SurrogateRows
+
+#: Its share of mu^2.
+SHARE = 0.05
+#: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
+MISSED = 0.1
+#: Bounds of remainders that are considered, in products of radius and clip.
+_BOUNDS = 2.0 ** np.arange(-5, 5.25, 0.25)
+#: So many standard deviations of a mean square stand out.
+_LIMIT = 2.0
+#: Points at which the sizes of residuals are taken, and the share of the largest ones.
+_POINTS, _RAREST = 64, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Untruncated:
+    """The ordinary score, without weights and clips, by the model.
+
+    Attributes
+    ----------
+    slope : ndarray of shape (p, p)
+        J.
+    expected : callable
+        What weights and clips take from it at the fit where these coefficients are the true ones.
+    """
+
+    slope: Matrix
+    expected: Callable[[Vector], Vector]
+
+
+class Move(NamedTuple):
+    """A move of coefficients, and its covariance due to noise and to what it is shrunk by."""
+
+    value: Vector
+    covariance: Matrix
+
+
+class Answer(NamedTuple):
+    """A released remainder.
+
+    Attributes
+    ----------
+    query : ScoreRemainder
+    value : ndarray of shape (p,)
+    variance : float
+        Of the noise of an entry.
+    lost : ndarray of shape (p, p)
+        The second moment of what is beyond the bound, by surrogate rows.
+    expected : ndarray of shape (p, p)
+        The second moment of all that weights and clips take from scores, by surrogate rows.
+    """
+
+    query: ScoreRemainder
+    value: Vector
+    variance: float
+    lost: Matrix
+    expected: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Remainder:
+    r"""A released remainder, which is followed as far as it stands out from its noise.
+
+    A model that misses a tenth of the residuals' standard deviation has a remainder ``N(0, T)``, with T a hundredth of
+    the second moment of what surrogate rows lose; T is scaled down to the size of the remainder itself (empirical
+    Bayes). The remainder is believed with the gain ``G = T (T + s^2 I)^{-1}``. What both cannot explain shows that the
+    model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt.
+
+    Attributes
+    ----------
+    answer : Answer
+    score : Untruncated
+    trusted : bool, default=True
+        Whether surrogate rows reach as far as the private ones. If not, all of it is a doubt.
+    """
+
+    answer: Answer
+    score: Untruncated
+    trusted: bool = True
+
+    def move(self, coef: Vector, *, upper: bool = False) -> Move:
+        """From coefficients that explain the clipped scores to those that explain the ordinary one.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (p,)
+        upper : bool, default=False
+            Whether T is scaled to an upper limit of the size, for intervals, rather than to the likely size.
+        """
+        order, variance = len(coef), self.answer.variance
+        found = self.answer.value - self.score.expected(coef)
+        sure = 1 + _LIMIT * math.sqrt(2 / order)
+        size = float(found @ found) / order * (sure if upper else 1.0) - variance
+        usual = MISSED**2 * self.answer.expected
+        share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0) if self.trusted else 0.0
+        known = np.linalg.inv(share * usual + variance * np.eye(order))
+        gain = share * usual @ known
+        whole, moved = np.linalg.solve(self.score.slope, np.column_stack([found, gain @ found])).T
+        square = float(found @ known @ found) / order
+        doubt = (1 - 1 / math.sqrt(square) if square > sure else 0.0) * (whole - moved)
+        return Move(moved, sandwich(self.score.slope, variance * gain) + np.outer(doubt, doubt))
+
+
+@dataclass(frozen=True, eq=False)
+class Truncation:
+    """What weights and clips take from the scores of surrogate rows with residuals of these sizes.
+
+    Attributes
+    ----------
+    rows : SurrogateRows
+    sizes : Magnitudes
+        Of weighted residuals.
+    clip : float
+    """
+
+    rows: SurrogateRows
+    sizes: Magnitudes
+    clip: float
+
+    def lost(self, bound: float) -> Matrix:
+        """The second moment of what lies beyond this bound of the remainder, of shape (p, p)."""
+        length = np.maximum(np.linalg.norm(self.rows.x, axis=1), 1e-300)
+        mean = np.zeros(len(length))
+        survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
+        shares = -np.diff(survival)
+        sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
+        squares = np.minimum(self.rows.weight, 1.0) ** 2
+        for share, size in zip(shares / shares.sum(), sizes, strict=True):
+            over = size / squares - min(size, self.clip) - bound / length
+            mean += share * np.maximum(over, 0.0) ** 2
+        return np.asarray((self.rows.x * mean[:, None]).T @ self.rows.x / len(length))
+
+    @property
+    def weighted(self) -> Matrix:
+        """What the weights take from the second moment of rows."""
+        return self.rows.unweighted.gram - self.rows.gram
+
+    def best_bound(self, radius: float, spend: GDP, n: int) -> float:
+        """The bound of the remainder with the shortest intervals, in the geometric mean over coefficients.
+
+        Sampling, noise and what may lie beyond the bound are added.
+        """
+        bounds = radius * self.clip * _BOUNDS
+        noise = (noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n) * bounds) ** 2
+        sampling = self.sizes.root_mean_square**2 / n * self.rows.unweighted.gram
+        slopes = np.eye(len(sampling))
+        found = [
+            np.linalg.slogdet(sampling + variance * slopes + MISSED**2 * self.lost(bound))[1]
+            for variance, bound in zip(noise.tolist(), bounds.tolist(), strict=True)
+        ]
+        return float(bounds[np.argmin(found)])
+
+
+def ask_remainder(ask: Ask, score: ClippedScore, truncation: Truncation, spend: GDP, n: int) -> Answer:
+    """What weights and clips take from this score.
+
+    Parameters
+    ----------
+    ask : Ask
+    score : ClippedScore
+    truncation : Truncation
+        Of the same score, by surrogate rows.
+    spend : GDP
+    n : int
+        Private rows.
+    """
+    bound = truncation.best_bound(score.space.radius, spend, n)
+    query = ScoreRemainder(score.space, score.family, score.coef, score.clip, bound)
+    variance = query.noise(spend, n) ** 2
+    return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0))
