@@ -20,19 +20,20 @@ COEF = np.array([0.5, -1.0])
 FAMILIES = {"gaussian": GaussianFamily, "poisson": PoissonFamily}
 
 
-def asked(bound: float, family: Family = GaussianFamily, clip: float = CLIP) -> ScoreRemainder:
-    return ScoreRemainder(SPACE, family, COEF, clip, bound)
+def asked(bound: float, family: Family = GaussianFamily) -> ScoreRemainder:
+    return ScoreRemainder(SPACE, family, COEF, CLIP, bound)
 
 
-def by_hand(row: Vector, response: float, family: Family, bound: float, clip: float = CLIP, survey: float = 1.0) -> Vector:
-    """One row's contribution; a row without a response has none."""
+def by_hand(row: Vector, response: float, family: Family, bound: float, survey: float = 1.0) -> Vector:
+    """One row's contribution; a row without a response has none. The root of a survey weight is a part of s."""
     if not np.isfinite(response):
         return np.zeros(2)
     length = float(np.linalg.norm(row))
     weight = min(1.0, RADIUS / length) if length > 0 else 1.0
     mean = float(row @ COEF) if family is GaussianFamily else float(np.exp(np.clip(row @ COEF, -30, 30)))
     residual = response - mean
-    taken = survey * (row * residual - weight * row * min(max(weight * residual, -clip), clip))
+    weight *= float(np.sqrt(survey))
+    taken = survey * row * residual - weight * row * min(max(weight * residual, -CLIP), CLIP)
     size = float(np.linalg.norm(taken))
     return taken * (bound / size) if size > bound else taken
 
@@ -96,8 +97,8 @@ def test_influence_is_the_score_with_its_remainder(bound: float, seed: int) -> N
 
 @pytest.mark.parametrize("bound", [0.3, 1e6])
 @pytest.mark.parametrize("survey", [1.0, 0.5, 0.01])
-def test_a_survey_weight_multiplies_what_is_shortened(survey: float, bound: float, seed: int) -> None:
-    """A row of weight v has v times as much before it is shrunk; the weight lies on a grid of 2^-41."""
+def test_a_row_of_a_survey_weight(survey: float, bound: float, seed: int) -> None:
+    """Of v times the ordinary score, what the clipped score of the row lacks; v lies on a grid of 2^-41."""
     raw = some_rows(seed)
     for x, y in zip(raw.x, responses(raw), strict=True):
         rows = RawRows(x[None], np.array([y]), survey=np.array([survey]))

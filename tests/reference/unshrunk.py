@@ -105,7 +105,7 @@ def unfitted(rows, weights, sizes, shares, clip, bound):
 
 
 def scaled(lost, surprise, noise, *, generous):
-    """T at the size that ``v - t`` suggests: for intervals the largest that is likely, for predictions the likely one."""
+    """T at the size that ``v - t`` suggests: the likely one for predictions, an upper limit of it for intervals."""
     order = len(lost)
     allowance = 1 + 2 * np.sqrt(2 / order) if generous else 1.0
     share = (surprise @ surprise / order * allowance - noise**2) / (np.trace(lost) / order)
@@ -118,7 +118,7 @@ def gain(lost, noise):
 
 
 def move(slope, lost, surprise, noise):
-    """How far the estimate moves, and the covariance of the move with the doubt where T and noise explain too little."""
+    """How far the estimate moves, and the covariance of that, with a doubt where T and noise explain too little."""
     order = len(lost)
     bread, followed = np.linalg.inv(slope), gain(lost, noise)
     covariance = bread @ followed @ bread * noise**2
