@@ -89,7 +89,7 @@ def recoloured(rows, weights, gram):
 
 
 def unfitted(rows, weights, sizes, shares, clip, bound):
-    """T before it is scaled, and L/100: hundredths of the second moments of u, and of what the bound takes of it.
+    """T before it is scaled, and L: a 25th of the second moment of u, and that of what the bound takes of it.
 
     Every row has weighted residuals ``s r`` of every size, in these shares.
     """
@@ -101,7 +101,7 @@ def unfitted(rows, weights, sizes, shares, clip, bound):
             left = taken - shortened(taken, bound)
             whole += share * np.outer(taken, taken) / len(rows)
             beyond += share * np.outer(left, left) / len(rows)
-    return whole / 100, beyond / 100
+    return whole / 25, beyond
 
 
 def scaled(lost, surprise, noise, *, generous):
@@ -130,6 +130,6 @@ def move(slope, lost, surprise, noise):
 
 
 def shift(slope, beyond):
-    """``J^-1 L J^-1 / 100``, of which a third is added to the covariance."""
+    """``J^-1 L J^-1 / 100``; four thirds of it are added to the covariance."""
     bread = np.linalg.inv(slope)
-    return bread @ beyond @ bread
+    return bread @ beyond @ bread / 100

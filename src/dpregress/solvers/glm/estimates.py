@@ -62,14 +62,14 @@ def released_squares(
         slope = slope if cut is None else slope - cut.slope(coef)
     else:
         slope = solvable(model.unweighted.information(coef))
-        expected, sizes = clipped.dispersion * slope, clipped.whole
+        expected, sizes = clipped.plain * slope, clipped.whole
     meat = Meat(expected, math.inf, "model")
     if spend is not None:
         meat = released_meat(ask, asked, spend, expected, (clipped.rows, sizes), n)
     return Squares(
         slope,
         meat,
-        meat.ratio * clipped.dispersion,
+        meat.ratio * (clipped.dispersion if answer is None else clipped.plain),
         meat.ratio * clipped.square,
         truncated(model.rows, clipped.beyond, meat) if answer is None else answer.lost,
     )

@@ -188,7 +188,7 @@ class SurrogateClasses(ScoreModel):
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         share = sizes.share_within(clip)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
-        return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes, sizes.beyond(clip))
+        return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes, 1.0, sizes.beyond(clip))
 
     def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
         """The released mean residual as an equation of the intercepts."""

@@ -57,6 +57,8 @@ class Clipped:
         The same of a score without clips.
     rows, sizes, whole : Magnitudes
         Norms of weighted rows, and sizes of residuals with and without the clip.
+    plain : float
+        The second moment of a score without clips by the sizes that were seen, relative to the Fisher information.
     beyond : float
         The share of the residuals' second moment that clips take.
     """
@@ -67,6 +69,7 @@ class Clipped:
     rows: Magnitudes
     sizes: Magnitudes
     whole: Magnitudes
+    plain: float
     beyond: float
 
 

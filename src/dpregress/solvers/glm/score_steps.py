@@ -346,7 +346,9 @@ class SurrogateModel(ScoreModel):
         dispersion = self.dispersion(coef)
         share = sizes.share_within(clip)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
-        return Clipped(kept, share * dispersion, dispersion, norms, within, sizes, sizes.beyond(clip))
+        whole = sizes.seen
+        plain = dispersion * (whole.root_mean_square / max(sizes.root_mean_square, 1e-300)) ** 2
+        return Clipped(kept, share * dispersion, dispersion, norms, within, whole, plain, sizes.beyond(clip))
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
         if self.levels is None:

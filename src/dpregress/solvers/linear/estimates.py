@@ -66,7 +66,7 @@ class FinalScore:
 
     def truncation(self, rows: SurrogateRows) -> Truncation:
         """What weights and the clip take from the scores of surrogate rows."""
-        return Truncation(rows, self.levels, self.score.clip)
+        return Truncation(rows, self.levels.seen, self.score.clip)
 
     def untruncated(self, rows: SurrogateRows) -> Untruncated:
         """The ordinary score; if b are the true coefficients, weights and the clip take a part of the change to b."""
@@ -79,7 +79,7 @@ class FinalScore:
 
         It is released if there is a budget for it.
         """
-        sizes = self.levels if query is not None else self._clipped
+        sizes = self.levels.seen if query is not None else self._clipped
         gram = self.mixed.matrix / self.weight
         if query is not None:
             gram = gram + self.truncation(rows).weighted

@@ -9,7 +9,7 @@ far beyond the largest public row and residual.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -204,7 +204,7 @@ class Sizes:
             _HIDDEN_NOISES * noise / histogram.n
         )
         most = max(2 * reach, float(edges[1:][seen].max()))
-        return cls(Magnitudes(np.minimum(levels.size, most), levels.share, HALF_BIN), blind=False)
+        return cls(replace(levels, size=np.minimum(levels.size, most)), blind=False)
 
     def clip(self, per_unit: float, inefficiency: float) -> float:
         """The bound with the smallest sum of squared noise, approximate squared bias and loss of efficiency.

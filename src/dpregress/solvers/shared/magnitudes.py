@@ -23,11 +23,15 @@ _FALSE_BIN = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Magnitudes:
-    """Sizes ``|r|`` with their shares, which sum to 1; each represents sizes of up to ``most`` times itself."""
+    """Sizes ``|r|`` with their shares, which sum to 1; each represents sizes of up to ``most`` times itself.
+
+    The last ``hidden`` of them are a tail that nobody saw.
+    """
 
     size: Vector
     share: Vector
     most: float = 1.0
+    hidden: int = 0
 
     @classmethod
     def of_sample(cls, values: Vector) -> Magnitudes:
@@ -62,7 +66,15 @@ class Magnitudes:
         steps = np.arange(1, half_octaves + 1)
         size = np.concatenate([self.size, top * 2 ** (steps / 2)])
         share = np.concatenate([self.share, hidden * 0.5**steps])
-        return Magnitudes(size, share / share.sum(), self.most)
+        return Magnitudes(size, share / share.sum(), self.most, half_octaves)
+
+    @property
+    def seen(self) -> Magnitudes:
+        """Without the tail that may be hidden."""
+        if not self.hidden:
+            return self
+        share = self.share[: -self.hidden]
+        return Magnitudes(self.size[: -self.hidden], share / share.sum(), self.most)
 
     @property
     def mean(self) -> float:

@@ -25,8 +25,9 @@ from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: Its share of mu^2.
 SHARE = 0.05
-#: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
-MISSED = 0.1
+#: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention for what
+#: is reported, and what is taken as likely.
+MISSED, _LIKELY = 0.1, 0.2
 #: Bounds of remainders that are considered, in products of radius and clip.
 _BOUNDS = 2.0 ** np.arange(-5, 5.25, 0.25)
 #: So many standard deviations of a mean square stand out.
@@ -84,8 +85,8 @@ class Answer(NamedTuple):
 class Remainder:
     r"""A released remainder, which is followed as far as it stands out from its noise.
 
-    A model that misses a tenth of the residuals' standard deviation has a remainder ``N(0, T)``, with T a hundredth of
-    the second moment of what surrogate rows lose; T is scaled down to the size of the remainder itself (empirical
+    A model that misses a fifth of the residuals' standard deviation has a remainder ``N(0, T)``, with T a twenty-fifth
+    of the second moment of what surrogate rows lose; T is scaled down to the size of the remainder itself (empirical
     Bayes). The remainder is believed with the gain ``G = T (T + s^2 I)^{-1}``. What both cannot explain shows that the
     model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt.
 
@@ -101,6 +102,11 @@ class Remainder:
     score: Untruncated
     trusted: bool = True
 
+    @property
+    def beyond(self) -> Matrix:
+        """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there."""
+        return _LIKELY**2 / 3 * sandwich(self.score.slope, self.answer.lost)
+
     def move(self, coef: Vector, *, upper: bool = False) -> Move:
         """From coefficients that explain the clipped scores to those that explain the ordinary one.
 
@@ -114,7 +120,7 @@ class Remainder:
         found = self.answer.value - self.score.expected(coef)
         sure = 1 + _LIMIT * math.sqrt(2 / order)
         size = float(found @ found) / order * (sure if upper else 1.0) - variance
-        usual = MISSED**2 * self.answer.expected
+        usual = _LIKELY**2 * self.answer.expected
         share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0) if self.trusted else 0.0
         known = np.linalg.inv(share * usual + variance * np.eye(order))
         gain = share * usual @ known
@@ -168,7 +174,7 @@ class Truncation:
         sampling = self.sizes.root_mean_square**2 / n * self.rows.unweighted.gram
         slopes = np.eye(len(sampling))
         found = [
-            np.linalg.slogdet(sampling + variance * slopes + MISSED**2 * self.lost(bound))[1]
+            np.linalg.slogdet(sampling + variance * slopes + _LIKELY**2 * self.lost(bound))[1]
             for variance, bound in zip(noise.tolist(), bounds.tolist(), strict=True)
         ]
         return float(bounds[np.argmin(found)])

@@ -254,7 +254,7 @@ def unshrunk(
     coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
     if remainder is not None:
         move = remainder.move(coef, upper=True)
-        coef, privacy = coef + move.value, privacy + move.covariance + MISSED**2 * sandwich(system, lost) / 3
+        coef, privacy = coef + move.value, privacy + move.covariance + remainder.beyond
     if mean is not None:
         coef, sampling, privacy = mean.applied(coef, sampling, privacy)
     shift = MISSED**2 * sandwich(system, lost)
