@@ -200,8 +200,8 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     - T is scaled by v itself, so that an error in it changes the gain G by (1 - G) of that. Rows that stand for the
       private ones differ (1,000 random normal rows, another root of the Gram matrix), by a few per cent of T.
     - Privacy: 10%, and what lies beyond K: 20%. The implementation takes sizes at 64 points, which understates the
-      rarest by 6%, and few rows are beyond K. The 42 fits differed by 6% and 8%. Where hardly any row is beyond K, chance
-      decides on a shift that is a tenth of a per cent of the sampling variance, of which a per cent is added.
+      rarest by 6%, and few rows are beyond K. The 42 fits differed by 6% and 8%. Where hardly any row is beyond K,
+      chance decides on a shift of a tenth of a per cent of the sampling variance, of which a per cent is added.
     - Sampling: between the second moment as it was released and that divided by the share that its bound keeps, as the
       implementation takes this share at 64 quantiles and so without the rarest sizes; and 5% for the slope.
     """
