@@ -37,7 +37,7 @@ class Estimates:
         The intercept first, if there is one, then the features; for several classes ``"class: name"``, class by class.
     estimate : ndarray of shape (k,)
     sampling, privacy : ndarray of shape (k, k)
-        Covariances due to the sampling of rows, and due to privacy noise.
+        Covariances due to the sampling of rows, and due to privacy noise, with what weights and clips may have moved.
     identified : ndarray of bool, of shape (k,)
         Whether released and public facts determine the coefficient; no interval is offered for others.
     shift : ndarray of shape (k,)
