@@ -202,7 +202,7 @@ class _Written:
         return f"WITH {', '.join(stages)} {named[-1]}"
 
     def _translated(self, text: str) -> str:
-        held = re.compile(rf"\b{self.number}_(\d+)\b", re.IGNORECASE)
+        held = re.compile(rf"\b{self.number}_(\d+)\b", re.IGNORECASE | re.ASCII)  # a long s is not an s
         found = _transpiled(text, self.dialect)
         return held.sub(lambda number: self.held[int(number[1])], found)
 
