@@ -9,11 +9,10 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
 3. the radius weighed against the budget, and one private Gram matrix of the weighted rows, mixed with that of the
    public rows, to which surrogate rows are recoloured;
 4. scores ``mean(s x clip(s (y - m) f, +-C)) + noise``, each at the coefficients that explain all before it best;
-5. the weights and the clip bias the mean prediction; one more number, the mean residual between wide lopsided bounds,
-   moves the intercept as far as it is known better than before.
+5. what weights and clips take from the last score (5%), and the mean residual between wide lopsided bounds, which moves
+   the intercept as far as it is known better than before.
 
-The clip is chosen from the sizes of residuals (of the public rows, or from a private histogram, 5%). It minimises the
-predicted noise plus the loss from clipping.
+The clip, by the sizes of residuals (public, or from a private histogram, 5%), minimises noise plus the loss from clipping.
 """
 
 from __future__ import annotations
@@ -192,20 +191,21 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space, weak)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
         levels = self._levels(ask, space, coef, prior)
-        labelled = None if prior is None else prior.rows
-        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance, labelled)
+        shown = None if prior is None else prior.rows
+        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance, shown)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         steps = take_steps(ask, model, self._begin(model, coef, prior, weak), self._steps, penalty, self.facts.n, told)
         coef, equation, answer = steps.coef, None, None
         if "remainder" in self._spend:
             score = model.question(coef, self._steps[-1])
-            truncation = Truncation(rows, model.clipped(coef, score.clip).whole, score.clip)
-            answer = ask_remainder(ask, score, truncation, self._spend["remainder"], self.facts.n)
+            taken = Truncation(rows, model.clipped(coef, score.clip).whole, score.clip)
+            answer = ask_remainder(ask, score, taken, self._spend["remainder"], self.facts.n)
             if levels is None:  # of counts and amounts clips take tails, and predictions are better without them
-                coef = coef + Remainder(answer, untruncated(model, coef, score.clip)).move(coef).value
-        last, spend = self._steps[-1], self._spend.get("squares")
-        squares = released_squares(ask, model, steps.coef, last, spend, self.facts.n, answer)
+                remainder = Remainder(answer, untruncated(model, coef, score.clip))
+                coef = coef + remainder.move(coef, penalty=penalty).value
+        paid = self._steps[-1], self._spend.get("squares")
+        squares = released_squares(ask, model, steps.coef, *paid, self.facts.n, answer)
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)

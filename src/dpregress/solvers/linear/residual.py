@@ -403,7 +403,7 @@ class Residual(FactSolver):
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
         result = final.estimates(told, meat, equation, hidden, rows, n, remainder)
         if remainder is not None:
-            coef = coef + remainder.move(coef).value
+            coef = coef + remainder.move(coef, penalty=self._penalty(space)).value
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
             gain = gain_of(equation.value, doubt, equation.privacy)

@@ -107,7 +107,7 @@ class Remainder:
         """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there."""
         return _LIKELY**2 / 3 * sandwich(self.score.slope, self.answer.lost)
 
-    def move(self, coef: Vector, *, upper: bool = False) -> Move:
+    def move(self, coef: Vector, *, upper: bool = False, penalty: Matrix | float = 0.0) -> Move:
         """From coefficients that explain the clipped scores to those that explain the ordinary one.
 
         Parameters
@@ -115,6 +115,8 @@ class Remainder:
         coef : ndarray of shape (p,)
         upper : bool, default=False
             Whether T is scaled to an upper limit of the size, for intervals, rather than to the likely size.
+        penalty : ndarray of shape (p, p), optional
+            The penalty per row of a penalised fit.
         """
         order, variance = len(coef), self.answer.variance
         found = self.answer.value - self.score.expected(coef)
@@ -124,7 +126,7 @@ class Remainder:
         share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0) if self.trusted else 0.0
         known = np.linalg.inv(share * usual + variance * np.eye(order))
         gain = share * usual @ known
-        whole, moved = np.linalg.solve(self.score.slope, np.column_stack([found, gain @ found])).T
+        whole, moved = np.linalg.solve(self.score.slope + penalty, np.column_stack([found, gain @ found])).T
         square = float(found @ known @ found) / order
         doubt = (1 - 1 / math.sqrt(square) if square > sure else 0.0) * (whole - moved)
         return Move(moved, sandwich(self.score.slope, variance * gain) + np.outer(doubt, doubt))
@@ -153,7 +155,7 @@ class Truncation:
         survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
         shares = -np.diff(survival)
         sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
-        squares = np.minimum(self.rows.weight, 1.0) ** 2
+        squares = self.rows.shortening**2
         for share, size in zip(shares / shares.sum(), sizes, strict=True):
             over = size / squares - min(size, self.clip) - bound / length
             mean += share * np.maximum(over, 0.0) ** 2

@@ -30,6 +30,8 @@ _EXPOSED_ROWS = 1 << _PSEUDO_ROWS_LOG2
 _GOLDEN = (math.sqrt(5) - 1) / 2
 #: Smallest eigenvalue of the public rows' weighted Gram matrix that recolouring may stretch.
 _SMALLEST = 1e-3
+#: The least weight of a row of which the unweighted one is taken for like a private row.
+_LEAST_WEIGHT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +106,14 @@ class SurrogateRows:
         return self._gram(((1 - np.minimum(self.weight, 1)) / self.weight) ** 2)
 
     @property
+    def shortening(self) -> Vector:
+        """The weights that shorten rows, of which those of rows beyond a hundred radii are not followed further."""
+        return np.clip(self.weight, _LEAST_WEIGHT, 1.0)
+
+    @property
     def unweighted(self) -> SurrogateRows:
         """The rows without the weights that shorten them, with the same predictors."""
-        shorter = np.minimum(self.weight, 1.0)
+        shorter = self.shortening
         return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
 
     @property
