@@ -12,7 +12,7 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
 5. what weights and clips take from the last score (5%), and the mean residual between wide lopsided bounds, which moves
    the intercept as far as it is known better than before.
 
-The clip, by the sizes of residuals (public, or from a private histogram, 5%), minimises noise plus the loss from clipping.
+The clip, by sizes of residuals (public, or from a private histogram, 5%), minimises noise and the loss from clipping.
 """
 
 from __future__ import annotations
