@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -93,19 +93,23 @@ def test_gradients_are_clipped_in_real_arithmetic(order: int, seed: int) -> None
         assert squared(value) <= (Fraction(0.3) * (1 + UNIT)) ** 2
 
 
+def single_rows(space: WhitenedSpace, bound: float, largest: int, rng: np.random.Generator) -> Iterator[BoundedRows]:
+    """Rows of every size, one at a time, with responses of up to so many powers of ten beyond a bound."""
+    x = rng.normal(size=(25, space.order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
+    rows = WhitenedRows(space.with_response(replace(space.response, bound=np.inf)))(
+        RawRows(x, bound * rng.normal(size=25) * 10.0 ** rng.integers(-3, largest, size=25))
+    )
+    for i in range(25):
+        yield BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], i)
+
+
 @pytest.mark.parametrize("order", [1, 7, 40])
 @pytest.mark.parametrize("bound", [1e-60, 0.3, 1e60])
 def test_remainders_are_bounded_in_real_arithmetic(order: int, bound: float, seed: int) -> None:
     """``||v|| <= K`` exactly, for rows and residuals of every size. No seed can break it."""
-    rng = np.random.default_rng(seed)
     space = space_of(order, radius=1.5)
     query = ScoreRemainder(space, GaussianFamily, np.zeros(order), bound, bound)
-    x = rng.normal(size=(25, order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
-    rows = WhitenedRows(space.with_response(replace(space.response, bound=np.inf)))(
-        RawRows(x, bound * rng.normal(size=25) * 10.0 ** rng.integers(-3, 9, size=25))
-    )
-    for i in range(25):
-        row = BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], i)
+    for row in single_rows(space, bound, 9, np.random.default_rng(seed)):
         assert squared(query.value(row)) <= Fraction(bound) ** 2
 
 
@@ -113,15 +117,9 @@ def test_remainders_are_bounded_in_real_arithmetic(order: int, bound: float, see
 @pytest.mark.parametrize("bound", [1e-60, 0.3, 1e60])
 def test_squares_of_scores_are_bounded_in_real_arithmetic(order: int, bound: float, seed: int) -> None:
     """``||v v'||_F <= K^2`` exactly, for scores of every size around K. No seed can break it."""
-    rng = np.random.default_rng(seed)
     space = space_of(order, radius=1.5)
     query = ScoreSquares(ClippedScore(space, GaussianFamily, np.zeros(order), bound), bound)
-    x = rng.normal(size=(25, order)) * 10.0 ** rng.integers(-9, 9, size=(25, 1))
-    rows = WhitenedRows(space.with_response(replace(space.response, bound=np.inf)))(
-        RawRows(x, bound * rng.normal(size=25) * 10.0 ** rng.integers(-3, 3, size=25))
-    )
-    for i in range(25):
-        row = BoundedRows(rows.x[i : i + 1], rows.y[i : i + 1], rows.weight[i : i + 1], i)
+    for row in single_rows(space, bound, 3, np.random.default_rng(seed)):
         assert squared(query.value(row)) <= Fraction(bound) ** 4
 
 

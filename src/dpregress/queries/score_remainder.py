@@ -56,23 +56,22 @@ class ScoreRemainder(ResidualQuery):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         grid = Grid(self.bound, rows.words)
-        each = grid.nearest(rows.x * self._bounded(rows, grid)[:, None])
-        return ExactVector(column_sums(each, grid), grid.step)
+        _, beyond = self._parts(rows)
+        return ExactVector(column_sums(grid.nearest(rows.x * beyond[:, None]), grid), grid.step)
 
     def influence(self, rows: BoundedRows) -> Matrix:
         """The contribution of each row to the score and to this sum together, of shape (m, p)."""
-        kept = np.clip(self.residual(rows), -self.clip, self.clip)
-        beyond = self._bounded(rows, Grid(self.bound, rows.words))
+        kept, beyond = self._parts(rows)
         return np.asarray(rows.x * (kept + beyond)[:, None])
 
-    def _bounded(self, rows: BoundedRows, grid: Grid) -> Vector:
-        """The factor of the weighted row x in its contribution, of shape (m,)."""
+    def _parts(self, rows: BoundedRows) -> tuple[Vector, Vector]:
+        """The factors of the weighted row x in its contributions to the score and to this sum, of shape (m,)."""
         residual = self.residual(rows)
+        kept = np.clip(residual, -self.clip, self.clip)
         shrunk = np.where(rows.weight > 0, rows.weight, 1.0) / rows.root
-        beyond = residual / shrunk**2 - np.clip(residual, -self.clip, self.clip)
-        length = np.sqrt(squared_norms(rows.x))
-        most = np.where(length > _SHORTEST, grid.inside(self.space.order) / np.maximum(length, _SHORTEST), 0.0)
-        return np.asarray(np.clip(beyond, -most, most))
+        limit, length = Grid(self.bound, rows.words).inside(self.space.order), np.sqrt(squared_norms(rows.x))
+        most = np.where(length > _SHORTEST, limit / np.maximum(length, _SHORTEST), 0.0)
+        return kept, np.clip(residual / shrunk**2 - kept, -most, most)
 
     # ---------------------------------------------------------------- in a database
 

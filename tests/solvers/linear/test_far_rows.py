@@ -52,7 +52,7 @@ def test_a_response_that_saturates(way: str, seed: int) -> None:
     assert np.mean((y[:N] - fitted(x, y, way, seed).predict(x[:N])) ** 2) < 1.3 * trivial
     if way == "schema":
         place = "dpregress.solvers.linear.residual"  # the remainder tells of far rows as well
-        with patch(f"{place}.count_share", return_value=0.0), patch(f"{place}.SHARE", 0.0):
+        with patch(f"{place}.count_share", return_value=0.0), patch(f"{place}.remainder_share", return_value=0.0):
             near = fitted(x, y, way, seed)
         assert np.mean((y[:N] - near.predict(x[:N])) ** 2) > 1.8 * trivial
 

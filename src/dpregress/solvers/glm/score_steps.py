@@ -59,7 +59,7 @@ from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.radius_plan import CLIP, TOLERATED
-from dpregress.solvers.shared.remainder import SHARE, Remainder, Truncation, ask_remainder
+from dpregress.solvers.shared.remainder import Remainder, Truncation, ask_remainder, remainder_share
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -142,7 +142,7 @@ class ScoreSteps(FactSolver):
             "start": 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget),
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
-            "remainder": SHARE if facts.start.space.order > facts.start.space.intercept else 0.0,
+            "remainder": remainder_share(facts.start.space),
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         if shares["start"] > _START:  # all else shares what it leaves

@@ -68,13 +68,13 @@ class FinalScore:
         """What weights and the clip take from the scores of surrogate rows."""
         return Truncation(rows, self.levels.seen, self.score.clip)
 
-    def untruncated(self, rows: SurrogateRows) -> Untruncated:
+    def untruncated(self, truncation: Truncation) -> Untruncated:
         """The ordinary score; if b are the true coefficients, weights and the clip take a part of the change to b."""
-        slope = np.asarray(self.mixed.matrix + self.truncation(rows).weighted)
+        slope = np.asarray(self.mixed.matrix + truncation.weighted)
         taken = slope - (1 - self.levels.above(self.score.clip)) * self.mixed.matrix
         return Untruncated(slope, lambda coef: np.asarray(taken @ (coef - self.score.coef)))
 
-    def meat(self, ask: Ask, query: ScoreRemainder | None, spend: GDP | None, rows: SurrogateRows, n: int) -> Meat:
+    def meat(self, ask: Ask, query: ScoreRemainder | None, spend: GDP | None, truncation: Truncation, n: int) -> Meat:
         """The second moment of contributions to the score, and to its remainder if there is one.
 
         It is released if there is a budget for it.
@@ -82,11 +82,11 @@ class FinalScore:
         sizes = self.levels.seen if query is not None else self._clipped
         gram = self.mixed.matrix / self.weight
         if query is not None:
-            gram = gram + self.truncation(rows).weighted
+            gram = gram + truncation.weighted
         expected = sizes.root_mean_square**2 * gram
         if spend is None:
             return Meat(np.asarray(expected), math.inf, "model")
-        norms = Magnitudes.of_sample(np.linalg.norm(rows.x, axis=1))
+        norms = Magnitudes.of_sample(np.linalg.norm(truncation.rows.x, axis=1))
         asked = self.score if query is None else query
         return released_meat(ask, asked, spend, np.asarray(expected), (norms, sizes), n)
 
@@ -114,7 +114,7 @@ class FinalScore:
         meat: Meat,
         mean: MeanEquation | None,
         hidden: Matrix,
-        rows: SurrogateRows,
+        truncation: Truncation,
         n: int,
         remainder: Remainder | None,
     ) -> Unshrunk:
@@ -128,6 +128,6 @@ class FinalScore:
             hidden=hidden,
             unidentified=unidentified_directions(self.mixed),
             dispersion=self.dispersion,
-            lost=self.truncation(rows).lost(0.0) if remainder is None else remainder.answer.lost,
+            lost=truncation.lost(0.0) if remainder is None else remainder.answer.lost,
             remainder=remainder,
         )  # fmt: skip

@@ -50,7 +50,7 @@ from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
-from dpregress.solvers.shared.remainder import SHARE, Remainder, ask_remainder
+from dpregress.solvers.shared.remainder import Remainder, ask_remainder, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -122,7 +122,6 @@ class Residual(FactSolver):
         self.declared = response.from_bounds(facts.target, facts.schema, space)
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
         self._far = count_share(facts.n, budget) if space.order > space.intercept else 0.0
-        self._remainder = SHARE if space.order > space.intercept else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
@@ -165,7 +164,7 @@ class Residual(FactSolver):
             "gram": _GRAM_LABELLED,
             "mean": _MEAN_LABELLED if start.space.intercept else 0.0,
             "far": self._far,
-            "remainder": self._remainder,
+            "remainder": remainder_share(self.facts.start.space),
             "squares": self._squares,
         }
         return shares, STEPS_LABELLED
@@ -184,7 +183,7 @@ class Residual(FactSolver):
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
             **{f"levels {turn}": levels for turn in range(1 if few else 3)},
             "far": self._far,
-            "remainder": self._remainder,
+            "remainder": remainder_share(self.facts.start.space),
             "squares": self._squares,
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
@@ -394,14 +393,14 @@ class Residual(FactSolver):
         covariance = posterior.known
         final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
         rows = surrogate_rows(space, self.facts.public, mixed.matrix, self.facts.schema)
-        remainder = None
+        truncation, remainder = final.truncation(rows), None
         if "remainder" in self._spend:
-            answer = ask_remainder(ask, final.score, final.truncation(rows), self._spend["remainder"], n)
-            remainder = Remainder(answer, final.untruncated(rows), trusted=kept is None)
+            answer = ask_remainder(ask, final.score, truncation, self._spend["remainder"], n)
+            remainder = Remainder(answer, final.untruncated(truncation), trusted=kept is None)
         query = None if remainder is None else remainder.answer.query
-        meat = final.meat(ask, query, self._spend.get("squares"), rows, n)
+        meat = final.meat(ask, query, self._spend.get("squares"), truncation, n)
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
-        result = final.estimates(told, meat, equation, hidden, rows, n, remainder)
+        result = final.estimates(told, meat, equation, hidden, truncation, n, remainder)
         if remainder is not None:
             coef = coef + remainder.move(coef, penalty=self._penalty(space)).value
         if equation is not None:

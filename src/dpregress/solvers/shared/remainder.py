@@ -12,19 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from dpregress.accounting import GDP
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import sandwich
 from dpregress.queries import Ask, ClippedScore, ScoreRemainder, noise_in_mean
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: Its share of mu^2.
-SHARE = 0.05
+_SHARE = 0.05
 #: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention for what
 #: is reported, and what is taken as likely.
 MISSED, _LIKELY = 0.1, 0.2
@@ -34,6 +35,11 @@ _BOUNDS = 2.0 ** np.arange(-5, 5.25, 0.25)
 _LIMIT = 2.0
 #: Points at which the sizes of residuals are taken, and the share of the largest ones.
 _POINTS, _RAREST = 64, 1e-6
+
+
+def remainder_share(space: WhitenedSpace) -> float:
+    """The share of mu^2; 0 without features."""
+    return _SHARE if space.order > space.intercept else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,23 +154,37 @@ class Truncation:
     sizes: Magnitudes
     clip: float
 
-    def lost(self, bound: float) -> Matrix:
-        """The second moment of what lies beyond this bound of the remainder, of shape (p, p)."""
-        length = np.maximum(np.linalg.norm(self.rows.x, axis=1), 1e-300)
-        mean = np.zeros(len(length))
+    @cached_property
+    def _length(self) -> Vector:
+        """Norms of weighted rows, of shape (m,)."""
+        return np.asarray(np.maximum(np.linalg.norm(self.rows.x, axis=1), 1e-300))
+
+    @cached_property
+    def _taken(self) -> tuple[Matrix, Vector]:
+        """Of the weighted row x, what is taken for residuals of some sizes, of shape (m, sizes), and their shares."""
         survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
         shares = -np.diff(survival)
         sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
-        squares = self.rows.shortening**2
-        for share, size in zip(shares / shares.sum(), sizes, strict=True):
-            over = size / squares - min(size, self.clip) - bound / length
-            mean += share * np.maximum(over, 0.0) ** 2
-        return np.asarray((self.rows.x * mean[:, None]).T @ self.rows.x / len(length))
+        taken = sizes / self.rows.shortening[:, None] ** 2 - np.minimum(sizes, self.clip)
+        return np.asarray(taken), shares / shares.sum()
+
+    def lost(self, bound: float) -> Matrix:
+        """The second moment of what lies beyond this bound of the remainder, of shape (p, p)."""
+        (taken, shares), least = self._taken, bound / self._length
+        hit = taken[:, -1] > least  # the largest size; most rows lose nothing
+        mean = np.maximum(taken[hit] - least[hit, None], 0.0) ** 2 @ shares
+        x = self.rows.x[hit]
+        return np.asarray((x * mean[:, None]).T @ x / len(hit))
+
+    @cached_property
+    def _unweighted(self) -> Matrix:
+        """The second moment of rows without weights."""
+        return self.rows.unweighted.gram
 
     @property
     def weighted(self) -> Matrix:
         """What the weights take from the second moment of rows."""
-        return self.rows.unweighted.gram - self.rows.gram
+        return self._unweighted - self.rows.gram
 
     def best_bound(self, radius: float, spend: GDP, n: int) -> float:
         """The bound of the remainder with the shortest intervals, in the geometric mean over coefficients.
@@ -173,7 +193,7 @@ class Truncation:
         """
         bounds = radius * self.clip * _BOUNDS
         noise = (noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n) * bounds) ** 2
-        sampling = self.sizes.root_mean_square**2 / n * self.rows.unweighted.gram
+        sampling = self.sizes.root_mean_square**2 / n * self._unweighted
         slopes = np.eye(len(sampling))
         found = [
             np.linalg.slogdet(sampling + variance * slopes + _LIKELY**2 * self.lost(bound))[1]
