@@ -148,7 +148,8 @@ def watched() -> Iterator[Watched]:
     def taken(
         cls: type[ModelledScore], model: Any, asked: Vector, value: Vector, variance: float, *more: Any, **named: Any
     ) -> Any:
-        if not (stated and stated[-1][0] is asked and stated[-1][1] == variance):  # with the penalty, and without it
+        released = variance > 0 or bool(value.any())  # not where only the change of a score is asked
+        if released and not (stated and stated[-1][0] is asked and stated[-1][1] == variance):  # with a penalty or not
             stated.append((asked, variance))
             seen.variances.append(variance)
         return explained(cls, model, asked, value, variance, *more, **named)

@@ -101,7 +101,8 @@ def _drawn(setting: LocalSetting, rng: np.random.Generator) -> tuple[Matrix, Vec
             rotation[0] *= np.sign(np.linalg.det(rotation))  # with a reflection U + I is singular
             covariance = np.eye(d) + (rotation + rotation.T) / 2
         values, vectors = np.linalg.eigh(covariance)
-        rows, largest = rng.normal(size=size) @ (vectors * np.sqrt(np.maximum(values, 0))).T, float(values[-1])
+        root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # eigenvalues come in pairs: no other is unique
+        rows, largest = rng.normal(size=size) @ root, float(values[-1])
     w = rng.normal(size=d)
     w /= np.linalg.norm(w)
     x, public = rows[: setting.n], rows[setting.n :]
