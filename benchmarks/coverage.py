@@ -7,9 +7,10 @@
 A cell is a design, the number n of private rows, what is public (a schema; m unlabelled or labelled rows), and mu. Its
 figures are the shares of repeats in which nominal 90% and 95% intervals hold the unweighted population coefficient
 (mean and smallest over coefficients), the median length of 90% intervals over those of robust (HC0) maximum likelihood
-on the same rows, the share of identified coefficients, and how often a Wald test at 5% rejects the true value. With
---tables the population is a real table, from which rows are drawn with replacement. Repeats are appended to --out in
-blocks, and a run that is started again goes on where it was (seed: 16, cell and repeat).
+on the same rows, the share of identified coefficients, how often a Wald test at 5% rejects the true value, and how
+often those robust intervals hold it, without privacy. With --tables the population is a real table, from which rows are
+drawn with replacement. Repeats are appended to --out in blocks, and a run that is started again goes on where it was
+(seed: 16, cell and repeat).
 """
 
 from __future__ import annotations
@@ -177,7 +178,8 @@ def simulated(cell: Cell, repeat: int) -> dict[str, Any]:
     model.fit(data.x, data.y)
     seen = np.isfinite(data.y)
     x, y = data.x[seen], data.y[seen]
-    return _judged(model.estimates_, truth(cell.design), robust_errors(family, x, y, likelihood(family, x, y)))
+    plain = likelihood(family, x, y)
+    return _judged(model.estimates_, truth(cell.design), plain, robust_errors(family, x, y, plain))
 
 
 @lru_cache(maxsize=1)
@@ -205,11 +207,14 @@ def resampled(cell: Cell, repeat: int) -> dict[str, Any]:
     model = ESTIMATORS[entry.family](GDP(cell.mu), public=public, schema=schema, random_state=rng, **classes)
     model.fit_table(table.take(rows), entry.target, features, progress=False)
     plain = likelihood(entry.family, x[rows], y[rows])
-    return _judged(model.estimates_, coef, robust_errors(entry.family, x[rows], y[rows], plain))
+    return _judged(model.estimates_, coef, plain, robust_errors(entry.family, x[rows], y[rows], plain))
 
 
-def _judged(estimates: Any, coef: Vector, robust: Vector) -> dict[str, Any]:
-    """Whether intervals hold the coefficients, their lengths over robust ones, and what is identified."""
+def _judged(estimates: Any, coef: Vector, plain: Vector, robust: Vector) -> dict[str, Any]:
+    """Whether intervals hold the coefficients, their lengths over robust ones, and what is identified.
+
+    Beside it whether the robust 90% intervals of maximum likelihood without privacy hold them.
+    """
     from scipy.stats import t
 
     error = np.sqrt(np.diag(estimates.covariance))
@@ -218,9 +223,11 @@ def _judged(estimates: Any, coef: Vector, robust: Vector) -> dict[str, Any]:
     half = t.ppf(0.95, freedom) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         length = half / (1.6449 * robust)
+        without = np.abs(plain - coef) <= 1.6449 * robust
     return {
         "90": (ratio <= t.ppf(0.95, freedom)).tolist(),
         "95": (ratio <= t.ppf(0.975, freedom)).tolist(),
+        "plain": [None if np.isnan(each) else bool(hit) for each, hit in zip(robust, without, strict=True)],
         "length": [None if not np.isfinite(value) else float(value) for value in length],
         "identified": estimates.identified.tolist(),
     }
@@ -256,7 +263,19 @@ def summary(path: Path) -> None:
         record = json.loads(line)
         found[Cell(*(record[name] for name in ("design", "n", "public", "mu")))].append(record)
     table = Table(
-        "design", "n", "public", "mu", "repeats", "90%", "worst", "95%", "worst", "length", "identified", "5% test"
+        "design",
+        "n",
+        "public",
+        "mu",
+        "repeats",
+        "90%",
+        "worst",
+        "95%",
+        "worst",
+        "length",
+        "identified",
+        "5% test",
+        "without privacy",
     )
     for cell, records in found.items():
         known = np.array([record["identified"] for record in records])
@@ -269,9 +288,11 @@ def summary(path: Path) -> None:
             figures += [f"{np.nanmean(hit):.3f}", f"{np.nanmin(each):.2f}"]
         length = np.array([record["length"] for record in records], dtype=float)
         median = np.nanmedian(np.where(known, length, np.nan)) if np.isfinite(length).any() else np.nan
+        without = np.array([record.get("plain", [None]) for record in records], dtype=float)
         table.add_row(
             cell.design, f"{cell.n:,}", cell.public, f"{cell.mu:g}", str(len(records)), *figures,
             f"{median:.2f}", f"{known.mean():.2f}", f"{1 - float(figures[2]):.3f}",
+            f"{np.nanmean(without):.3f}" if np.isfinite(without).any() else "",
         )  # fmt: skip
     CONSOLE.print(table)
 

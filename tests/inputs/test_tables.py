@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpregress.errors import InvalidInput
-from dpregress.inputs.tables import design, matrix, numbers, training_source, training_table
+from dpregress.inputs.tables import coded, design, matrix, numbers, training_source, training_table
 from dpregress.rows.design.encoder import to_numbers
 from tests.rows.properties import untimed
 
@@ -108,3 +108,20 @@ def test_rows_to_predict_for_are_put_in_order() -> None:
     np.testing.assert_array_equal(design(frame, schema=None, features=("c", "a")), [[3, 1]])
     with pytest.raises(InvalidInput, match="no column 'z'"):
         design(frame, schema=None, features=("a", "z"))
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [("0", "1"), ("1.0", "0"), ("a", "b"), ("true", "false"), ("nan", "inf"), ("0.1", "0.2"), ("1", "1.0"), ("-0", "5"),
+     ("1e3", "2"), ("9007199254740993", "9007199254740992"), ("1.152921504606847e+18", "3"),
+     ("1152921504606846976", "0")],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "labels",
+    [np.array([0, 1, 2, -1]), np.array([0, 1, 2], np.uint8), np.array([0.1, 0.2, 1, 0], np.float32),
+     np.array([0, 1, np.nan, np.inf, -np.inf, 0.1, 0.2, 5, -0.0, 1e3, 2.0**60, 2.0**53]), np.array([True, False]),
+     np.array([2**60, 0, 2**53 + 1, 2**53]), np.array([2**63 + 5, 1], np.uint64), np.array([0.1, 1], np.float16)],
+    ids=lambda labels: labels.dtype.name,
+)  # fmt: skip
+def test_labels_have_the_same_codes_whatever_holds_them(labels: np.ndarray, classes: tuple[str, str]) -> None:
+    np.testing.assert_array_equal(coded(labels, classes), coded(labels.tolist(), classes))

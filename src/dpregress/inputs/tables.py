@@ -425,4 +425,14 @@ def coded(y: Any, classes: tuple[str, ...]) -> Vector:
         raise InvalidInput("Complex data not supported")
     if array.dtype.kind not in "biufOUST":
         raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
-    return to_codes(pa.array([text_of(cell) for cell in array.tolist()], pa.large_string()), classes)
+    return to_codes(_labels(array), classes)
+
+
+def _labels(array: NDArray[Any]) -> pa.Array:
+    """Labels as numbers or text, whichever is faster: both have the same codes."""
+    if array.dtype.kind in "iuf" and array.dtype.itemsize <= 8:
+        values = array if array.dtype.kind in "iu" else array.astype(np.float64)
+        return pa.array(values, mask=~np.isfinite(values))
+    if array.dtype.kind == "b":
+        return pa.array(array).cast(pa.large_string())
+    return pa.array([text_of(cell) for cell in array.tolist()], pa.large_string())

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace
@@ -41,11 +42,15 @@ class _Histogram(RowQuery[Histogram]):
     def counts(self, values: Vector) -> ExactVector:
         sizes = np.abs(values)
         if self._per_octave is None:
-            bins = np.searchsorted(self.edges[1:-1], sizes, side="right")
-        else:
-            with np.errstate(divide="ignore"):
-                position = self._per_octave * (np.log2(sizes) - np.log2(self.edges[0]))
-            bins = np.clip(np.floor(position), 0, self.size - 1).astype(np.intp)
+            return self._tallied(np.searchsorted(self.edges[1:-1], sizes, side="right"))
+        with np.errstate(divide="ignore"):
+            position = self._per_octave * (np.log2(sizes) - np.log2(self.edges[0]))
+        bins = np.clip(np.floor(position), 0, self.size - 1).astype(np.intp)
+        # a logarithm does not decide about a value at an edge
+        bins = bins + (sizes >= self.edges[bins + 1]) - (sizes < self.edges[bins])
+        return self._tallied(np.clip(bins, 0, self.size - 1))
+
+    def _tallied(self, bins: NDArray[np.intp]) -> ExactVector:
         return ExactVector(np.bincount(bins, minlength=self.size))
 
     def _placed(self, stages: Sequence[Stage], value: str) -> Program:
@@ -122,7 +127,8 @@ class ExposureHistogram(_Histogram):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
-        return self.counts(np.exp(offset[rows.weight > 0]))
+        inner = np.log(self.edges[1:-1])  # an exposure at an edge is there in logarithms too
+        return self._tallied(np.searchsorted(inner, offset[rows.weight > 0], side="right"))
 
     def program(self, labelled: bool) -> Program:
         if self.space.exposure is None:

@@ -218,15 +218,18 @@ def _descended(
     for _ in range(_STEPS):
         way = _Equations.at(scores, weights, coef).step(known)
         length, size = float(np.linalg.norm(way)), float(np.linalg.norm(coef))
-        if length <= _TOLERANCE * size or last <= length < _SHORT * size:
+        short = length < _SHORT * size
+        if length <= _TOLERANCE * size or (short and last <= length):
             break
-        tried = (coef + share * way for share in 0.5 ** np.arange(_HALVINGS))
-        found = next((at for at in tried if objective(at) < best), None)
-        if found is None and length >= _SHORT * size:
-            break
-        moved = (coef + way if found is None else found) - start
+        found = coef + way
+        if not short:
+            tried = ((objective(at), at) for at in (coef + share * way for share in 0.5 ** np.arange(_HALVINGS)))
+            better = next((each for each in tried if each[0] < best), None)
+            if better is None:
+                break
+            best, found = better
+        moved, last = found - start, length
         coef = start + limited(moved)
         if float(np.linalg.norm(coef - start)) < _WHOLE * float(np.linalg.norm(moved)):
             break
-        best, last = min(best, objective(coef)), length
     return coef
