@@ -50,7 +50,7 @@ from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
-from dpregress.solvers.shared.remainder import Remainder, ask_remainder, remainder_share
+from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -77,6 +77,8 @@ _AGAIN = 0.5
 #: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
 #: suffices, and of all steps if public labels are not informative.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
+#: The share of the wider remainder in what is kept for far rows.
+_WIDER = 0.5
 #: The largest ratio of the median sizes of private and public residuals.
 _UNLIKE = 2.0
 
@@ -388,6 +390,7 @@ class Residual(FactSolver):
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
+            wider, kept = split(kept, (_WIDER, 1 - _WIDER))
             move = rescaling(ask, space, coef, mixed.matrix, found.n, kept)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
@@ -396,7 +399,8 @@ class Residual(FactSolver):
         truncation, remainder = final.truncation(rows), None
         if "remainder" in self._spend:
             answer = ask_remainder(ask, final.score, truncation, self._spend["remainder"], n)
-            remainder = Remainder(answer, final.untruncated(truncation), trusted=kept is None)
+            wide = None if kept is None else ask_wider(ask, answer.query, truncation, wider, n)
+            remainder = Remainder(answer, final.untruncated(truncation), wide)
         query = None if remainder is None else remainder.answer.query
         meat = final.meat(ask, query, self._spend.get("squares"), truncation, n)
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None

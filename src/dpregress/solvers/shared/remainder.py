@@ -33,6 +33,9 @@ MISSED, _LIKELY = 0.1, 0.2
 _BOUNDS = 2.0 ** np.arange(-5, 5.25, 0.25)
 #: So many standard deviations of a mean square stand out.
 _LIMIT = 2.0
+#: The noise of the second bound where there are far rows, in standard deviations of a mean score's sampling error; and
+#: that bound at least, in times the first.
+_WIDER, _LEAST_WIDER = 6.0, 2.0
 #: Points at which the sizes of residuals are taken, and the share of the largest ones.
 _POINTS, _RAREST = 64, 1e-6
 
@@ -96,17 +99,21 @@ class Remainder:
     Bayes). The remainder is believed with the gain ``G = T (T + s^2 I)^{-1}``. What both cannot explain shows that the
     model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt.
 
+    Where far rows were counted, surrogate rows need not reach as far as private ones, and T says nothing. Predictions
+    do not follow the remainder then. Intervals follow it where it stands out from its noise, and along its direction a
+    second one with a wider bound. What the wider bound adds is a doubt, since a still wider one may add as much again.
+
     Attributes
     ----------
     answer : Answer
     score : Untruncated
-    trusted : bool, default=True
-        Whether surrogate rows reach as far as the private ones. If not, all of it is a doubt.
+    wide : Answer, optional
+        With the wider bound.
     """
 
     answer: Answer
     score: Untruncated
-    trusted: bool = True
+    wide: Answer | None = None
 
     @property
     def beyond(self) -> Matrix:
@@ -126,16 +133,30 @@ class Remainder:
         """
         order, variance = len(coef), self.answer.variance
         found = self.answer.value - self.score.expected(coef)
+        if self.wide is not None:
+            return self._widened(found, self.wide) if upper else Move(np.zeros(order), np.zeros((order, order)))
         sure = 1 + _LIMIT * math.sqrt(2 / order)
         size = float(found @ found) / order * (sure if upper else 1.0) - variance
         usual = _LIKELY**2 * self.answer.expected
-        share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0) if self.trusted else 0.0
+        share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0)
         known = np.linalg.inv(share * usual + variance * np.eye(order))
         gain = share * usual @ known
         whole, moved = np.linalg.solve(self.score.slope + penalty, np.column_stack([found, gain @ found])).T
         square = float(found @ known @ found) / order
         doubt = (1 - 1 / math.sqrt(square) if square > sure else 0.0) * (whole - moved)
         return Move(moved, sandwich(self.score.slope, variance * gain) + np.outer(doubt, doubt))
+
+    def _widened(self, found: Vector, wide: Answer) -> Move:
+        """The first remainder, and along its direction, or that of the wider one, what the wider bound adds."""
+        order, wider = len(found), found + (wide.value - self.answer.value)
+        near, far = (float(each @ each) for each in (found, wider))
+        if max(near / self.answer.variance, far / wide.variance) <= order * (1 + _LIMIT * math.sqrt(2 / order)):
+            return Move(np.zeros(order), np.zeros((order, order)))
+        axis = found / math.sqrt(near) if near * wide.variance > far * self.answer.variance else wider / math.sqrt(far)
+        added = float(axis @ (wider - found))
+        along = (wide.variance + added**2) * np.outer(axis, axis)
+        moved = np.linalg.solve(self.score.slope, found + added * axis)
+        return Move(np.asarray(moved), sandwich(self.score.slope, self.answer.variance * np.eye(order) + along))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +236,28 @@ def ask_remainder(ask: Ask, score: ClippedScore, truncation: Truncation, spend: 
     n : int
         Private rows.
     """
-    bound = truncation.best_bound(score.space.radius, spend, n)
+    return _answer(ask, score, truncation, truncation.best_bound(score.space.radius, spend, n), spend, n)
+
+
+def ask_wider(ask: Ask, narrow: ScoreRemainder, truncation: Truncation, spend: GDP, n: int) -> Answer:
+    """The same with a bound that includes more far rows: as many as noise allows that leaves intervals of some use.
+
+    Parameters
+    ----------
+    ask : Ask
+    narrow : ScoreRemainder
+        The one that was asked.
+    truncation, spend, n
+        As in :func:`ask_remainder`.
+    """
+    sampling = truncation.sizes.root_mean_square / math.sqrt(n)
+    bound = _WIDER * sampling / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
+    return _answer(ask, narrow, truncation, max(bound, _LEAST_WIDER * narrow.bound), spend, n)
+
+
+def _answer(
+    ask: Ask, score: ClippedScore | ScoreRemainder, truncation: Truncation, bound: float, spend: GDP, n: int
+) -> Answer:
     query = ScoreRemainder(score.space, score.family, score.coef, score.clip, bound)
     variance = query.noise(spend, n) ** 2
     return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0))
