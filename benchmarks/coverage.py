@@ -55,6 +55,7 @@ FAMILIES = {
 DESIGNS = (
     "linear", "linear t5", "linear heteroscedastic", "linear skewed", "linear quadratic", "linear shifted",
     "linear rare 0", "linear rare 1", "linear rare 3", "linear rare 30", "linear missing", "linear skewed-columns",
+    "linear lognormal", "linear concave",
     "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "gamma", "multinomial",
 )  # fmt: skip
 ERRORS = {
@@ -62,6 +63,8 @@ ERRORS = {
     "heteroscedastic": lambda rng, x: rng.normal(size=len(x)) * np.sqrt(0.25 + 0.75 * x[:, 0] ** 2),
     "skewed": lambda rng, x: rng.exponential(size=len(x)) - 1,
 }
+#: Columns that are exponentials of so many standard deviations.
+_LOGNORMAL = {"skewed-columns": 0.5, "lognormal": 1.0, "concave": 1.0}
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,16 @@ def drawn(design: str, n: int, rng: np.random.Generator, *, shift: float = 0.0) 
     model, _, kind = design.partition(" ")
     d = columns(design)
     x = np.sqrt(0.7) * rng.normal(size=(n, d)) + np.sqrt(0.3) * rng.normal(size=(n, 1)) + shift
-    if kind == "skewed-columns":
-        x = np.exp(x / 2)
+    if kind in _LOGNORMAL:
+        x = np.exp(x * _LOGNORMAL[kind])
     if kind.startswith("rare"):
         x[:, -1] = 0.0
         x[rng.permutation(n)[: round(int(kind.split()[1]) * n / 10_000)], -1] = 1.0
     eta = x @ np.linspace(-1, 1, d) / (1 if model in ("linear", "logistic", "multinomial") else 3)
     if kind == "quadratic":
         eta = eta + 0.3 * (x[:, 0] ** 2 + x[:, 0] * x[:, 1])
+    if kind == "concave":  # the first slope of -1 becomes twice a square root
+        eta = eta + x[:, 0] - 2 * np.sqrt(x[:, 0])
     if model == "linear":
         return x, eta + (ERRORS[kind](rng, x) if kind in ERRORS else rng.normal(size=n))
     if model == "logistic":
@@ -142,7 +147,7 @@ def truth(design: str) -> Vector:
     """The coefficients of the population, of a million rows where no formula has them."""
     model, _, kind = design.partition(" ")
     x, y = drawn(design, POPULATION, np.random.default_rng(0))
-    if kind in ("quadratic", "skewed-columns") or model == "multinomial":
+    if kind == "quadratic" or kind in _LOGNORMAL or model == "multinomial":
         return likelihood(FAMILIES[model], x, y)
     slopes = np.linspace(-1, 1, columns(design)) / (1 if model in ("linear", "logistic") else 3)
     return np.append({"linear": 0.0, "logistic": -0.5}.get(model, 1.0), slopes)
@@ -155,11 +160,14 @@ def sampled(cell: Cell, rng: np.random.Generator) -> Sample:
     public, labels = drawn(cell.design, m, rng, shift=0.5 if cell.design.endswith("shifted") else 0.0)
     if cell.design.endswith("missing"):  # responses are missing more often where the first column is large
         y = np.where(rng.uniform(size=cell.n) < 0.3 * expit(2 * x[:, 0]), np.nan, y)
-    low, high = (0.0, 20.0) if cell.design.endswith("columns") else (-6.0, 6.0)
+    kind = cell.design.partition(" ")[2]
+    low, high = (0.0, 20.0 if kind == "skewed-columns" else 100.0) if kind in _LOGNORMAL else (-6.0, 6.0)
     known = {f"x{place}": Numeric(low, high) for place in range(x.shape[1])}
     if cell.design.startswith("linear rare"):
         known[f"x{x.shape[1] - 1}"] = Numeric(0, 1)
-    bounds = {"linear": (-30, 30), "poisson": (0, 1000), "gamma": (0, 1000)}.get(cell.design.split()[0])
+    bounds = {"linear": (-100, 100) if high == 100.0 else (-30, 30), "poisson": (0, 1000), "gamma": (0, 1000)}.get(
+        cell.design.split()[0]
+    )
     return Sample(x, y, public, labels, Schema(known | ({} if bounds is None else {"y": Numeric(*bounds)})))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -251,6 +252,33 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
         moved = found.move(coef, upper=upper)
         np.testing.assert_allclose(moved.value, move, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(moved.covariance, covariance, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["neither", "first", "wider"])
+def test_far_rows_are_followed_along_one_direction_and_what_a_wider_bound_adds_is_a_doubt(
+    which: str, seed: int
+) -> None:
+    """The formulas of docs/inference.md on any numbers, with noise .7 of the first remainder and 2 of the wider one."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(ORDER, ORDER))
+    slope, none = root @ root.T + np.eye(ORDER), np.zeros((ORDER, ORDER))
+    (first, wide), most = rng.normal(size=(2, ORDER)), math.sqrt(ORDER * (1 + 2 * math.sqrt(2 / ORDER)))
+    first *= 0.7 * most * (1.5 if which == "first" else 0.9) / np.linalg.norm(first)
+    wide *= 2.0 * most * (1.5 if which == "wider" else 0.9) / np.linalg.norm(wide)
+    query = ScoreRemainder(
+        WhitenedSpace(NAMES, np.eye(ORDER), 1.0, np.zeros(ORDER)), GaussianFamily, np.zeros(ORDER), 1.0, 1.0
+    )
+    answers = [Answer(query, value, noise**2, none, none) for value, noise in ((first, 0.7), (wide, 2.0))]
+    found = Remainder(answers[0], Untruncated(slope, lambda _: np.zeros(ORDER)), answers[1])
+    still, moved = (found.move(np.zeros(ORDER), upper=upper) for upper in (False, True))
+    assert not still.value.any()
+    axis = {"neither": np.zeros(ORDER), "first": first, "wider": wide}[which]
+    axis = axis / max(float(np.linalg.norm(axis)), 1.0 if which == "neither" else 0.0)
+    follows, inverse = which != "neither", np.linalg.inv(slope)
+    added = float(axis @ (wide - first))
+    noise = follows * 0.49 * np.eye(ORDER) + (4.0 + added**2) * np.outer(axis, axis)
+    np.testing.assert_allclose(moved.value, inverse @ (follows * first + added * axis), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(moved.covariance, inverse @ noise @ inverse, rtol=1e-9, atol=1e-12)
 
 
 def test_the_move_is_towards_least_squares(seed: int) -> None:
