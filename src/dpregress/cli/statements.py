@@ -21,7 +21,8 @@ s0, s1, ... are sums of products of the {q} integers of a row, the upper triangl
 --    In units: x {of_x!r}{of_y}. usable is the number of rows that count, n must be {n}."""
 _PIECES = """\
 s0, s1, ... are sums of the {q} integers of a row: events by piece, then times by piece{words}.
---    In units: events {of_event!r}, times {of_time!r} of a width. usable is the number of rows that count, n must be {n}."""
+--    In units: events {of_event!r}, times {of_time!r} of the piece. usable is the number of rows that count, n must
+--    be {n}."""
 _COUNTS = """\
 usable is the number of rows that count in each of {bins} bins by size; -1 stands for no bin. n adds up to {n}."""
 

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.exact import Grid
 from dpregress.errors import NotAnswered
@@ -30,7 +28,6 @@ from dpregress.rows.ordered import (
 from dpregress.rows.ordered_functions import exponentials, flushed
 from dpregress.rows.row_kernel import (
     Program,
-    RowExpression,
     Stage,
     added,
     case,

@@ -85,9 +85,7 @@ class Engine(ABC):
         """The same engine, which calls ``progress`` with (rows done, rows in all)."""
 
     @contextmanager
-    def ready(  # noqa: ARG002
-        self, source: Source, asks: Sequence[type] | None = None, pieces: int = 1
-    ) -> Iterator[Self]:
+    def ready(self, source: Source, asks: Sequence[type] | None = None, pieces: int = 1) -> Iterator[Self]:  # noqa: ARG002
         """The same engine, ready for passes over the source; nothing of the source is read before the first.
 
         Parameters

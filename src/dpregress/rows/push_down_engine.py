@@ -50,8 +50,8 @@ class PushDownEngine(Engine):
     ------
     InvalidInput
         Before a fit charges: for rows that are not in a database, numbers in text, and more than 40 design columns
-        (fewer for several classes or pieces of a follow-up); if the fit asks for what has no program; if the database does not compute test rows
-        as it should.
+        (fewer for several classes or pieces of a follow-up); if the fit asks for what has no program; if the database
+        does not compute test rows as it should.
     SourceError
         After the charge: if the statement fails, or the number of rows has changed.
 
