@@ -86,7 +86,7 @@ PUSHED = [entry for entry in QUERIES if is_pushed(entry)]
 CLASSES = np.array([[1e-100, 1e30], [0.0, -1e-99], [-1.0, 2.0]])
 #: Bins of exposures.
 EDGES = 2.0 ** np.arange(-100.0, 101.0, 8.0)
-#: Pieces of all lengths, the second beginning within rounding of the first.
+#: Ends of pieces of all lengths.
 FAR_CUTS = (2.0**-332, 1.0, 2.0**332)
 #: Families whose means or factors go furthest, and the one of a polynomial of its own.
 ALL_SIZES = (

@@ -20,7 +20,7 @@ def ready_rows(
     engine: Engine | None,
     progress: Progress | None,
     asks: Sequence[type] | None = None,
-    pieces: int = 1,
+    pieces: int = 0,
 ) -> Iterator[PrivateRows]:
     """Private rows with an engine that is ready to answer these kinds of queries, of so many pieces; all are unread."""
     engine = ThreadedEngine() if engine is None else engine
@@ -59,7 +59,7 @@ class Training(NamedTuple):
     weights: str | None = None
 
     def rows(
-        self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None, pieces: int = 1
+        self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None, pieces: int = 0
     ) -> AbstractContextManager[PrivateRows]:
         """The rows with an engine that is ready to answer these kinds of queries, of so many pieces; all are unread."""
         return ready_rows(self.source, engine, progress, asks, pieces)

@@ -69,7 +69,7 @@ class PushDownEngine(Engine):
         return replace(self, progress=progress)
 
     @contextmanager
-    def ready(self, source: Source, asks: Sequence[type] | None = None, pieces: int = 1) -> Iterator[Self]:
+    def ready(self, source: Source, asks: Sequence[type] | None = None, pieces: int = 0) -> Iterator[Self]:
         table = _Table.of(source)
         table.check_pieces(pieces)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
@@ -131,7 +131,7 @@ class _Table:
         Every database computes a column for each pair of coefficients of a row, and one for each piece and coefficient.
         """
         d, most = sum(column.width for column in self.columns), Aggregator.most_columns
-        if pieces > 1 and d + pieces > most + 1:
+        if pieces and d + pieces > most + 1:
             raise InvalidInput(
                 f"push-down of {d} columns takes up to {max(most + 1 - d, 1)} pieces, not {pieces}: give fewer cuts=, "
                 "or no engine"
