@@ -207,7 +207,7 @@ def test_what_a_database_cannot_answer_is_refused_before_the_charge(case: str, c
     [
         (
             DPSurvival(GDP(1.0), cuts=tuple(range(1, 41)), schema=FEATURES), {"target": "positive", "time": "amount"},
-            "push-down of 2 columns takes up to 39 pieces, not 40: give fewer cuts=, or no engine",
+            "up to 41 columns and pieces together, not 2 and 40: give fewer of cuts=, or no engine",
         ),
         (
             DPPoissonRegressor(GDP(1.0), schema=TEXTS), {"target": "events", "exposure": "level"},

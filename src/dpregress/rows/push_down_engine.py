@@ -126,14 +126,14 @@ class _Table:
         return (*self.columns, *beside)
 
     def check_pieces(self, pieces: int) -> None:
-        """Refuse more pieces of a follow-up than a statement has room for, whatever holds the rows.
+        """Refuse more pieces of a follow-up than a statement has room for, also on Spark.
 
-        Every database computes a column for each pair of coefficients of a row, and one for each piece and coefficient.
+        An information has a column for each pair of coefficients, and for each piece and coefficient.
         """
         d, most = sum(column.width for column in self.columns), Aggregator.most_columns
         if pieces and d + pieces > most + 1:
             raise InvalidInput(
-                f"push-down of {d} columns takes up to {max(most + 1 - d, 1)} pieces, not {pieces}: give fewer cuts=, "
+                f"push-down takes up to {most + 1} columns and pieces together, not {d} and {pieces}: give fewer of cuts=, "
                 "or no engine"
             )
 
