@@ -133,8 +133,8 @@ class _Table:
         d, most = sum(column.width for column in self.columns), Aggregator.most_columns
         if pieces and d + pieces > most + 1:
             raise InvalidInput(
-                f"push-down takes up to {most + 1} columns and pieces together, not {d} and {pieces}: give fewer of cuts=, "
-                "or no engine"
+                f"push-down takes up to {most + 1} columns and pieces together, not {d} and {pieces}: give fewer of "
+                "cuts=, or no engine"
             )
 
     @classmethod
