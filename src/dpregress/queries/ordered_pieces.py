@@ -211,7 +211,7 @@ class OrderedPieces:
         """
         check_range(largest, grid.bound)
         rows, pieces, p = OrderedRows(self.persons.space), self.persons, self.persons.space.order
-        expected, roots = pieces.columns("e"), pieces.columns("a")
+        expected, roots, squares = (pieces.columns(letter) for letter in "eah")
         vectors = {}
         for k, root in enumerate(roots):
             for i, u in enumerate(rows.integers):
@@ -227,7 +227,8 @@ class OrderedPieces:
             {"s": case(name("total") > largest, term(largest) / name("total"), 1.0)},
             {root: sqrt(name(e) * name("s")) for root, e in zip(roots, expected, strict=True)},
             {_vector(*place): rounded(value) for place, value in vectors.items()},
-            {"square": squared(integers)},
+            {h: squared([_vector(i, k) for i, of in vectors if of == k]) for k, h in enumerate(squares)},
+            {"square": added(map(name, squares))},  # in two stages: statements nest only so deep
             kept_within(integers, name("square") <= most),
             {
                 f"s{i}_{j}": added(
