@@ -139,6 +139,7 @@ def test_moments_are_released_from_a_database(connection: Any, seed: int) -> Non
 
 
 PUBLIC = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0), names=NAMES)
+UNLABELLED = PublicMoments.from_rows(np.random.default_rng(5).normal(size=(90, 2)), names=NAMES)
 LEVELS = Schema({**SCHEMA.columns, "positive": Categorical(("0", "1")), "events": Categorical(("0", "1", "2"))})
 
 
@@ -227,7 +228,7 @@ def test_models_that_a_database_cannot_answer_are_refused_before_the_charge(
     assert not ledger.charges
 
 
-@pytest.mark.parametrize("public", [None, PublicMoments.from_rows(np.random.default_rng(5).normal(size=(90, 2)))])
+@pytest.mark.parametrize("public", [None, UNLABELLED], ids=["bounds", "public rows"])
 @pytest.mark.parametrize("cov_type", ["robust", "model"])
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_a_survival_model_is_that_of_a_reader(cov_type: str, public: Any, connection: Any, seed: int) -> None:
