@@ -41,16 +41,14 @@ def _stop(sums: Any, value: Any) -> NoReturn:
 
 def _meaning(sums: Any, query: Any, dialect: str) -> str:
     """What the columns of the result are: the first question is a second moment, a histogram, or totals by piece."""
-    import numpy as np
-
     from dpregress.rows import OrderedRows
 
     if sums.program.bins:
         return _COUNTS.format(bins=sums.program.bins, n=sums.n)
     q, words = len(sums.program.left), ", each as its multiple of 2^32 and the rest" if sums.words(dialect) == 2 else ""
     if not sums.program.right:
-        units = query.of_sums(np.zeros(q, dtype=object), 0).unit.tolist()
-        return _PIECES.format(q=q, words=words, of_event=units[0], of_time=units[-1], n=sums.n)
+        of_event, *_, of_time = query.unit.tolist()
+        return _PIECES.format(q=q, words=words, of_event=of_event, of_time=of_time, n=sums.n)
     rows = OrderedRows(query.space)
     of_y = "" if rows.response is None else f", y {query.space.response.cross * rows.response.grid.step!r}"
     return _PRODUCTS.format(q=q, words=words, of_x=rows.grid.step, of_y=of_y, n=sums.n)

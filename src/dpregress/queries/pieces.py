@@ -119,7 +119,12 @@ class PieceTotals(_Pieces[Score]):
         return self._ordered.totals(labelled, self._grid)
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
-        return ExactVector(whole, self._units(1.0, self._grid.step))
+        return ExactVector(whole, self.unit)
+
+    @property
+    def unit(self) -> Vector:
+        """What one in the sums of the program stands for."""
+        return self._units(1.0, self._grid.step)
 
     def contribution(self) -> float:
         return math.sqrt(2)
