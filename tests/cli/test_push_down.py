@@ -63,6 +63,27 @@ def test_a_statement_is_printed_and_not_run(
         assert sums[-2:] == (6000, 6000)
 
 
+@pytest.mark.parametrize("public", [False, True])
+def test_the_statement_of_a_survival_model_is_printed(
+    public: bool, capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path
+) -> None:
+    """Of totals by piece where public rows give the coordinates, and of a second moment otherwise."""
+    command[command.index("--query") + 1] = "SELECT a, y, y * a AS time FROM t"
+    place = command.index("--recipe")
+    command[place : place + 2] = ["--family", "survival", "--time", "time", "--cuts", "0.2,0.5,1"]
+    if public:
+        (tmp_path / "public.csv").write_text("a\n" + "\n".join(str(i / 50) for i in range(50)))
+        command += ["--public", str(tmp_path / "public.csv")]
+    done = run(capsys, *command, "--engine", "push-down", "--print-sql", "duckdb")
+    assert done.code == 0, done.err
+    assert ("of a row: events by piece, then times by piece" in done.out) == public
+    assert "NO NOISE" in done.out
+    assert charges(tmp_path) == 0
+    with duckdb.connect(str(tmp_path / "rows.duckdb"), read_only=True) as connection:
+        (sums,) = connection.execute(done.out).fetchall()
+    assert sums[-1] == 6000
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_statement_with_levels_is_printed(
     dialect: str, capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path

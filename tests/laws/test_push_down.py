@@ -36,6 +36,9 @@ from dpregress.queries import (
     MeanClassResidual,
     MeanResidual,
     MultinomialScore,
+    PieceInformation,
+    PieceScore,
+    PieceTotals,
     ResidualHistogram,
     ResponseHistogram,
     ScoreRemainder,
@@ -83,6 +86,8 @@ PUSHED = [entry for entry in QUERIES if is_pushed(entry)]
 CLASSES = np.array([[1e-100, 1e30], [0.0, -1e-99], [-1.0, 2.0]])
 #: Bins of exposures.
 EDGES = 2.0 ** np.arange(-100.0, 101.0, 8.0)
+#: Ends of pieces of all lengths.
+FAR_CUTS = (2.0**-332, 1.0, 2.0**332)
 #: Families whose means or factors go furthest, and the one of a polynomial of its own.
 ALL_SIZES = (
     PoissonFamily, family_of("poisson", "identity"), family_of("inverse-gaussian"), family_of("binomial", "probit")
@@ -187,7 +192,8 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
         ClippedScore, Counted, ExposureHistogram, ExposureScore, MeanClassResidual, MeanResidual, MultinomialScore,
-        ResidualHistogram, ResponseHistogram, ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
+        PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram, ScoreRemainder, ScoreSquares,
+        SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
 
@@ -245,6 +251,12 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
             mean = MeanResidual(any_exposure, PoissonFamily, np.array(coef), -1e-9, 1e30)
             for query in (score, ScoreSquares(score, 2.0**99), mean, ExposureHistogram(any_exposure, EDGES)):
                 assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}, {query}")
+            hazards = np.append(coef, [1e-100, -1e30])
+            for clip in (2.0**-99, 2.0**99):
+                score = PieceScore(any_exposure, FAR_CUTS, hazards, clip)
+                squares, totals = ScoreSquares(score, 2.0**99), PieceTotals(any_exposure, FAR_CUTS)
+                for query in (score, squares, totals, PieceInformation(any_exposure, FAR_CUTS, hazards, clip)):
+                    assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}, {query}")
 
 
 def test_counts_of_coded_rows_are_those_of_a_reader(

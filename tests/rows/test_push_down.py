@@ -91,6 +91,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "rates of declared times": partial(DPPoissonRegressor, schema=TIMED),
     "Gamma": partial(DPGammaRegressor, schema=FEATURES),
     "three classes": partial(DPLogisticRegression, classes=(0, 1, 2), schema=FEATURES),
+    "survival": partial(DPSurvival, cuts=(1.0, 3.0, 10.0), schema=FEATURES),
 }
 
 
@@ -99,7 +100,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 def test_a_fit_in_a_database_is_that_of_threads(case: str, connection: Any, seed: int) -> None:
     """The matrix library may round a row differently, by a unit of the grid. No seed can break it."""
     fitted, done = [], []
-    exposure = "time" if "rates" in case else None
+    exposure = {"exposure": "time"} if "rates" in case else {"time": "time"} if case == "survival" else {}
     targets = {
         "logistic": "positive",
         "probit": "positive",
@@ -107,14 +108,15 @@ def test_a_fit_in_a_database_is_that_of_threads(case: str, connection: Any, seed
         "Gamma": "amount",
         "three classes": "rank",
         "text classes": "level",
+        "survival": "positive",
     }
-    target = "counts" if exposure else targets.get(case, "y")
+    target = "counts" if "rates" in case else targets.get(case, "y")
     for engine in (None, "push-down"):
         ledger = MemoryLedger(GDP(1.0))
         fit = ESTIMATORS[case](GDP(1.0), ledger=ledger, random_state=seed)
         table = connection.sql("SELECT * FROM t")
         features = [*NAMES, "level"] if case == "levels" else NAMES
-        fit.fit_table(table, target, features, engine, lambda *seen: done.append(seen), exposure=exposure)
+        fit.fit_table(table, target, features, engine, lambda *seen: done.append(seen), **exposure)
         fitted.append(fit.coef_)
         assert [each.event for each in ledger.charges] == [GDP(1.0)]
     np.testing.assert_allclose(fitted[0], fitted[1], rtol=1e-4, atol=1e-6)
@@ -137,6 +139,7 @@ def test_moments_are_released_from_a_database(connection: Any, seed: int) -> Non
 
 
 PUBLIC = PublicMoments.from_rows(np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0), names=NAMES)
+UNLABELLED = PublicMoments.from_rows(np.random.default_rng(5).normal(size=(90, 2)), names=NAMES)
 LEVELS = Schema({**SCHEMA.columns, "positive": Categorical(("0", "1")), "events": Categorical(("0", "1", "2"))})
 
 
@@ -201,20 +204,43 @@ def test_what_a_database_cannot_answer_is_refused_before_the_charge(case: str, c
 
 
 @pytest.mark.parametrize(
-    ("fit", "target", "words"),
+    ("fit", "given", "words"),
     [
-        (DPSurvival(GDP(1.0), cuts=(1.0, 10.0), schema=FEATURES), "positive", "for survival models, give no engine"),
-        (DPPoissonRegressor(GDP(1.0), schema=TEXTS), "events", "column 'level' is not one of numbers alone"),
+        (
+            DPSurvival(GDP(1.0), cuts=tuple(range(1, 41)), schema=FEATURES), {"target": "positive", "time": "amount"},
+            "up to 41 columns and pieces together, not 2 and 40: give fewer of cuts=, or no engine",
+        ),
+        (
+            DPPoissonRegressor(GDP(1.0), schema=TEXTS), {"target": "events", "exposure": "level"},
+            "column 'level' is not one of numbers alone",
+        ),
     ],
-)
+)  # fmt: skip
 def test_models_that_a_database_cannot_answer_are_refused_before_the_charge(
-    fit: Any, target: str, words: str, connection: Any
+    fit: Any, given: dict[str, str], words: str, connection: Any
 ) -> None:
     ledger = MemoryLedger(GDP(1.0))
-    more = {"exposure": "level"} if "level" in words else {"time": "amount"} if "survival" in words else {}
-    with pytest.raises(InvalidInput, match=words):
-        fit.set_params(ledger=ledger).fit_table(connection.sql("SELECT * FROM t"), target, NAMES, "push-down", **more)
+    with pytest.raises(InvalidInput, match=words) as caught:
+        fit.set_params(ledger=ledger).fit_table(
+            connection.sql("SELECT * FROM t"), features=NAMES, engine="push-down", **given
+        )
+    assert "\n" not in str(caught.value)
     assert not ledger.charges
+
+
+@pytest.mark.parametrize("public", [None, UNLABELLED], ids=["bounds", "public rows"])
+@pytest.mark.parametrize("cov_type", ["robust", "model"])
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_a_survival_model_is_that_of_a_reader(cov_type: str, public: Any, connection: Any, seed: int) -> None:
+    """Coefficients, hazards and errors, with times that are none, at cuts and beyond the last. No seed can break it."""
+    connection.execute("UPDATE t SET time = round(time) WHERE a > 0.5")
+    fits = [
+        DPSurvival(GDP(1.0), cuts=(1, 2, 5, 8), schema=FEATURES, public=public, cov_type=cov_type, random_state=seed)
+        .fit_table(connection.sql("SELECT * FROM t"), "positive", NAMES, engine, False, time="time")
+        for engine in (None, "push-down")
+    ]  # fmt: skip
+    for name in ("coef_", "log_hazards_", "log_hazard_errors_", "params", "bse"):
+        np.testing.assert_allclose(getattr(fits[1], name), getattr(fits[0], name), rtol=0, atol=1e-6)
 
 
 def test_other_sources_are_refused_before_the_charge(rows: pa.Table, tmp_path: Path) -> None:

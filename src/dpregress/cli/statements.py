@@ -19,6 +19,10 @@ _NOTE = """\
 _PRODUCTS = """\
 s0, s1, ... are sums of products of the {q} integers of a row, the upper triangle of a matrix row by row{words}.
 --    In units: x {of_x!r}{of_y}. usable is the number of rows that count, n must be {n}."""
+_PIECES = """\
+s0, s1, ... are sums of the {q} integers of a row: events by piece, then times by piece{words}.
+--    In units: events {of_event!r}, times {of_time!r} of the piece. usable is the number of rows that count, n must
+--    be {n}."""
 _COUNTS = """\
 usable is the number of rows that count in each of {bins} bins by size; -1 stands for no bin. n adds up to {n}."""
 
@@ -26,25 +30,28 @@ usable is the number of rows that count in each of {bins} bins by size; -1 stand
 class _Shown(Exception):
     """Ends a fit at its first question."""
 
-    def __init__(self, sums: Any, space: Any) -> None:
+    def __init__(self, sums: Any, query: Any) -> None:
         super().__init__()
-        self.sums, self.space = sums, space
+        self.sums, self.query = sums, query
 
 
 def _stop(sums: Any, value: Any) -> NoReturn:
-    raise _Shown(sums, value.query.space)
+    raise _Shown(sums, value.query)
 
 
-def _meaning(sums: Any, space: Any, dialect: str) -> str:
-    """What the columns of the result are: the first question is a second moment or a histogram."""
+def _meaning(sums: Any, query: Any, dialect: str) -> str:
+    """What the columns of the result are: the first question is a second moment, a histogram, or totals by piece."""
     from dpregress.rows import OrderedRows
 
     if sums.program.bins:
         return _COUNTS.format(bins=sums.program.bins, n=sums.n)
-    rows = OrderedRows(space)
-    of_y = "" if rows.response is None else f", y {space.response.cross * rows.response.grid.step!r}"
-    words = ", each as its multiple of 2^32 and the rest" if sums.words(dialect) == 2 else ""
-    return _PRODUCTS.format(q=len(sums.program.left), words=words, of_x=rows.grid.step, of_y=of_y, n=sums.n)
+    q, words = len(sums.program.left), ", each as its multiple of 2^32 and the rest" if sums.words(dialect) == 2 else ""
+    if not sums.program.right:
+        of_event, *_, of_time = query.unit.tolist()
+        return _PIECES.format(q=q, words=words, of_event=of_event, of_time=of_time, n=sums.n)
+    rows = OrderedRows(query.space)
+    of_y = "" if rows.response is None else f", y {query.space.response.cross * rows.response.grid.step!r}"
+    return _PRODUCTS.format(q=q, words=words, of_x=rows.grid.step, of_y=of_y, n=sums.n)
 
 
 def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], asked: tuple[str, str], **given: Any) -> None:
@@ -67,6 +74,6 @@ def print_statement(model: Any, rows: Any, columns: tuple[Any, Any], asked: tupl
         model.fit_table(rows, *columns, PushDownEngine(shown=_stop), False, **given)
     except _Shown as shown:
         sums = shown.sums
-        meaning = _meaning(sums, shown.space, dialect)
+        meaning = _meaning(sums, shown.query, dialect)
         note = _NOTE.format(model=type(model).__name__, n=sums.n, promise=model.privacy, meaning=meaning)
         print_lines(note + sums.statement(subquery(query), dialect) + ";")

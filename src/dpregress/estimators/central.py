@@ -64,12 +64,12 @@ class CentralModel(PrivateLinearModel):
         solver = self._solver(facts, budgets.fit)
         if solver.squares:
             check_squares_fit(solver.squares)
-        asks = None if budgets.questions else solver.asks
-        with reported(progress, solver.rounds + budgets.questions) as report, data.rows(engine, report, asks) as rows:
+        asks, rounds = None if budgets.questions else solver.asks, solver.rounds + budgets.questions
+        with reported(progress, rounds) as report, data.rows(engine, report, asks, solver.pieces) as rows:
             session = Session.reserve(
                 rows,
                 promise,
-                rounds=solver.rounds + budgets.questions,
+                rounds=rounds,
                 budget=budget,
                 ledger=self.ledger,
                 unit=data.unit,

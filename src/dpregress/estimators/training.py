@@ -16,11 +16,15 @@ from dpregress.rows.engines import Progress
 
 @contextmanager
 def ready_rows(
-    source: Source, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None
+    source: Source,
+    engine: Engine | None,
+    progress: Progress | None,
+    asks: Sequence[type] | None = None,
+    pieces: int = 0,
 ) -> Iterator[PrivateRows]:
-    """Private rows with an engine that is ready to answer these kinds of queries; nothing is read yet."""
+    """Private rows with an engine that is ready to answer these kinds of queries, of so many pieces; all are unread."""
     engine = ThreadedEngine() if engine is None else engine
-    with (engine if progress is None else engine.reporting(progress)).ready(source, asks) as ready:
+    with (engine if progress is None else engine.reporting(progress)).ready(source, asks, pieces) as ready:
         yield PrivateRows(source, ready)
 
 
@@ -55,10 +59,10 @@ class Training(NamedTuple):
     weights: str | None = None
 
     def rows(
-        self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None
+        self, engine: Engine | None, progress: Progress | None, asks: Sequence[type] | None = None, pieces: int = 0
     ) -> AbstractContextManager[PrivateRows]:
-        """The rows with an engine that is ready to answer these kinds of queries; nothing is read yet."""
-        return ready_rows(self.source, engine, progress, asks)
+        """The rows with an engine that is ready to answer these kinds of queries, of so many pieces; all are unread."""
+        return ready_rows(self.source, engine, progress, asks, pieces)
 
     @property
     def request(self) -> Request:

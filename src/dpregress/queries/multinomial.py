@@ -21,13 +21,11 @@ from dpregress.queries.ordered_classes import OrderedClasses
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import OrderedRows, check_range, within_ball
+from dpregress.rows.ordered import SQUARED_BITS, OrderedRows, check_range, within_ball
 from dpregress.rows.row_kernel import Program, name
 
 #: The largest distance from a whole number at which a response, divided by its weight, counts as one.
 _ROUNDING = 1e-6
-#: Bits of integers whose norm a database checks: squares of norms are at most 2^52.
-_SQUARED_BITS = 26
 
 
 class _ClassResidual(RowQuery[Score]):
@@ -171,7 +169,7 @@ class MeanClassResidual(_ClassResidual):
     @property
     def _grid(self) -> Grid:
         """That of a program: sums of squares of its integers are floats."""
-        return Grid(self.contribution(), 1, _SQUARED_BITS)
+        return Grid(self.contribution(), 1, SQUARED_BITS)
 
     def program(self, labelled: bool) -> Program:
         ordered = self._ordered

@@ -6,12 +6,12 @@ docs/privacy/floating-point.md has the proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpregress.coordinates import Matrix
 from dpregress.errors import NotAnswered
-from dpregress.queries.ordered_residual import ordered_predictor
+from dpregress.queries.ordered_residual import combined, ordered_predictor
 from dpregress.rows.ordered import OrderedRows
 from dpregress.rows.ordered_functions import exponentials
 from dpregress.rows.row_kernel import RowExpression, Stage, added, case, clipped, name, term
@@ -73,7 +73,7 @@ class OrderedClasses:
         if response is None or not labelled:
             raise NotAnswered("a residual needs responses: leave the engine out")
         predictors = {f"f{k}": ordered_predictor(self.rows, column) for k, column in enumerate(self.coef.T)}
-        classes = {f"h{c}": self._combined(predictors, row) for c, row in enumerate(self.basis.tolist())}
+        classes = {f"h{c}": combined(predictors, row) for c, row in enumerate(self.basis.tolist())}
         shares = {f"e{c}": f"h{c}" for c in range(len(classes))}
         return (
             *self.rows.stages(labelled),
@@ -83,14 +83,9 @@ class OrderedClasses:
             *exponentials({e: clipped(name(h) - name("peak"), -_FURTHEST, 0.0) for e, h in shares.items()}),
             {"total": added(map(name, shares))},
             {e: name(e) / name("total") for e in shares},
-            {f"q{k}": self._combined(shares, column) for k, column in enumerate(self.basis.T.tolist())},
+            {f"q{k}": combined(shares, column) for k, column in enumerate(self.basis.T.tolist())},
             {d: self._differences(k) for k, d in enumerate(self.columns)},
         )
-
-    @staticmethod
-    def _combined(columns: Iterable[str], by: Sequence[float]) -> RowExpression:
-        """A linear combination of columns, without those times 0."""
-        return added(name(column) * factor for column, factor in zip(columns, by, strict=True) if factor != 0)
 
     def _differences(self, k: int) -> RowExpression:
         """A coordinate of the residual: that of the class of the row less its mean."""

@@ -8,7 +8,7 @@ docs/privacy/floating-point.md has the proof.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,11 @@ def has_order(family: Family) -> bool:
     True
     """
     return (family.distribution.name, family.link.name) in _FACTORS
+
+
+def combined(columns: Iterable[str], by: Iterable[float]) -> RowExpression:
+    """A linear combination of columns, without those times 0."""
+    return added(name(column) * factor for column, factor in zip(columns, by, strict=True) if factor != 0)
 
 
 def ordered_predictor(rows: OrderedRows, coef: Vector) -> RowExpression:

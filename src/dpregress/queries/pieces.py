@@ -9,42 +9,48 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace, svec
-from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, column_sums, gram, symmetric
+from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, Integers, column_sums, gram, symmetric
 from dpregress.coordinates.products import products, row_sums, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models import contrasts
 from dpregress.models.hazards import checked_cuts, event_in_piece, time_in_pieces
 from dpregress.queries.base import R, RowQuery
 from dpregress.queries.diagnosis import response_of
+from dpregress.queries.ordered_pieces import FURTHEST, LOG_ERROR, OrderedPersons, OrderedPieces
 from dpregress.queries.score import checked, linear_predictor
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import BoundedRows
-
-#: Linear predictors are clipped to this range, as those of a log link.
-_FURTHEST = 30.0
-#: Relative error of a time that comes from its logarithm.
-_LOG_ERROR = 1e-12
+from dpregress.rows.ordered import SQUARED_BITS
+from dpregress.rows.row_kernel import Program
 
 
 def _at_cuts(time: Vector, cuts: Sequence[float]) -> Vector:
     """The times, those within rounding of a cut at that cut: an event there belongs to the piece that it ends."""
     ends = np.asarray(cuts, dtype=np.float64)
-    near = ends[np.minimum(np.searchsorted(ends, time * (1 - _LOG_ERROR)), len(ends) - 1)]
-    return np.where(np.abs(time - near) <= _LOG_ERROR * near, near, time)
+    near = ends[np.minimum(np.searchsorted(ends, time * (1 - LOG_ERROR)), len(ends) - 1)]
+    return np.where(np.abs(time - near) <= LOG_ERROR * near, near, time)
 
 
 class _Pieces(RowQuery[R]):
     """What the queries share: the times and events of persons by piece. The exposure of a row is its time."""
 
+    pushes_down: ClassVar[bool] = True
+
     def __init__(self, space: WhitenedSpace, cuts: Sequence[float]) -> None:
         super().__init__(space)
         self.cuts = checked_cuts(cuts)
+
+    @property
+    def _ordered(self) -> OrderedPersons:
+        """Persons as a database computes them."""
+        return OrderedPersons(self.space, self.cuts)
 
     @property
     def columns(self) -> int:
@@ -98,8 +104,27 @@ class PieceTotals(_Pieces[Score]):
         time, event = self.persons(rows)
         grid = Grid(1.0, rows.words, TERM_BITS)
         numbers = np.column_stack([event, time / self.widths]) * np.broadcast_to(rows.share, len(time))[:, None]
-        units = np.repeat([1.0, 1 / math.sqrt(len(self.cuts))], len(self.cuts))
-        return ExactVector(column_sums(grid.clipped(numbers), grid), units * grid.step)
+        return ExactVector(column_sums(grid.clipped(numbers), grid), self._units(grid.step, grid.step))
+
+    def _units(self, of_event: float, of_time: float) -> Vector:
+        """What one in the sums stands for."""
+        return np.repeat([of_event, of_time / math.sqrt(len(self.cuts))], len(self.cuts))
+
+    @property
+    def _grid(self) -> Grid:
+        """That of times in a program."""
+        return Grid(1.0, 1, TERM_BITS)
+
+    def program(self, labelled: bool) -> Program:
+        return self._ordered.totals(labelled, self._grid)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, self.unit)
+
+    @property
+    def unit(self) -> Vector:
+        """What one in the sums of the program stands for."""
+        return self._units(1.0, self._grid.step)
 
     def contribution(self) -> float:
         return math.sqrt(2)
@@ -130,11 +155,16 @@ class _AtCoefficients(_Pieces[R]):
         """The number of coefficients."""
         return self.space.order + len(self.cuts) - 1
 
+    @property
+    def _at_place(self) -> OrderedPieces:
+        """Persons at the coefficients, as a database computes them."""
+        return OrderedPieces(self._ordered, self.coef, self.basis)
+
     def expected(self, rows: BoundedRows, time: Matrix) -> Matrix:
         """Expected events by piece, of shape (m, K)."""
         slopes, pieces = self.coef[: self.space.order], self.coef[self.space.order :]
         eta = linear_predictor(replace(rows, offset=None), slopes)
-        hazard = np.exp(np.clip(eta[:, None] + self.basis @ pieces, -_FURTHEST, _FURTHEST))
+        hazard = np.exp(np.clip(eta[:, None] + self.basis @ pieces, -FURTHEST, FURTHEST))
         return np.asarray(np.minimum(time * hazard, 1e75))
 
 
@@ -169,21 +199,27 @@ class PieceScore(_AtCoefficients[Score]):
         return self.order
 
     def exact(self, rows: BoundedRows) -> ExactVector:
-        grid = self._grid(rows)
+        grid = self._grid(rows.words)
         return ExactVector(column_sums(self.each(rows), grid), grid.step)
+
+    def program(self, labelled: bool) -> Program:
+        return self._at_place.score(labelled, self.clip, self._grid(1, SQUARED_BITS))
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, self._grid(1, SQUARED_BITS).step)
 
     def each(self, rows: BoundedRows) -> Matrix:
         time, event = self.persons(rows)
         residual = (event - self.expected(rows, time)) * rows.weight[:, None]
         total, across = row_sums(residual), products(residual, self.basis.T)
         length = np.sqrt(total**2 + squared_norms(across / self.space.radius))
-        grid = self._grid(rows)
+        grid = self._grid(rows.words)
         share = np.minimum(1.0, grid.inside(self.order) / self.space.radius / np.maximum(length, 1e-300))
         contribution = np.column_stack([rows.x * (total * share)[:, None], across * (rows.weight * share)[:, None]])
         return grid.nearest(contribution)
 
-    def _grid(self, rows: BoundedRows) -> Grid:
-        return Grid(self.contribution(), rows.words, TERM_BITS)
+    def _grid(self, words: int, bits: int = TERM_BITS) -> Grid:
+        return Grid(self.contribution(), words, bits)
 
     @staticmethod
     def largest_change(radius: float, clip: float) -> float:
@@ -234,14 +270,29 @@ class PieceInformation(_AtCoefficients[ScoreMoment]):
     def exact(self, rows: BoundedRows) -> ExactVector:
         time, _ = self.persons(rows)
         expected = self.expected(rows, time)
-        grid = Grid(math.sqrt(self.contribution()), rows.words)
-        largest = grid.inside(self.order * len(self.cuts)) ** 2 / (self.space.radius**2 + 1)
-        expected *= np.minimum(1.0, largest / np.maximum(row_sums(expected), 1e-300))[:, None]
+        grid = self._grid(rows.words)
+        expected *= np.minimum(1.0, self._largest(grid) / np.maximum(row_sums(expected), 1e-300))[:, None]
         parts = np.empty((len(self.cuts), len(time), self.order))
         for part, events, contrast in zip(parts, np.sqrt(expected).T, self.basis, strict=True):
             part[:, : self.space.order] = rows.x * events[:, None]
             part[:, self.space.order :] = (rows.weight * events)[:, None] * contrast
         return symmetric(gram(grid.nearest(parts.reshape(-1, self.order)), grid), grid.step**2)
+
+    def _grid(self, words: int) -> Grid:
+        """That of the vectors of all pieces."""
+        return Grid(math.sqrt(self.contribution()), words)
+
+    def _largest(self, grid: Grid) -> float:
+        """The expected events to which those of a person are shrunk, so that vectors may move to the grid."""
+        return grid.inside(self.order * len(self.cuts)) ** 2 / (self.space.radius**2 + 1)
+
+    def program(self, labelled: bool) -> Program:
+        grid = self._grid(1)
+        most = math.floor(Fraction(self.contribution()) / Fraction(grid.step) ** 2)
+        return self._at_place.information(labelled, self._largest(grid), grid, most)
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, svec.svec(np.full((self.order, self.order), self._grid(1).step ** 2)))
 
     @staticmethod
     def largest_change(radius: float, clip: float) -> float:

@@ -80,8 +80,8 @@ class ScoreSquares(RowQuery[ScoreMoment]):
             return self.score.contributions(labelled)
         program = self.score.program(labelled)
         unit = float(self.score.of_sums(np.zeros(program.shape, dtype=object), 0).unit)
-        products = [floated(name(u) * name(residual)) for u in program.left for residual in program.right]
-        each = {f"a{i}": product for i, product in enumerate(products)}
+        terms = [name(u) * name(residual) for u in program.left for residual in program.right]
+        each = {f"a{i}": floated(integer) for i, integer in enumerate(terms or map(name, program.left))}
         return (*program.stages, each), tuple(each), unit
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0

@@ -82,7 +82,7 @@ class DaskEngine(Engine):
         return replace(self, progress=progress)
 
     @contextmanager
-    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:  # noqa: ARG002
+    def ready(self, source: Source, asks: Sequence[type] | None = None, pieces: int = 0) -> Iterator[Self]:  # noqa: ARG002
         parts = [part for reader in source.readers() for part in _ends(reader, self.chunk_rows(1))]
         with connected(self.cluster, self.workers) as client:
             yield replace(self, cluster=client, kind=_check_workers(client, parts))

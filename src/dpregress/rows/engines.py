@@ -85,7 +85,7 @@ class Engine(ABC):
         """The same engine, which calls ``progress`` with (rows done, rows in all)."""
 
     @contextmanager
-    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:  # noqa: ARG002
+    def ready(self, source: Source, asks: Sequence[type] | None = None, pieces: int = 0) -> Iterator[Self]:  # noqa: ARG002
         """The same engine, ready for passes over the source; nothing of the source is read before the first.
 
         Parameters
@@ -93,6 +93,8 @@ class Engine(ABC):
         source : Source
         asks : sequence of types of queries, optional
             What will be asked; None if that is not known.
+        pieces : int
+            Of a follow-up; 0 without one.
 
         Raises
         ------

@@ -51,6 +51,8 @@ from dpregress.rows.row_kernel import (
 FINITE, LARGEST = sys.float_info.max, 2.0**340
 #: Cells below this share of the largest that they may be are 0, and entries below this share of their column.
 _LEAST_CELL, _LEAST_ENTRY = 2.0**-300, 2.0**-150
+#: Bits of integers that are added without being multiplied and whose norm is checked: its square is at most 2^52.
+SQUARED_BITS = 26
 
 
 def check_range(*sizes: float) -> None:
@@ -84,7 +86,9 @@ def within(column: str, lower: int, upper: int) -> RowExpression:
     return (name(column) >= lower) & (name(column) <= upper)
 
 
-def within_ball(columns: Sequence[str], integers: Sequence[str], grid: Grid, unit: float = 1.0) -> tuple[Stage, ...]:
+def within_ball(
+    columns: Sequence[str], integers: Sequence[str], grid: Grid, unit: float = 1.0, measured: Sequence[str] = ()
+) -> tuple[Stage, ...]:
     """Integers of a vector on a grid: it is shrunk to the bound, and 0 if its integers are beyond it all the same.
 
     Parameters
@@ -94,10 +98,12 @@ def within_ball(columns: Sequence[str], integers: Sequence[str], grid: Grid, uni
         With a bound that :func:`check_range` takes.
     unit : float
         What one in the columns stands for.
+    measured : sequence of str, optional
+        Columns in the same unit, whose norm is shrunk in place of that of the vector.
     """
     limit, length = grid.inside(len(columns)), name("r")
     return (
-        {"r": sqrt(squared(columns))},
+        {"r": sqrt(squared(measured or columns))},
         {"s": case(length > min(limit / unit, LARGEST), term(limit / grid.step) / length, unit / grid.step)},
         {whole: rounded(name(column) * name("s")) for whole, column in zip(integers, columns, strict=True)},
         kept_within(integers, squared(integers) <= squares_within(grid.bound, grid)),

@@ -50,8 +50,8 @@ class PushDownEngine(Engine):
     ------
     InvalidInput
         Before a fit charges: for rows that are not in a database, numbers in text, and more than 40 design columns
-        (fewer for several classes); if the fit asks for what has no program; if the database does not compute test rows
-        as it should.
+        (fewer for several classes or pieces of a follow-up); if the fit asks for what has no program; if the database
+        does not compute test rows as it should.
     SourceError
         After the charge: if the statement fails, or the number of rows has changed.
 
@@ -69,12 +69,13 @@ class PushDownEngine(Engine):
         return replace(self, progress=progress)
 
     @contextmanager
-    def ready(self, source: Source, asks: Sequence[type] | None = None) -> Iterator[Self]:
+    def ready(self, source: Source, asks: Sequence[type] | None = None, pieces: int = 0) -> Iterator[Self]:
         table = _Table.of(source)
+        table.check_pieces(pieces)
         if asks is None or not all(getattr(kind, "pushes_down", False) for kind in asks):
             raise InvalidInput(
-                "a database cannot compute what this fit asks for: leave out diagnose= and recipe='paper'; for these "
-                "and for survival models, give no engine"
+                "a database cannot compute what this fit asks for: leave out diagnose= and recipe='paper', or give no "
+                "engine"
             )
         _check_arithmetic(table)
         yield self
@@ -123,6 +124,18 @@ class _Table:
         """Those of features, the response and the exposure."""
         beside = (column for column in (self.target, self.exposed) if column is not None)
         return (*self.columns, *beside)
+
+    def check_pieces(self, pieces: int) -> None:
+        """Refuse more pieces of a follow-up than a statement has room for, also on Spark.
+
+        An information has a column for each pair of coefficients, and for each piece and coefficient.
+        """
+        d, most = sum(column.width for column in self.columns), Aggregator.most_columns
+        if pieces and d + pieces > most + 1:
+            raise InvalidInput(
+                f"push-down takes up to {most + 1} columns and pieces together, not {d} and {pieces}: give fewer of "
+                "cuts=, or no engine"
+            )
 
     @classmethod
     def of(cls, source: Source) -> _Table:

@@ -91,9 +91,12 @@ class Solver(ABC):
     ----------
     squares : int
         The order of the second moment of scores that it releases; 0 if it releases none.
+    pieces : int
+        Pieces of a follow-up, of which each but one adds a coefficient to those of the design columns; 0 without one.
     """
 
     squares: int = 0
+    pieces: int = 0
 
     @property
     def asks(self) -> tuple[type[Query[Any]], ...] | None:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,16 @@ from dpregress.models import contrasts
 from dpregress.models.hazards import checked_cuts
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
-from dpregress.queries import Ask, PieceInformation, PieceScore, PieceTotals, noise_in_mean
+from dpregress.queries import (
+    Ask,
+    PieceInformation,
+    PieceScore,
+    PieceTotals,
+    Query,
+    ScoreSquares,
+    SecondMoment,
+    noise_in_mean,
+)
 from dpregress.releases import Isotropic
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty, Unshrunk
 from dpregress.solvers.shared.budget import allocate_budget
@@ -151,6 +161,11 @@ class PieceSteps(FactSolver):
         }
         self._spend, self._scores = allocate_budget(budget, shares, scores)
         self.squares = order if "squares" in self._spend else 0
+        self.pieces = len(self.cuts)
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        return (SecondMoment, PieceTotals, PieceInformation, PieceScore, ScoreSquares)
 
     @property
     def rounds(self) -> int:
