@@ -156,10 +156,11 @@ def held(X: Any) -> Any:
     return X
 
 
-def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
+def bounded_units(source: Source, ids: Any, most: Any, *, in_place: bool = False) -> tuple[Source, Unit]:
     """The source with bounded contributions, and whom that protects: records where there are no ids.
 
-    ``ids`` are ids, or of a table the name of their column.
+    ``ids`` are ids, or of a table the name of their column. They are not read if the rows stay ``in_place``, in a
+    database.
 
     Raises
     ------
@@ -175,6 +176,9 @@ def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
     most = int(most) if isinstance(most, np.integer) else most
     if isinstance(ids, str) and isinstance(source, TableSource | StreamSource):
         unit = Unit(ids, most)
+        if in_place:
+            unread = (part for table in (source,) for part in table.column(ids))  # refused when they are first read
+            return CappedSource(source, unread, unit.most, ids), unit
         return CappedSource(source, source.column(ids), unit.most), unit
     unit, column = Unit(str(getattr(ids, "name", None) or UNNAMED), most), ids_of(ids)
     if len(column) != source.n:
