@@ -43,8 +43,9 @@ from tests.rows.test_push_down import database_of
 
 #: Ids of which some are one, some are none, and some look alike.
 IDS = (
-    "ann", "ANN", "Ann", " ann", "ann\t", "\r\nann ", "", " ", None, "nan", "1", "01", "1.0", "it's", 'a "quote"', "a b",
-    "dpregress_number_0", "é", "e\u0301", "\U0001f600", "'; DROP TABLE t; --", "x" * 300, "\u00a0ann", "NULL", "\\x41",
+    "ann", "ANN", "Ann", " ann", "ann\t", "\r\nann ", "", " ", None, "nan", "1", "01", "1.0", "it's", 'a "quote"',
+    "a b", "dpregress_number_0", "é", "e\u0301", "\U0001f600", "'; DROP TABLE t; --", "x" * 300, "\u00a0ann",
+    "NULL", "\\x41",
 )  # fmt: skip
 BLANKS = " \t\r\n"
 
@@ -62,12 +63,12 @@ def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
 def table_of(rows: RawRows, ids: Any) -> pa.Table:
     beside = {} if rows.exposure is None else {"e": rows.exposure}
     cells = {**dict(zip(NAMES, rows.x.T, strict=True)), **({} if rows.y is None else {"y": rows.y}), **beside}
-    return pa.table({"Id": ids if isinstance(ids, pa.Array) else pa.array(ids, pa.string()), **cells})
+    return pa.table({"person": ids if isinstance(ids, pa.Array) else pa.array(ids, pa.string()), **cells})
 
 
 def capped(table: Any, most: int, target: str | None = "y", exposed: str | None = None) -> Source:
     source = StreamSource(reader_of(table), Encoder.of(NAMES, target, None, exposed=exposed))
-    return bounded_units(source, "Id", most, in_place=True)[0]
+    return bounded_units(source, "person", most, in_place=True)[0]
 
 
 def total(query: Any, source: Source) -> ExactVector:
@@ -96,7 +97,7 @@ def expected_of(query: Any, table: pa.Table, most: int, source: Source) -> Exact
     beside = tuple(sums.beside)
     columns = [*sums.features, *sums.beside.values(), sums.cap.ids]
     (numbers,) = row_kernel.numbers_of(table.select(columns).combine_chunks().to_batches(), sums.cap, beside)
-    keys = [None if each is None else each.strip(BLANKS).encode() for each in table["Id"].to_pylist()]
+    keys = [None if each is None else each.strip(BLANKS).encode() for each in table["person"].to_pylist()]
     counts = counting(keys, numbers, most)
     given = numbers.select(list(sums.cap.columns)).append_column("counts", pa.array(counts))
     whole, usable, _ = sums.of_words(row_kernel.summed([given], sums.program, sums.given))
@@ -175,7 +176,7 @@ def test_a_unit_of_a_thousand_rows_moves_a_total_by_k(database: str, tmp_path: P
         chosen = rng.integers(len(extremes.x), size=1000)
         many = RawRows(extremes.x[chosen], extremes.y[chosen])  # type: ignore[index]
         largest = 0.0
-        for most in (1, 4):
+        for most in (3,):
             claim = most * query.contribution() * (1 + 1e-12)
             moved = norm(query, total(query, capped(keep(table_of(many, ["u"] * 1000), tmp_path), most)))
             assert moved <= claim
@@ -224,7 +225,7 @@ def test_one_row_moves_a_total_by_what_is_stated(tmp_path: Path, seed: int) -> N
             order[0] = 5
             for other, claim in ((ids[0], 1.0), (ids[1], statement_of(most).record_mu)):
                 tables = (table_of(rows, ids), table_of(registry.taken(rows, order), [other, *ids[1:]]))
-                before, after = (np.asarray(total(query, capped(in_duckdb(table, tmp_path), most))) for table in tables)
+                before, after = (np.asarray(total(query, capped(in_sqlite(table, tmp_path), most))) for table in tables)
                 assert np.linalg.norm(before - after) <= claim * unit
 
 
@@ -244,7 +245,7 @@ def test_rows_are_drawn_without_regard_to_their_response(tmp_path: Path, seed: i
     beside = tuple(sums.beside)
     batch = pa.table({**{name: x[:, j] for j, name in enumerate(NAMES)}, "y": y}).combine_chunks().to_batches()[0]
     assert sums.cap is not None
-    (numbers,) = row_kernel.numbers_of([batch.append_column("Id", pa.array(ids))], sums.cap, beside)
+    (numbers,) = row_kernel.numbers_of([batch.append_column("person", pa.array(ids))], sums.cap, beside)
     counts = counting([str(each).encode() for each in ids], numbers, 2) == 1
     assert counts.sum() == 6_000
     for stratum in (0, 1):
@@ -285,7 +286,9 @@ def test_ids_of_duckdb_that_arrow_has_as_text() -> None:
     """Deterministic."""
     names = ", ".join(f"0.0::DOUBLE AS {name}" for name in (*NAMES, "y"))
     uuid = UUID(int=7)
-    relation = duckdb.connect().sql(f"SELECT CAST(a AS UUID) AS Id, {names} FROM (VALUES ('{uuid}'), ('{uuid}')) v(a)")
+    relation = duckdb.connect().sql(
+        f"SELECT CAST(a AS UUID) AS person, {names} FROM (VALUES ('{uuid}'), ('{uuid}')) v(a)"
+    )
     assert units_of(relation) == 1
 
 
@@ -298,20 +301,21 @@ def test_cells_of_sqlite_are_ids_where_they_are_whole_numbers_or_text(tmp_path: 
     none = [None, "", " \t", b"a", b"1", 1e300, 0.5, float("inf"), float(2**53), 2.0**60]
     path = tmp_path / "t.db"
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE t (Id COLLATE NOCASE, x0 REAL, x1 REAL, x2 REAL, y REAL)")
+        connection.execute("CREATE TABLE t (person COLLATE NOCASE, x0 REAL, x1 REAL, x2 REAL, y REAL)")
         cells = [(cell,) for cell in [*(cell for group in groups for cell in group), *none]]
         connection.executemany("INSERT INTO t VALUES (?, 0, 0, 0, 1)", cells)
     assert units_of(SQLQuery(f"sqlite:///{path}", "SELECT * FROM t")) == len(groups)
 
 
-def test_ids_that_are_not_told_apart_are_refused_before_the_charge(tmp_path: Path) -> None:
+def test_ids_that_are_not_told_apart_are_refused_before_the_charge() -> None:
     """Floats as everywhere, and bytes. Deterministic."""
-    ledger = MemoryLedger(GDP(1.0), unit="Id")
+    ledger = MemoryLedger(GDP(1.0), unit="person")
     model = DPLinearRegression(GDP(1.0), schema=Schema({"x0": Numeric(0, 1), "y": Numeric(0, 1)}), ledger=ledger)
-    for ids, words in (([b"a", b"b"], "a database finds ids in text and whole numbers"), ([1.0, 2.0], "ids above 2\\^53")):
-        table = duckdb.connect().from_arrow(pa.table({"Id": ids, "x0": [0.0, 1.0], "y": [0.0, 1.0]}))
+    refused = {"a database finds ids in text and whole numbers": [b"a", b"b"], "ids above 2\\^53": [1.0, 2.0]}
+    for words, ids in refused.items():
+        table = duckdb.connect().from_arrow(pa.table({"person": ids, "x0": [0.0, 1.0], "y": [0.0, 1.0]}))
         with pytest.raises(InvalidInput, match=words) as caught:
-            model.fit_table(table, "y", ["x0"], "push-down", unit="Id", max_rows_per_unit=1)
+            model.fit_table(table, "y", ["x0"], "push-down", unit="person", max_rows_per_unit=1)
         assert "\n" not in str(caught.value)
     assert not ledger.charges
 
@@ -333,11 +337,11 @@ def test_a_database_that_numbers_rows_otherwise_is_refused_before_the_charge(
     monkeypatch.setattr(DuckDBReader, "database", database_of(changed))
     rng = np.random.default_rng(0)
     table = duckdb.connect().from_arrow(table_of(registry.wild_rows(rng, 20), ["a"] * 20))
-    ledger = MemoryLedger(GDP(1.0), unit="Id")
+    ledger = MemoryLedger(GDP(1.0), unit="person")
     schema = Schema({name: Numeric(0, 1) for name in (*NAMES, "y")})
     with pytest.raises(InvalidInput, match="does not compute"):
         DPLinearRegression(GDP(1.0), schema=schema, ledger=ledger).fit_table(
-            table, "y", NAMES, "push-down", unit="Id", max_rows_per_unit=5
+            table, "y", NAMES, "push-down", unit="person", max_rows_per_unit=5
         )
     assert written in asked[0]
     assert not ledger.charges

@@ -139,10 +139,11 @@ class _Table:
             columns = coded_columns(source.domain, source.reader.schema)
             return cls(source.reader.name, _database_of(source.reader), columns, None, source.domain)
         if isinstance(source, CappedSource) and source.column is not None:
+            found = cls.of(source.rows)
             (reader,) = source.readers()
             unit = PushedUnit(source.column, reader.schema.field(source.column).type, source.most)
             unit.check()
-            return replace(cls.of(source.rows), unit=unit)
+            return replace(found, unit=unit)
         if not isinstance(source, StreamSource):
             raise InvalidInput("push-down needs rows in a database, without weights=: give no engine")
         reader, encoder = source.reader, source.encoder

@@ -181,7 +181,7 @@ def detached(table: pa.Table) -> pa.Table:
     return pa.ipc.open_stream(buffer.getvalue()).read_all()
 
 
-_IN_PLACE = ", or leave the sums to the database by push-down"
+_IN_PLACE = "; with a unit, push-down will do as well"
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ class StreamSource(_Encoded):
         """
         if not self.reader.ordered:
             raise InvalidInput(
-                f"{self.reader.name} gives its rows in no fixed order, which decides on the rows of a unit that count: "
+                f"{self.reader.name} gives its rows in no fixed order, and ids or weights are read by themselves: "
                 f"write its result to Parquet and fit that{_IN_PLACE if self.reader.database is not None else ''}"
             )
         return (table.column(name) for table in chunks(self.reader, (name,), 1 << 16))
