@@ -96,7 +96,7 @@ def expected_of(query: Any, table: pa.Table, most: int, source: Source) -> Exact
     assert sums.cap is not None
     beside = tuple(sums.beside)
     columns = [*sums.features, *sums.beside.values(), sums.cap.ids]
-    (numbers,) = row_kernel.numbers_of(table.select(columns).combine_chunks().to_batches(), sums.cap, beside)
+    (numbers,) = row_kernel.capped_numbers(table.select(columns).combine_chunks().to_batches(), sums.cap, beside)
     keys = [None if each is None else each.strip(BLANKS).encode() for each in table["person"].to_pylist()]
     counts = counting(keys, numbers, most)
     given = numbers.select(list(sums.cap.columns)).append_column("counts", pa.array(counts))
@@ -245,7 +245,7 @@ def test_rows_are_drawn_without_regard_to_their_response(tmp_path: Path, seed: i
     beside = tuple(sums.beside)
     batch = pa.table({**{name: x[:, j] for j, name in enumerate(NAMES)}, "y": y}).combine_chunks().to_batches()[0]
     assert sums.cap is not None
-    (numbers,) = row_kernel.numbers_of([batch.append_column("person", pa.array(ids))], sums.cap, beside)
+    (numbers,) = row_kernel.capped_numbers([batch.append_column("person", pa.array(ids))], sums.cap, beside)
     counts = counting([str(each).encode() for each in ids], numbers, 2) == 1
     assert counts.sum() == 6_000
     for stratum in (0, 1):

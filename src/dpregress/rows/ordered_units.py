@@ -25,11 +25,11 @@ from dpregress.rows.row_kernel import (
     Stage,
     UnitCap,
     added,
+    capped_numbers,
     case,
     clipped,
     floated,
     name,
-    numbers_of,
     rounded,
     threaded,
 )
@@ -119,9 +119,9 @@ def counted_rows(batch: pa.RecordBatch, cap: UnitCap, beside: Sequence[str]) -> 
     beside : sequence of str
         As of :func:`~dpregress.rows.row_kernel.summed`.
     """
-    (found,) = numbers_of([batch], cap, beside)
+    (found,) = capped_numbers([batch], cap, beside)
     keys = keys_of(found["unit"]).to_pylist()
-    digests = [digest_of(key, m) for key, m in zip(keys, found["m"].to_pylist(), strict=True)]
+    digests = [_digest(key, m) for key, m in zip(keys, found["m"].to_pylist(), strict=True)]
     numbers = found.select(list(cap.columns))
     cells = np.nan_to_num(np.column_stack([column.to_numpy(False) for column in numbers.columns]), nan=np.inf)
     seen: Counter[bytes | None] = Counter()
@@ -132,6 +132,6 @@ def counted_rows(batch: pa.RecordBatch, cap: UnitCap, beside: Sequence[str]) -> 
     return numbers.append_column("counts", pa.array(counts))
 
 
-def digest_of(key: bytes | None, m: int) -> str:
+def _digest(key: bytes | None, m: int) -> str:
     """The digest of an id and the integer of a row; it decides on no bound."""
     return md5((key or b"") + b"/%d" % m, usedforsecurity=False).hexdigest()

@@ -316,7 +316,7 @@ def summed(batches: Iterable[pa.RecordBatch], program: Program, beside: Sequence
     )
 
 
-def numbers_of(batches: Iterable[pa.RecordBatch], cap: UnitCap, beside: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def capped_numbers(batches: Iterable[pa.RecordBatch], cap: UnitCap, beside: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The columns of a cap, ``m`` and ids; ids are the last column of a batch, after those of :func:`summed`."""
     for batch in batches:
         *given, ids = batch.columns
@@ -363,9 +363,9 @@ def kernel(program: Program, beside: Sequence[str]) -> Callable[[Iterable[pa.Rec
 
 
 def numbering(cap: UnitCap, beside: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """:func:`numbers_of` as a function of batches alone."""
+    """:func:`capped_numbers` as a function of batches alone."""
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from numbers_of(batches, cap, beside)
+        yield from capped_numbers(batches, cap, beside)
 
     return of_batches
