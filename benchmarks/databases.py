@@ -112,7 +112,7 @@ def report(queries: dict[str, SQLQuery], n: int) -> Iterator[str]:
 
 
 def capped(queries: dict[str, SQLQuery], n: int) -> Iterator[str]:
-    """What it takes a database to number the rows of units, about four rows for each."""
+    """What it takes a database to number the rows of units of up to about four rows."""
     yield f"\nfit in one pass, pushed down, us a row{'':>17} every row     of two a unit"
     for name, query in queries.items():
         ids = SQLQuery(query.url, f"SELECT *, CAST(x0 * {n // 10} AS INTEGER) AS person FROM {_TABLE}")

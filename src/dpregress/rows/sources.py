@@ -181,6 +181,7 @@ def detached(table: pa.Table) -> pa.Table:
     return pa.ipc.open_stream(buffer.getvalue()).read_all()
 
 
+#: What goes without an order: the database numbers rows itself.
 _IN_PLACE = "; with a unit, push-down will do as well"
 
 
