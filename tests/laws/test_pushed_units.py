@@ -31,14 +31,16 @@ from dpregress.models import PoissonFamily
 from dpregress.queries import ClippedScore, Counted, MeanResidual, ResponseHistogram, SecondMoment, UsableRowCount
 from dpregress.rows import Encoder, PrivateRows, RawRows, Source, StreamSource, row_kernel
 from dpregress.rows import push_down_sql as sql
+from dpregress.rows.ordered import with_exposure
+from dpregress.rows.ordered_units import counted_alone
 from dpregress.rows.push_down_engine import _Table
 from dpregress.rows.readers.base import DuckDBReader
 from dpregress.rows.sources import reader_of
 from tests import registry
-from tests.laws.test_push_down import ENGINE, NAMES, assert_same, in_spark
+from tests.laws.test_push_down import ENGINE, NAMES, PUSHED, as_asked, assert_same, in_spark, wild_rows
 from tests.laws.test_pushed_levels import in_duckdb, in_postgresql, in_sqlite
 from tests.laws.test_units import neighbours, statement_of
-from tests.registry import SPACES
+from tests.registry import SPACES, QueryEntry
 from tests.rows.test_push_down import database_of
 
 #: Ids of which some are one, some are none, and some look alike.
@@ -134,6 +136,27 @@ def test_totals_of_databases_are_those_of_the_reference(
         with ENGINE.make(None).ready(source, [SecondMoment]):
             for query in queries(rng):
                 assert_same(total(query, source), expected_of(query, table, most, source), f"{most}, {query}")
+
+
+@pytest.mark.parametrize("kind", ["intercept", "exposure"])
+@pytest.mark.parametrize("entry", PUSHED, ids=str)
+def test_rows_that_do_not_count_add_nothing(entry: QueryEntry, kind: str, seed: int) -> None:
+    """To any query that is pushed down: its sums are those of the other rows. Deterministic: no seed can break it."""
+    rng = np.random.default_rng(seed)
+    query = entry.make(SPACES[kind](rng), rng)
+    rows = as_asked(wild_rows(rng, query), query)
+    program, exposed = query.program(True), "e" if rows.exposure is not None else None
+    program = program if exposed is None else with_exposure(program)
+    beside = ("y",) if exposed is None else ("y", "exposed")
+    table = table_of(rows, [None] * len(rows.x)).drop_columns("person")
+    counts = rng.random(len(rows.x)) < 0.5
+    masked = counted_alone(program)
+    marked = table.append_column("counts", pa.array(counts + 0.0)).combine_chunks().to_batches()
+    sums = sql.RowSums(masked, tuple(NAMES), "y", len(rows.x), exposed=exposed)
+    found, usable, n = sums.of_words(row_kernel.summed(marked, masked, (*beside, "counts")))
+    others = table.filter(pa.array(counts)).combine_chunks().to_batches()
+    expected, kept_rows, _ = sums.of_words(row_kernel.summed(others, program, beside))
+    assert (found.tolist(), usable, n) == (expected.tolist(), kept_rows, len(rows.x))
 
 
 def test_rows_without_a_response_and_with_exposures(

@@ -133,6 +133,25 @@ def test_levels_and_classes(database: str, tmp_path: Path, seed: int) -> None:
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-4, atol=1e-6)
 
 
+@SEEDED
+@pytest.mark.parametrize("database", KEPT)
+def test_columns_may_have_the_names_of_the_statement(database: str, tmp_path: Path, seed: int) -> None:
+    """Also the one of ids. No seed can break it."""
+    table = rows_of(seed, K)
+    names = ["unit", "counts", "digest", "m", "c1", "T0"]
+    cells = dict(zip(names, [table["a"], table["b"]] * 3, strict=True))
+    table = pa.table({**cells, "C0": table["person"], "k": table["y"]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    schema = Schema({name: Numeric(-4, 4) for name in names} | {"k": Numeric(-9, 9)})
+    fits = [
+        DPLinearRegression(GDP(2.0), schema=schema, random_state=seed, recipe="one-shot").fit_table(
+            rows, "k", names, engine, False, unit="C0", max_rows_per_unit=K
+        )
+        for rows, engine in ((tmp_path / "rows.parquet", None), (KEPT[database](table, tmp_path), "push-down"))
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.slow
 @SEEDED
 @pytest.mark.parametrize("case", FITS)
