@@ -97,3 +97,42 @@ def test_a_statement_with_levels_is_printed(
     assert "NO NOISE" in done.out
     assert "it's" not in done.out.replace(query, "")
     assert charges(tmp_path) == 0
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_statement_with_a_unit_is_printed(
+    dialect: str, capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path
+) -> None:
+    """It numbers the rows of a unit, of 6,000 with three each; what it says runs."""
+    sqlglot = pytest.importorskip("sqlglot")
+    query = "SELECT a, y, CAST(rowid // 3 AS VARCHAR) AS id FROM t"
+    command[command.index("--query") + 1] = query
+    SQLiteLedger.create(tmp_path / "budget.db", "people", GDP(1.0), unit="id")
+    command[command.index("rows")] = "people"
+    done = run(
+        capsys, *command, "--unit", "id", "--max-rows-per-unit", "2", "--engine", "push-down", "--print-sql", dialect
+    )
+    assert done.code == 0, done.err
+    (statement,) = sqlglot.parse(done.out.replace(query, "SELECT * FROM t"), read=dialect)
+    assert len(list(statement.find_all(sqlglot.exp.Window))) == 1
+    assert not SQLiteLedger(tmp_path / "budget.db", "people").charges
+    if dialect == "duckdb":
+        with duckdb.connect(str(tmp_path / "rows.duckdb"), read_only=True) as connection:
+            (sums,) = connection.execute(done.out).fetchall()
+        assert sums[-2:] == (4000, 6000)
+
+
+def test_a_fit_with_a_unit_in_the_database(
+    capsys: pytest.CaptureFixture[str], command: list[str], tmp_path: Path
+) -> None:
+    SQLiteLedger.create(tmp_path / "budget.db", "people", GDP(1.0), unit="id")
+    command[command.index("rows")] = "people"
+    command[command.index("--query") + 1] = "SELECT a, y, rowid // 3 AS id FROM t"
+    refused = run(capsys, *command, "--unit", "id", "--max-rows-per-unit", "2")
+    assert refused.code != 0
+    assert "with a unit, push-down will do as well" in refused.err
+    assert not SQLiteLedger(tmp_path / "budget.db", "people").charges
+    done = run(capsys, *command, "--unit", "id", "--max-rows-per-unit", "2", "--engine", "push-down")
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / "model.json").is_file()
+    assert len(SQLiteLedger(tmp_path / "budget.db", "people").charges) == 1

@@ -41,7 +41,7 @@ def record_options(command: _Command) -> _Command:
         charging_options("Ledger to charge; see `dpregress ledger new`."),
         click.option("--unit", metavar="COLUMN", help="Column of ids: each id is protected with all its rows."),
         click.option(
-            "--max-rows-per-unit", type=int, metavar="K", help="With --unit: only the first K rows of each id count."
+            "--max-rows-per-unit", type=int, metavar="K", help="With --unit: at most K rows of each id count."
         ),
     )(command)
 

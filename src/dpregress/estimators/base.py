@@ -23,7 +23,7 @@ from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
 from dpregress.inputs.described import described_table, published_name
-from dpregress.inputs.engines import engine_of
+from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
@@ -236,8 +236,9 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         weights : str, optional
             The column of survey weights, as ``weights`` of :meth:`fit`; for files and tables in memory.
         unit : str, optional
-            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. Only for files and tables in memory,
-            because the rows of a query have no fixed order.
+            The column of private ids, as ``unit`` of :meth:`fit`; never a feature. For files and tables in memory, and
+            for queries with ``engine="push-down"``: their rows have no fixed order, and the database draws k rows of a
+            unit (docs/privacy/units.md).
         max_rows_per_unit : int, optional
         diagnose : float, default=0.0
             As of :meth:`fit`.
@@ -264,7 +265,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             )
             columns = tuple(name for name, _ in encoder.columns)
             rows = self._declared(public, source, columns, target, exposure, Inputs.named(columns))
-        bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit)
+        bounded, whose = bounded_units(rows.source, unit, max_rows_per_unit, in_place=stays_in_place(engine))
         read = rows.source
         exposure = one_offset(exposure, rows.exposure)
         rows = rows._replace(table=described_table(table), origin=published_name(table))

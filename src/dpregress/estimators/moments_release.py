@@ -17,7 +17,7 @@ from dpregress.estimators.progress import check_progress, reported
 from dpregress.estimators.released_moments import ReleasedMoments, SharedSpace
 from dpregress.estimators.training import ready_rows
 from dpregress.inputs.described import described_table
-from dpregress.inputs.engines import engine_of
+from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.formula import names_files
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
@@ -138,7 +138,7 @@ def release_moments(
         found = _like(table, like, columns, (public, schema, row_bound), taken, unit)
     else:
         found = _declared(table, columns, public, schema, row_bound, taken, unit)
-    source, whose = bounded_units(found.source, unit, max_rows_per_unit)
+    source, whose = bounded_units(found.source, unit, max_rows_per_unit, in_place=stays_in_place(engine))
     promise = gaussian_promise(budget)
     check_moments_fit(found.facts.start.space.order, 0)
     solver = WholeTable(found.facts, whose.per_record(promise), found.fixed)

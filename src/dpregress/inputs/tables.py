@@ -156,10 +156,10 @@ def held(X: Any) -> Any:
     return X
 
 
-def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
+def bounded_units(source: Source, ids: Any, most: Any, *, in_place: bool = False) -> tuple[Source, Unit]:
     """The source with bounded contributions, and whom that protects: records where there are no ids.
 
-    ``ids`` are ids, or of a table the name of their column.
+    ``ids`` are ids, or of a table the name of their column, which is not read if the rows stay ``in_place``.
 
     Raises
     ------
@@ -175,7 +175,9 @@ def bounded_units(source: Source, ids: Any, most: Any) -> tuple[Source, Unit]:
     most = int(most) if isinstance(most, np.integer) else most
     if isinstance(ids, str) and isinstance(source, TableSource | StreamSource):
         unit = Unit(ids, most)
-        return CappedSource(source, source.column(ids), unit.most), unit
+        # those of rows in place are refused when they are first read, which a database never does
+        read = (part for table in (source,) for part in table.column(ids)) if in_place else source.column(ids)
+        return CappedSource(source, read, unit.most, ids if in_place else None), unit
     unit, column = Unit(str(getattr(ids, "name", None) or UNNAMED), most), ids_of(ids)
     if len(column) != source.n:
         raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")

@@ -87,7 +87,7 @@ class PushedColumn:
                 f"column {self.name!r} is not one of numbers alone: write it in the query as CAST(.. AS DOUBLE "
                 "PRECISION), with CASE within for words, or give no engine"
             )
-        if self.levels and not (known or (self.text and not _of_bytes(kind))):
+        if self.levels and not (known or (self.text and not of_bytes(kind))):
             raise InvalidInput(
                 f"a database finds levels in text, numbers and truth values, and column {self.name!r} is of type "
                 f"{kind}: compute its text in the query, or give no engine"
@@ -164,7 +164,8 @@ def opening(columns: Sequence[PushedColumn], target: PushedColumn | None) -> tup
     return tuple(stage for stage in (cells, design) if any(each.operation != "name" for each in stage.values()))
 
 
-def _of_bytes(kind: pa.DataType) -> bool:
+def of_bytes(kind: pa.DataType) -> bool:
+    """Whether a type of text holds bytes, whose characters are not known."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 

@@ -24,11 +24,13 @@ from dpregress.rows.engines import Engine, Progress, PushedValue, Value
 from dpregress.rows.ordered import OrderedRows, with_exposure
 from dpregress.rows.ordered_codes import coded_columns, counting
 from dpregress.rows.ordered_levels import PushedColumn, opening
+from dpregress.rows.ordered_units import PushedUnit, counted_alone, counted_rows
 from dpregress.rows.push_down_sql import RowSums, written
 from dpregress.rows.readers.base import Aggregator, Reader
 from dpregress.rows.readers.failures import raise_alone
 from dpregress.rows.row_kernel import Program, binned, case, floated, name, summed
 from dpregress.rows.sources import Source, StreamSource
+from dpregress.rows.units import CappedSource
 
 _CHARGED = "a budget that was charged stays charged"
 
@@ -106,18 +108,24 @@ class _Table:
     target: PushedColumn | None
     domain: Domain | None = None
     exposed: PushedColumn | None = None
+    unit: PushedUnit | None = None
 
     def sums(self, program: Program, n: int) -> RowSums:
         """A program over design columns, as one over columns of the table; unusable exposures are missing responses."""
         if self.exposed is not None:
             program = with_exposure(program)
-        stages = opening(self.columns, self.target)
-        if stages:
+        stages, cap = opening(self.columns, self.target), None
+        target, exposed = (None if column is None else column.name for column in (self.target, self.exposed))
+        if self.unit is not None:
+            beside = {"y": target, "exposed": exposed}
+            numbers = [f"c{j}" for j in range(sum(column.width for column in self.columns))]
+            numbers += [column for column, known in beside.items() if known is not None]
+            program, cap = counted_alone(program), self.unit.cap(stages, numbers, n)
+        elif stages:
             program = Program.of((*stages, *program.stages), program.left, program.right, program.bins)
         names = tuple(column.name for column in self.columns)
-        target, exposed = (None if column is None else column.name for column in (self.target, self.exposed))
         uncast = frozenset(column.name for column in self.all_columns if column.uncast)
-        return RowSums(program, names, target, n, uncast, exposed)
+        return RowSums(program, names, target, n, uncast, exposed, cap)
 
     @property
     def all_columns(self) -> tuple[PushedColumn, ...]:
@@ -143,8 +151,14 @@ class _Table:
         if isinstance(source, CodedParquet):
             columns = coded_columns(source.domain, source.reader.schema)
             return cls(source.reader.name, _database_of(source.reader), columns, None, source.domain)
+        if isinstance(source, CappedSource) and source.column is not None:
+            found = cls.of(source.rows)
+            (reader,) = source.readers()
+            unit = PushedUnit(source.column, reader.schema.field(source.column).type, source.most)
+            unit.check()
+            return replace(found, unit=unit)
         if not isinstance(source, StreamSource):
-            raise InvalidInput("push-down needs rows in a database, without unit= or weights=: give no engine")
+            raise InvalidInput("push-down needs rows in a database, without weights=: give no engine")
         reader, encoder = source.reader, source.encoder
         database = _database_of(reader)
         if not isinstance(encoder, Encoder):
@@ -205,6 +219,8 @@ def _check_arithmetic(table: _Table) -> None:
     few = _few(table)
     d, columns = len(few.columns), few.all_columns
     given = pa.table({column.name: _test_cells(column, d, j) for j, column in enumerate(columns)})
+    if few.unit is not None:
+        given = given.append_column(few.unit.name, few.unit.trials)
     for sums in _trials(few):
         _check_sums(table, given, sums)
     *_, widest = _trials(table)
@@ -228,7 +244,8 @@ def _few(table: _Table) -> _Table:
         return replace(table, columns=tuple(table.columns[j] for j in few), domain=domain)
     columns = [table.columns[j].shortened(_TEST_LEVELS) for j in places]
     ends = np.cumsum([column.width for column in columns])
-    return replace(table, columns=tuple(columns[: int(np.searchsorted(ends, _TEST_COLUMNS, side="right"))]))
+    unit = None if table.unit is None else table.unit.few
+    return replace(table, columns=tuple(columns[: int(np.searchsorted(ends, _TEST_COLUMNS, side="right"))]), unit=unit)
 
 
 def _test_cells(column: PushedColumn, d: int, j: int) -> pa.Array:
@@ -263,7 +280,10 @@ def _check_sums(table: _Table, given: pa.Table, sums: RowSums) -> None:
         raise
     except Exception:
         raise_alone(InvalidInput("the database cannot compute test rows: it may lack sqrt(); give no engine"))
-    (expected,) = summed(given.combine_chunks().to_batches(), sums.program, tuple(sums.beside))
+    batches = given.combine_chunks().to_batches()
+    if sums.cap is not None:
+        batches = [counted_rows(batches[0], sums.cap, tuple(sums.beside))]
+    (expected,) = summed(batches, sums.program, sums.given)
     whole, *of_rows = sums.of_words([expected])
     if (found.tolist(), counts) != (whole.tolist(), of_rows):
         raise InvalidInput("the database does not compute with numbers of IEEE 754 as it should: give no engine")

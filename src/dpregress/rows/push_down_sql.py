@@ -21,10 +21,10 @@ import pyarrow as pa
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import is_text
-from dpregress.rows.push_down_text import level_case, text_literal
+from dpregress.rows.push_down_text import id_text, level_case, text_literal, unit_and_digest
 from dpregress.rows.readers.base import quoted, unused
 from dpregress.rows.readers.sqlite import NUMBER
-from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage
+from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage, UnitCap
 
 #: Dialects in which statements can be written.
 DIALECTS = ("duckdb", "postgres", "sqlite", "snowflake", "bigquery", "databricks")
@@ -59,6 +59,8 @@ class RowSums:
         Columns of text and truth values, which the program itself turns into numbers.
     exposed : str, optional
         The column of exposures.
+    cap : UnitCap, optional
+        Which rows count; the program then begins with its columns and ``counts``.
     """
 
     program: Program
@@ -67,12 +69,18 @@ class RowSums:
     n: int
     uncast: frozenset[str] = frozenset()
     exposed: str | None = None
+    cap: UnitCap | None = None
 
     @property
     def beside(self) -> Mapping[str, str]:
         """The columns of the table that are no features, by their names in the program."""
         named = {"y": self.target, "exposed": self.exposed}
         return {column: name for column, name in named.items() if name is not None}
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What the program finds beside features."""
+        return (*self.beside, *(() if self.cap is None else ("counts",)))
 
     def statement(self, source: str, dialect: str) -> str:
         """The SELECT statement.
@@ -155,7 +163,8 @@ class _Written:
 
     def _name(self, name: str) -> str:
         """A name of the statement's own, which neither the rows nor their columns have."""
-        return unused(name, f"{self.source} {self.sums.features} {self.sums.beside}")
+        ids = "" if self.sums.cap is None else self.sums.cap.ids
+        return unused(name, f"{self.source} {self.sums.features} {self.sums.beside} {ids}")
 
     @cached_property
     def rows(self) -> str:
@@ -180,7 +189,7 @@ class _Written:
     @property
     def text(self) -> str:
         fence = " OFFSET 0" if self.dialect in _FENCED else ""
-        stages = (self._columns(stage) for stage in self.sums.program.stages)
+        stages = (*self._numbered, *(self._columns(stage) for stage in self.sums.program.stages))
         grouped = " GROUP BY place" if self.sums.program.bins else ""
         parts = [
             f"SELECT {', '.join(self._cells)} FROM {self.rows}{fence}",
@@ -213,9 +222,23 @@ class _Written:
         named += [(column, alias) for alias, column in self.sums.beside.items()]
         cell = NUMBER if self.dialect == "sqlite" else "CAST({0} AS DOUBLE PRECISION)"
         uncast = self.sums.uncast
-        return [
+        cells = [
             f"{('{0}' if column in uncast else cell).format(quoted([column]))} AS {alias}" for column, alias in named
         ]
+        return cells if self.sums.cap is None else [*cells, f"{quoted([self.sums.cap.ids])} AS unit"]
+
+    @property
+    def _numbered(self) -> list[list[str]]:
+        """Stages at the end of which ``counts`` says which rows of a unit count; none without a cap."""
+        cap = self.sums.cap
+        if cap is None:
+            return []
+        compared, digest = map(self._held, unit_and_digest("unit", "m", self.dialect))
+        order = f"PARTITION BY {compared} ORDER BY {', '.join(['digest', *cap.columns])}"
+        counts = f"CASE WHEN LENGTH(unit) > 0 AND ROW_NUMBER() OVER ({order}) <= {cap.most} THEN 1 ELSE 0 END AS counts"
+        first, *others = [[*self._columns(stage), "unit"] for stage in cap.stages]
+        first[-1] = f"{self._held(id_text('unit', self.dialect))} AS unit"
+        return [first, *others, [*cap.columns, "unit", f"{digest} AS digest"], [*cap.columns, counts]]
 
     def _columns(self, stage: Stage) -> list[str]:
         columns = [

@@ -1,4 +1,4 @@
-r"""Levels in SQL: the place of a text among public ones, compared by bytes whatever the collation of its column.
+r"""Texts in SQL, compared by bytes whatever the collation of their column: places of public levels, and ids of units.
 
 No cell makes a comparison fail, because no text is read as a number. Only letters, digits, spaces and ``+ - .`` are
 written as they are. Other characters are written by their codes, and in most dialects a level is written as the digits
@@ -29,6 +29,38 @@ _CELL = {
     "bigquery": "TO_HEX(CAST({0} AS BYTES))",
     "databricks": "HEX(CAST({0} AS BINARY))",
 }
+_BLANKS = "' ' || CHR(9) || CHR(10) || CHR(13)"
+#: An id as text without blanks around it, which is empty or NULL for none. A number of SQLite is one if it is whole.
+_ID = {
+    "duckdb": "TRIM(CAST({0} AS VARCHAR), {1})",
+    "postgres": 'BTRIM(CASE WHEN {0} IS NOT NULL THEN CONCAT({0}) END COLLATE "C", {1})',
+    "sqlite": "CASE TYPEOF({0}) WHEN 'integer' THEN CAST({0} AS TEXT) WHEN 'text' THEN TRIM({0}, CHAR(32, 9, 10, 13)) "
+    "WHEN 'real' THEN CASE WHEN ABS({0}) < 9007199254740992 AND +{0} = CAST({0} AS INTEGER) "
+    "THEN CAST(CAST({0} AS INTEGER) AS TEXT) END END",
+    "snowflake": "TRIM(CAST({0} AS VARCHAR), {1})",
+    "bigquery": "TRIM(CAST({0} AS STRING), CODE_POINTS_TO_STRING([32, 9, 10, 13]))",
+    "databricks": "TRIM(BOTH {1} FROM CAST({0} AS STRING))",
+}
+#: Such an id for comparison, and its digest with a whole number.
+_UNIT = {
+    "duckdb": ("ENCODE({0})", "MD5(CONCAT({0}, '/', {1}))"),
+    "postgres": ('{0} COLLATE "C"', "MD5(CONCAT({0}, '/', {1})) COLLATE \"C\""),
+    "sqlite": ("{0} COLLATE BINARY", "MD5(CAST({0} || '/' || {1} AS BLOB))"),
+    "snowflake": ("HEX_ENCODE({0})", "MD5(CONCAT({0}, '/', CAST({1} AS VARCHAR)))"),
+    "bigquery": ("CAST({0} AS BYTES)", "TO_HEX(MD5(CONCAT({0}, '/', CAST({1} AS STRING))))"),
+    "databricks": ("CAST({0} AS BINARY)", "MD5(CAST(CONCAT({0}, '/', CAST({1} AS STRING)) AS BINARY))"),
+}
+
+
+def id_text(cell: str, dialect: str) -> str:
+    """A cell as the text of an id."""
+    return _ID[dialect].format(cell, _BLANKS)
+
+
+def unit_and_digest(unit: str, number: str, dialect: str) -> tuple[str, str]:
+    """The text of an id as it is compared, and its digest with a number."""
+    compared, digest = _UNIT[dialect]
+    return compared.format(unit), digest.format(unit, number)
 
 
 def _bytes_of_duckdb(text: str) -> str:

@@ -7,7 +7,7 @@ sends this module to its workers by value, so it imports nothing of the package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -150,6 +150,16 @@ def multiplied(factors: Iterable[RowExpression]) -> RowExpression:
 Stage = Mapping[str, RowExpression]
 
 
+def threaded(stages: Sequence[Stage], needed: Collection[str]) -> tuple[Stage, ...]:
+    """Stages of which each has what is needed later, and nothing else."""
+    kept: list[Stage] = []
+    for stage in reversed(stages):
+        columns = {column: stage.get(column, name(column)) for column in sorted(needed)}
+        kept.insert(0, columns)
+        needed = set().union(*(each.names for each in columns.values()))
+    return tuple(kept)
+
+
 class Program(NamedTuple):
     """Stages, and what is added up: products of every left and every right column, or the left ones alone.
 
@@ -174,13 +184,7 @@ class Program(NamedTuple):
     @classmethod
     def of(cls, stages: Sequence[Stage], left: Sequence[str], right: Sequence[str] = (), bins: int = 0) -> Program:
         """A program in which each stage has what is needed later, and nothing else."""
-        needed = {*left, *right, "k"}
-        kept: list[Stage] = []
-        for stage in reversed(stages):
-            columns = {column: stage.get(column, name(column)) for column in sorted(needed)}
-            kept.insert(0, columns)
-            needed = set().union(*(each.names for each in columns.values()))
-        return cls(tuple(kept), tuple(left), tuple(right), bins)
+        return cls(threaded(stages, {*left, *right, "k"}), tuple(left), tuple(right), bins)
 
     def extended(
         self, stages: Sequence[Stage], left: Sequence[str], right: Sequence[str] = (), bins: int = 0
@@ -199,6 +203,30 @@ class Program(NamedTuple):
     def symmetric(self) -> bool:
         """Whether the sums form a symmetric matrix."""
         return self.left == self.right
+
+
+class UnitCap(NamedTuple):
+    """At most ``most`` rows of each unit count (docs/privacy/units.md).
+
+    After these stages and before those of a program, rows with the same id are numbered in the order of the digest of
+    the id and ``m``, then of ``columns``. The column ``counts`` is 1 for rows with an id and a number up to ``most``,
+    and 0 for others.
+
+    Attributes
+    ----------
+    ids : str
+        The column of the table.
+    most : int
+    stages : tuple of mappings
+        From cells of the table to ``columns`` and ``m``.
+    columns : tuple of str
+        Numbers of a row: all that the program reads.
+    """
+
+    ids: str
+    most: int
+    stages: tuple[Stage, ...]
+    columns: tuple[str, ...]
 
 
 # ---------------------------------------------------------------- by NumPy
@@ -272,10 +300,7 @@ def summed(batches: Iterable[pa.RecordBatch], program: Program, beside: Sequence
     high, low = np.zeros((2, *shape), dtype=np.int64)
     usable = n = 0
     for batch in batches:
-        columns = [_cells_of(column) for column in batch.columns]
-        features = len(columns) - len(beside)
-        given = cells(columns[:features], dict(zip(beside, columns[features:], strict=True)))
-        found = run_stages(program.stages, given, batch.num_rows)
+        found = run_stages(program.stages, _given(batch.columns, beside), batch.num_rows)
         for products in _sums(program, found, batch.num_rows):
             high += products >> LOW_BITS
             low += products & ((1 << LOW_BITS) - 1)
@@ -289,6 +314,22 @@ def summed(batches: Iterable[pa.RecordBatch], program: Program, beside: Sequence
             "n": pa.array([n], pa.int64()),
         }
     )
+
+
+def capped_numbers(batches: Iterable[pa.RecordBatch], cap: UnitCap, beside: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of a cap, ``m`` and ids; ids are the last column of a batch, after those of :func:`summed`."""
+    for batch in batches:
+        *given, ids = batch.columns
+        found = run_stages(cap.stages, _given(given, beside), batch.num_rows)
+        numbers = {column: pa.array(np.ascontiguousarray(found[column]), pa.float64()) for column in cap.columns}
+        yield pa.RecordBatch.from_pydict({**numbers, "m": pa.array(found["m"].astype(np.int64)), "unit": ids})
+
+
+def _given(columns: Sequence[pa.Array], beside: Sequence[str]) -> dict[str, Any]:
+    """The columns at the start of a program."""
+    found = [_cells_of(column) for column in columns]
+    features = len(found) - len(beside)
+    return cells(found[:features], dict(zip(beside, found[features:], strict=True)))
 
 
 def _cells_of(column: pa.Array) -> Any:
@@ -317,5 +358,14 @@ def kernel(program: Program, beside: Sequence[str]) -> Callable[[Iterable[pa.Rec
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from summed(batches, program, beside)
+
+    return of_batches
+
+
+def numbering(cap: UnitCap, beside: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """:func:`capped_numbers` as a function of batches alone."""
+
+    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from capped_numbers(batches, cap, beside)
 
     return of_batches

@@ -181,6 +181,10 @@ def detached(table: pa.Table) -> pa.Table:
     return pa.ipc.open_stream(buffer.getvalue()).read_all()
 
 
+#: What goes without an order: the database numbers rows itself.
+_IN_PLACE = "; with a unit, push-down will do as well"
+
+
 @dataclass(frozen=True, eq=False)
 class StreamSource(_Encoded):
     """A table that is read again in every pass, in chunks that do not depend on how it is stored.
@@ -213,8 +217,8 @@ class StreamSource(_Encoded):
         """
         if not self.reader.ordered:
             raise InvalidInput(
-                f"{self.reader.name} gives its rows in no fixed order, which decides on the rows of a unit that count: "
-                "write its result to Parquet and fit that"
+                f"{self.reader.name} gives its rows in no fixed order, and ids or weights are read by themselves: "
+                f"write its result to Parquet and fit that{_IN_PLACE if self.reader.database is not None else ''}"
             )
         return (table.column(name) for table in chunks(self.reader, (name,), 1 << 16))
 

@@ -43,10 +43,13 @@ class CappedSource(SourceOf):
         One id for each row, in the order of the rows; read once.
     most : int
         k, at least 1.
+    column : str, optional
+        Of ids in a database that numbers the rows itself, by a rule of its own; the ids are not read then.
     """
 
     ids: Iterable[pa.Array | pa.ChunkedArray]
     most: int
+    column: str | None = None
 
     @property
     def capped(self) -> bool:
@@ -67,6 +70,8 @@ class CappedSource(SourceOf):
             yield Part(first, self._of(part, counts[first : first + part.n]))
 
     def responses(self) -> CappedSource:
+        if self.column is not None:
+            return self  # all columns decide on the rows that count, the same ones in every pass
         return self._of(self.rows.responses(), self._counts)
 
     def _of(self, rows: Source, counts: NDArray[np.bool_]) -> CappedSource:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.rows.readers.failures import planning, raise_alone, reading
-from dpregress.rows.row_kernel import Program
+from dpregress.rows.row_kernel import Program, UnitCap
 
 
 @runtime_checkable
@@ -45,6 +45,12 @@ class PushedSums(Protocol):
 
     @property
     def uncast(self) -> frozenset[str]: ...
+
+    @property
+    def cap(self) -> UnitCap | None: ...
+
+    @property
+    def given(self) -> tuple[str, ...]: ...
 
     def statement(self, source: str, dialect: str) -> str: ...
 

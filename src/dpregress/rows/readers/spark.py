@@ -41,13 +41,29 @@ class SparkDatabase(Aggregator):
         uncast = [name in sums.uncast for name in names]
         numbers = [cell if kept else cell.cast("double") for cell, kept in zip(columns, uncast, strict=True)]
         cells = [cell.alias(f"c{i}") for i, cell in enumerate(numbers)]
-        kernel = row_kernel.kernel(sums.program, tuple(sums.beside))
+        kernel = row_kernel.kernel(sums.program, sums.given)
         cloudpickle.register_pickle_by_value(row_kernel)
         try:
-            parts = self.frame.select(cells).mapInArrow(kernel, row_kernel.SCHEMA).toArrow()
+            rows = self.frame.select(cells) if sums.cap is None else self._capped(sums.cap, cells, tuple(sums.beside))
+            parts = rows.mapInArrow(kernel, row_kernel.SCHEMA).toArrow()
         finally:
             cloudpickle.unregister_pickle_by_value(row_kernel)
         return sums.of_words([parts])
+
+    def _capped(self, cap: row_kernel.UnitCap, cells: Sequence[Any], beside: Sequence[str]) -> Any:
+        """The columns of a cap with ``counts``, for which Spark brings the rows of a unit together."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as by
+
+        blanks = by.lit(" \t\n\r")
+        unit = by.btrim(self.frame[_quoted(cap.ids)].cast("string"), blanks).alias("unit")
+        kinds = ", ".join([*(f"{column} double" for column in cap.columns), "m bigint", "unit string"])
+        rows = self.frame.select([*cells, unit]).mapInArrow(row_kernel.numbering(cap, beside), kinds)
+        digest = by.md5(by.concat(rows["unit"], by.lit("/"), rows["m"].cast("string")))
+        order = Window.partitionBy(by.col("unit").cast("binary")).orderBy("digest", *cap.columns)
+        counts = (by.length("unit") > 0) & (by.row_number().over(order) <= cap.most)
+        numbered = rows.withColumn("digest", digest).withColumn("counts", by.when(counts, 1.0).otherwise(0.0))
+        return numbered.select(*cap.columns, "counts")
 
     def plan(self, sums: PushedSums) -> None:
         SparkDatabase(self.frame.limit(0)).summed(sums)
