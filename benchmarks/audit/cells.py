@@ -296,7 +296,8 @@ def _marginals(recipe: str, **more: Any) -> Cell:
     )
 
 
-_MANY_MOMENTS = "scores and second moments (41% each) have other worst pairs"
+_MANY_MOMENTS = "second moments (42%) and scores (36%) have other worst pairs"
+_SAME_DIRECTION = "the Gram matrix (13%) cannot separate rows of one direction"
 _OPPOSITE = "Gram matrix and mean residual (20%) cannot separate this pair"
 _GUESSES = "a guess shows at most 0.79 of a claim in rho"
 
