@@ -309,7 +309,7 @@ CELLS = (
     _central("linear one-shot", DPLinearRegression, "linear", "labelled", recipe="one-shot"),
     _central("linear one-shot", DPLinearRegression, "linear", "unlabelled", recipe="one-shot"),
     _central("logistic", DPLogisticRegression, "told classes", "labelled"),
-    _central("logistic", DPLogisticRegression, "classes without features", "unlabelled"),
+    _central("logistic", DPLogisticRegression, "classes without features", "unlabelled", reason=_SAME_DIRECTION),
     _central("logistic", DPLogisticRegression, "many rows", "schema", reason=_MANY_MOMENTS),
     _central("Poisson", DPPoissonRegressor, "poisson", "labelled"),
     _central("Poisson", DPPoissonRegressor, "poisson", "unlabelled"),
