@@ -21,7 +21,7 @@ from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
-from dpregress.rows.design.encoder import text_of, to_codes, to_numbers
+from dpregress.rows.design.encoder import labels_of, text_of, to_codes, to_numbers
 from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
@@ -427,14 +427,4 @@ def coded(y: Any, classes: tuple[str, ...]) -> Vector:
         raise InvalidInput("Complex data not supported")
     if array.dtype.kind not in "biufOUST":
         raise InvalidInput(f"labels of type {array.dtype}: they are numbers, booleans or text")
-    return to_codes(_labels(array), classes)
-
-
-def _labels(array: NDArray[Any]) -> pa.Array:
-    """Labels as numbers or text, whichever is faster: both have the same codes."""
-    if array.dtype.kind in "iuf" and array.dtype.itemsize <= 8:
-        values = array if array.dtype.kind in "iu" else array.astype(np.float64)
-        return pa.array(values, mask=~np.isfinite(values))
-    if array.dtype.kind == "b":
-        return pa.array(array).cast(pa.large_string())
-    return pa.array([text_of(cell) for cell in array.tolist()], pa.large_string())
+    return to_codes(labels_of(array), classes)

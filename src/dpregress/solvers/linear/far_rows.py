@@ -31,8 +31,8 @@ _TIMES, _RARE, _SURE = 5.0, 0.005, 3.0
 _LEAST, _MOST = 0.005, 0.05
 #: Fewer far rows, as a share of all, do not matter; a correlation is believed if it is so many noise deviations long.
 _FEWEST, _BELIEVED = 0.001, 2.5
-#: What is kept of the last step, and the share of the second moment in that.
-_OF_STEP, _OF_MOMENT = 0.5, 0.25
+#: What is kept of the last step; the share of intervals in that, and of the second moment in what they leave.
+_OF_STEP, WIDER, _OF_MOMENT = 0.5, 0.5, 0.25
 #: The noise of the second moment that a radius may lead to, in variances of predictions, and the least and largest
 #: radius, in their standard deviations.
 _NOISE, _NEAREST, _FURTHEST = 0.6, 8.0, 64.0

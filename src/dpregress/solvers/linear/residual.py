@@ -42,7 +42,7 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
-from dpregress.solvers.linear.far_rows import count_share, held_back, rescaling
+from dpregress.solvers.linear.far_rows import WIDER, count_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, starting_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -77,8 +77,6 @@ _AGAIN = 0.5
 #: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
 #: suffices, and of all steps if public labels are not informative.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
-#: The share of the wider remainder in what is kept for far rows.
-_WIDER = 0.5
 #: The largest ratio of the median sizes of private and public residuals.
 _UNLIKE = 2.0
 
@@ -390,7 +388,7 @@ class Residual(FactSolver):
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
-            wider, kept = split(kept, (_WIDER, 1 - _WIDER))
+            wider, kept = split(kept, (WIDER, 1 - WIDER))
             move = rescaling(ask, space, coef, mixed.matrix, found.n, kept)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
