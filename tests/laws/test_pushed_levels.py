@@ -84,6 +84,10 @@ def rows(seed: int) -> pa.Table:
     )
 
 
+#: Where tables of texts are kept.
+DATABASES = ["DuckDB", "SQLite", "PostgreSQL", "Spark"]
+
+
 def in_duckdb(table: pa.Table, _: Path) -> Any:
     connection = duckdb.connect()
     connection.register("given", table)
@@ -122,14 +126,19 @@ def text_columns(table: pa.Table) -> list[str]:
     return [field.name for field in table.schema if pa.types.is_string(field.type)]
 
 
-@pytest.fixture(params=["DuckDB", "SQLite", "PostgreSQL", "Spark"])
-def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
-    """How to keep a table in a database, with texts in columns that are compared without regard to case."""
+def keeping(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
+    """How to keep a table in the database that a fixture names, with texts compared without regard to case."""
     if request.param == "Spark":
         return partial(in_spark, request.getfixturevalue("spark_session"))
     if request.param == "PostgreSQL":
         return partial(in_postgresql, request.getfixturevalue("postgresql_url"))
     return {"DuckDB": in_duckdb, "SQLite": in_sqlite}[request.param]
+
+
+@pytest.fixture(params=DATABASES)
+def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
+    """How to keep a table in a database, with texts in columns that are compared without regard to case."""
+    return keeping(request)
 
 
 def encoder_of(features: dict[str, Any], target: str | None = "answer", classes: tuple[str, ...] = CLASSES) -> Encoder:

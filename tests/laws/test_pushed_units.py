@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
-from functools import partial
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -37,8 +36,8 @@ from dpregress.rows.push_down_engine import _Table
 from dpregress.rows.readers.base import DuckDBReader
 from dpregress.rows.sources import reader_of
 from tests import registry
-from tests.laws.test_push_down import ENGINE, NAMES, PUSHED, as_asked, assert_same, in_spark, wild_rows
-from tests.laws.test_pushed_levels import in_duckdb, in_postgresql, in_sqlite
+from tests.laws.test_push_down import ENGINE, NAMES, PUSHED, as_asked, assert_same, wild_rows
+from tests.laws.test_pushed_levels import DATABASES, in_duckdb, in_sqlite, keeping
 from tests.laws.test_units import neighbours, statement_of
 from tests.registry import SPACES, QueryEntry
 from tests.rows.test_push_down import database_of
@@ -52,14 +51,10 @@ IDS = (
 BLANKS = " \t\r\n"
 
 
-@pytest.fixture(params=["DuckDB", "SQLite", "PostgreSQL", "Spark"])
+@pytest.fixture(params=DATABASES)
 def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
     """How to keep a table in a database, with ids in a column that is compared without regard to case."""
-    if request.param == "Spark":
-        return partial(in_spark, request.getfixturevalue("spark_session"))
-    if request.param == "PostgreSQL":
-        return partial(in_postgresql, request.getfixturevalue("postgresql_url"))
-    return {"DuckDB": in_duckdb, "SQLite": in_sqlite}[request.param]
+    return keeping(request)
 
 
 def table_of(rows: RawRows, ids: Any) -> pa.Table:

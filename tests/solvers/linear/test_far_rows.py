@@ -11,7 +11,10 @@ import pytest
 
 from dpregress import GDP, DPLinearRegression, Numeric, PublicMoments, Schema
 from dpregress.accounting import split
+from dpregress.queries import ScoreRemainder
 from dpregress.solvers.linear import far_rows
+from dpregress.solvers.linear.residual import Residual
+from dpregress.trust import TrustModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 
@@ -107,3 +110,23 @@ def test_the_count_is_asked_only_where_it_tells() -> None:
     assert far_rows.count_share(1_000, GDP(0.3)) == 0.0
     assert 0 < far_rows.count_share(20_000, GDP(0.3)) <= 0.05
     assert far_rows.count_share(10**9, GDP(1.0)) == 0.005
+
+
+@pytest.mark.parametrize("way", ["labelled", "unlabelled", "schema"])
+def test_a_fit_with_far_rows_asks_no_more_than_it_announces(way: str, seed: int) -> None:
+    """The factor of the slopes and the wider remainder are three questions more than the count of far rows."""
+    asked, announced = [], []
+    release, solve = TrustModel.release, Residual.solve
+
+    def released(self: TrustModel, rows: Any, query: Any, *given: Any, **more: Any) -> Any:
+        asked.append(query)
+        return release(self, rows, query, *given, **more)
+
+    def solved(self: Residual, ask: Any) -> Any:
+        announced.append(self.rounds)
+        return solve(self, ask)
+
+    with patch.object(TrustModel, "release", released), patch.object(Residual, "solve", solved):
+        fitted(*table(seed, saturates=True), way, seed)
+    assert sum(isinstance(query, ScoreRemainder) for query in asked) == 2
+    assert [len(asked)] <= announced

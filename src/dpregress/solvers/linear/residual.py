@@ -134,7 +134,7 @@ class Residual(FactSolver):
     @property
     def rounds(self) -> int:
         """The largest number, with a second Gram matrix, without trusted labels, and with far rows."""
-        return len(self._spend) + 2 * ("far" in self._spend) + len(self._steps) * (1 + self.labelled) + self._may_repeat
+        return len(self._spend) + 3 * ("far" in self._spend) + len(self._steps) * (1 + self.labelled) + self._may_repeat
 
     @property
     def _scores(self) -> GDP:

@@ -221,8 +221,9 @@ def _descended(
         short = length < _SHORT * size
         if length <= _TOLERANCE * size or (short and last <= length):
             break
-        found = coef + way
-        if not short:
+        if short:
+            found = coef + way
+        else:
             tried = ((objective(at), at) for at in (coef + share * way for share in 0.5 ** np.arange(_HALVINGS)))
             better = next((each for each in tried if each[0] < best), None)
             if better is None:

@@ -40,6 +40,11 @@ _WIDER, _LEAST_WIDER = 6.0, 2.0
 _POINTS, _RAREST = 64, 1e-6
 
 
+def _sure(order: int) -> float:
+    """A mean of ``order`` squares of standard normal numbers that stands out."""
+    return 1 + _LIMIT * math.sqrt(2 / order)
+
+
 def remainder_share(space: WhitenedSpace) -> float:
     """The share of mu^2; 0 without features."""
     return _SHARE if space.order > space.intercept else 0.0
@@ -66,6 +71,11 @@ class Move(NamedTuple):
 
     value: Vector
     covariance: Matrix
+
+    @classmethod
+    def none(cls, order: int) -> Move:
+        """Coefficients that stay as they are."""
+        return cls(np.zeros(order), np.zeros((order, order)))
 
 
 class Answer(NamedTuple):
@@ -134,8 +144,8 @@ class Remainder:
         order, variance = len(coef), self.answer.variance
         found = self.answer.value - self.score.expected(coef)
         if self.wide is not None:
-            return self._widened(found, self.wide) if upper else Move(np.zeros(order), np.zeros((order, order)))
-        sure = 1 + _LIMIT * math.sqrt(2 / order)
+            return self._widened(found, self.wide) if upper else Move.none(order)
+        sure = _sure(order)
         size = float(found @ found) / order * (sure if upper else 1.0) - variance
         usual = _LIKELY**2 * self.answer.expected
         share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0)
@@ -150,8 +160,8 @@ class Remainder:
         """The first remainder, and along its direction, or that of the wider one, what the wider bound adds."""
         order, wider = len(found), found + (wide.value - self.answer.value)
         near, far = (float(each @ each) for each in (found, wider))
-        if max(near / self.answer.variance, far / wide.variance) <= order * (1 + _LIMIT * math.sqrt(2 / order)):
-            return Move(np.zeros(order), np.zeros((order, order)))
+        if max(near / self.answer.variance, far / wide.variance) <= order * _sure(order):
+            return Move.none(order)
         axis = found / math.sqrt(near) if near * wide.variance > far * self.answer.variance else wider / math.sqrt(far)
         added = float(axis @ (wider - found))
         along = (wide.variance + added**2) * np.outer(axis, axis)
