@@ -246,9 +246,9 @@ def test_the_law_finds_planted_leaks(
 
     bounded = tables.bounded_units
 
-    def leaking(source: Any, *arguments: Any) -> Any:
+    def leaking(source: Any, *arguments: Any, **options: Any) -> Any:
         fault(source)
-        return bounded(source, *arguments)
+        return bounded(source, *arguments, **options)
 
     monkeypatch.setitem(LINES, "text", b"7,50,x,3,2")
     monkeypatch.setattr(base, "bounded_units", leaking)
