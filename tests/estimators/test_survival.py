@@ -156,6 +156,9 @@ def test_files_and_refusals(seed: int, tmp_path: Path) -> None:
     for cuts in ((), (1.0, 0.5), (0.0, 1.0), (math.inf,), "1,2", (1.0, "a")):
         with pytest.raises(InvalidInput, match="cuts="):
             DPSurvival(GDP(1.0), cuts=cuts, public=public, ledger=ledger).fit(x, event, time=time)
+    for tiny in ((1e-120, 1.0), (1e-90, 1e120)):
+        with pytest.raises(InvalidInput, match="change the unit of time"):
+            DPSurvival(GDP(1.0), cuts=tiny, public=public, ledger=ledger).fit(x, event, time=time)
     with pytest.raises(InvalidInput, match="time="):
         DPSurvival(GDP(1.0), cuts=CUTS, public=public, ledger=ledger).fit(x, event)
     with pytest.raises(NotAvailable, match="a survival model has none"):

@@ -6,6 +6,7 @@ import math
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +23,7 @@ from dpregress import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPSurvival,
     MemoryLedger,
     Numeric,
     Schema,
@@ -41,6 +43,7 @@ FITS: dict[str, tuple[Callable[..., Any], str]] = {
     "linear": (DPLinearRegression, "y"),
     "logistic": (DPLogisticRegression, "positive"),
     "Poisson": (DPPoissonRegressor, "events"),
+    "survival": (partial(DPSurvival, cuts=(0.5, 1.0, 2.0)), "positive"),
 }
 SEEDED = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 
@@ -52,7 +55,8 @@ def rows_of(seed: int, most: int) -> pa.Table:
     y = x @ [1.0, -2.0] + rng.normal(size=N)
     people = rng.permutation(np.arange(N) // most)
     ids = pa.array([None if i % 50 == 0 else f"P{i:05d}" for i in people.tolist()])
-    beside = {"y": y, "positive": (y > 0) + 0.0, "events": rng.poisson(np.exp(x[:, 0])) + 0.0}
+    time = rng.exponential(np.exp(-x[:, 0] / 2))
+    beside = {"y": y, "positive": (y > 0) + 0.0, "events": rng.poisson(np.exp(x[:, 0])) + 0.0, "time": time}
     return pa.table({"person": ids, "a": x[:, 0], "b": x[:, 1], **beside})
 
 
@@ -77,13 +81,18 @@ def in_sqlite(table: pa.Table, folder: Path) -> SQLQuery:
 KEPT = {"DuckDB": in_duckdb, "SQLite": in_sqlite}
 
 
+def timed(case: str) -> dict[str, str]:
+    """What a survival model is told beside."""
+    return {"time": "time"} if case == "survival" else {}
+
+
 def fitted(case: str, table: Any, engine: str | None, seed: int | None, **more: Any) -> tuple[Any, list[float], Any]:
     """The model, mu of each release, and the ledger."""
     kind, target = FITS[case]
     ledger = MemoryLedger(GDP(5.0), unit="person")
     model = kind(GDP(2.0), schema=FEATURES, ledger=ledger, random_state=seed)
     with watched() as steps, patch.object(Gaussian, "release", autospec=True, side_effect=Gaussian.release) as spied:
-        model.fit_table(table, target, NAMES, engine, False, unit="person", max_rows_per_unit=K, **more)
+        model.fit_table(table, target, NAMES, engine, False, unit="person", max_rows_per_unit=K, **timed(case), **more)
     assert steps[:2] == ["charge", "draw"]
     assert ("read" in steps) == (engine is None)
     return model, [call.args[0].spend.mu for call in spied.call_args_list], ledger
@@ -161,7 +170,7 @@ def test_the_same_rows_count_in_every_database(case: str, tmp_path: Path, seed: 
     models = [fitted(case, keep(table, tmp_path), "push-down", seed)[0] for keep in KEPT.values()]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     everybody = FITS[case][0](GDP(2.0 / K), schema=FEATURES, random_state=seed)
-    everybody.fit_table(table, FITS[case][1], NAMES, progress=False)
+    everybody.fit_table(table, FITS[case][1], NAMES, progress=False, **timed(case))
     assert not np.array_equal(models[0].coef_, everybody.coef_)
 
 
@@ -181,7 +190,7 @@ def test_rows_that_a_query_chooses_are_those_that_count(tmp_path: Path, seed: in
 @SEEDED
 def test_moments_and_exposures(tmp_path: Path, seed: int) -> None:
     """A release without a response, and rates. No seed can break it."""
-    table = rows_of(seed, K).append_column("time", pa.array(np.random.default_rng(seed).exponential(size=N)))
+    table = rows_of(seed, K)
     pq.write_table(table, tmp_path / "rows.parquet")
     query = in_duckdb(table, tmp_path)
     schema = Schema({**FEATURES.columns, "y": Numeric(-9, 9)})

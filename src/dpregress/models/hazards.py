@@ -13,6 +13,8 @@ from dpregress.errors import InvalidInput, one_line
 SURVIVAL = "survival"
 #: More pieces are refused as a likely error.
 _MOST_PIECES = 200
+#: Shorter and longer pieces would leave the range of floats where they are multiplied.
+_SHORTEST, _LONGEST = 1e-100, 1e100
 
 
 def checked_cuts(cuts: object) -> tuple[float, ...]:
@@ -31,6 +33,9 @@ def checked_cuts(cuts: object) -> tuple[float, ...]:
             "cuts= takes the ends of the pieces, increasing and positive, the last one the end of the follow-up, such "
             f"as (30, 90, 365), not {one_line(cuts)}"
         )
+    widths = np.diff([0.0, *ends])
+    if widths.min() < _SHORTEST or widths.max() > _LONGEST:
+        raise InvalidInput(f"pieces between {_SHORTEST:g} and {_LONGEST:g} long can be fitted: change the unit of time")
     return ends
 
 
