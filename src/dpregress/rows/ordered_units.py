@@ -134,4 +134,8 @@ def counted_rows(batch: pa.RecordBatch, cap: UnitCap, beside: Sequence[str]) -> 
 
 def _digest(key: bytes | None, m: int) -> str:
     """The digest of an id and the integer of a row; it decides on no bound."""
-    return md5((key or b"") + b"/%d" % m, usedforsecurity=False).hexdigest()
+    return _hex(f"{_hex(key or b'')}/{m}".encode())
+
+
+def _hex(text: bytes) -> str:
+    return md5(text, usedforsecurity=False).hexdigest()

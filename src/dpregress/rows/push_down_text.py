@@ -41,14 +41,17 @@ _ID = {
     "bigquery": "TRIM(CAST({0} AS STRING), CODE_POINTS_TO_STRING([32, 9, 10, 13]))",
     "databricks": "TRIM(BOTH {1} FROM CAST({0} AS STRING))",
 }
-#: Such an id for comparison, and its digest with a whole number.
+#: Such an id for comparison, and its digest with a whole number: of its own digest, as no text has room for both.
 _UNIT = {
-    "duckdb": ("ENCODE({0})", "MD5(CONCAT({0}, '/', {1}))"),
-    "postgres": ('{0} COLLATE "C"', "MD5(CONCAT({0}, '/', {1})) COLLATE \"C\""),
-    "sqlite": ("{0} COLLATE BINARY", "MD5(CAST({0} || '/' || {1} AS BLOB))"),
-    "snowflake": ("HEX_ENCODE({0})", "MD5(CONCAT({0}, '/', CAST({1} AS VARCHAR)))"),
-    "bigquery": ("CAST({0} AS BYTES)", "TO_HEX(MD5(CONCAT({0}, '/', CAST({1} AS STRING))))"),
-    "databricks": ("CAST({0} AS BINARY)", "MD5(CAST(CONCAT({0}, '/', CAST({1} AS STRING)) AS BINARY))"),
+    "duckdb": ("ENCODE({0})", "MD5(CONCAT(MD5({0}), '/', {1}))"),
+    "postgres": ('{0} COLLATE "C"', "MD5(CONCAT(MD5({0}), '/', {1})) COLLATE \"C\""),
+    "sqlite": ("{0} COLLATE BINARY", "MD5(CAST(MD5(CAST({0} AS BLOB)) || '/' || {1} AS BLOB))"),
+    "snowflake": ("HEX_ENCODE({0})", "MD5(CONCAT(MD5({0}), '/', CAST({1} AS VARCHAR)))"),
+    "bigquery": ("CAST({0} AS BYTES)", "TO_HEX(MD5(CONCAT(TO_HEX(MD5({0})), '/', CAST({1} AS STRING))))"),
+    "databricks": (
+        "CAST({0} AS BINARY)",
+        "MD5(CAST(CONCAT(MD5(CAST({0} AS BINARY)), '/', CAST({1} AS STRING)) AS BINARY))",
+    ),
 }
 
 

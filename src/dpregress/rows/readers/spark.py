@@ -59,7 +59,7 @@ class SparkDatabase(Aggregator):
         unit = by.btrim(self.frame[_quoted(cap.ids)].cast("string"), blanks).alias("unit")
         kinds = ", ".join([*(f"{column} double" for column in cap.columns), "m bigint", "unit string"])
         rows = self.frame.select([*cells, unit]).mapInArrow(row_kernel.numbering(cap, beside), kinds)
-        digest = by.md5(by.concat(rows["unit"], by.lit("/"), rows["m"].cast("string")))
+        digest = by.md5(by.concat(by.md5(rows["unit"]), by.lit("/"), rows["m"].cast("string")))
         order = Window.partitionBy(by.col("unit").cast("binary")).orderBy("digest", *cap.columns)
         counts = (by.length("unit") > 0) & (by.row_number().over(order) <= cap.most)
         numbered = rows.withColumn("digest", digest).withColumn("counts", by.when(counts, 1.0).otherwise(0.0))
