@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scale import BETA, NAMES, D, model
-from dpregress import GDP, DPLinearRegression, Numeric, Schema, SQLQuery
+from dpregress import GDP, DPLinearRegression, DPSurvival, Numeric, Schema, SQLQuery
 from dpregress.queries import SecondMoment
 from dpregress.rows import OrderedRows, RawRows, RowMap
 from dpregress.rows.readers import sqlite
@@ -123,6 +123,27 @@ def capped(queries: dict[str, SQLQuery], n: int) -> Iterator[str]:
         yield f"{name:<38} {1e6 * took[0] / n:24.2f} {1e6 * took[1] / n:15.2f}"
 
 
+def followed(queries: dict[str, SQLQuery], n: int) -> Iterator[str]:
+    """A survival model of three columns and three pieces, streamed and pushed down."""
+    names = NAMES[:3]
+    died, days = (
+        f"CAST({each} AS DOUBLE PRECISION)" for each in ("CASE WHEN y > 0 THEN 1 ELSE 0 END", "ABS(x3) + 0.01")
+    )
+    cells = f"{', '.join(names)}, {died} AS died, {days} AS days"
+    schema = Schema({name: Numeric(-4, 4) for name in names})
+    yield f"\nsurvival of three columns in three pieces, us a row{'':>10} streamed     pushed down   largest difference"
+    for name, query in queries.items():
+        people = SQLQuery(query.url, f"SELECT {cells} FROM {_TABLE}")
+        took, coefs = [], []
+        for engine in (None, "push-down"):
+            fitted = DPSurvival(GDP(1.0), cuts=(0.5, 1.0, 2.0), schema=schema, random_state=0)
+            fit = partial(fitted.fit_table, people, "died", names, engine, False, time="days")
+            took.append(best(fit, 1)[0])
+            coefs.append(fitted.coef_)
+        apart = np.abs(coefs[0] - coefs[1]).max()
+        yield f"{name:<38} {1e6 * took[0] / n:21.2f} {1e6 * took[1] / n:15.2f}   {apart:.1g}"
+
+
 def fixed_order(n: int) -> Iterator[str]:
     """The row map in a fixed order of operations beside that of the matrix library, on one thread."""
     rows = rows_of(n)
@@ -177,7 +198,8 @@ def main() -> None:
         queries = {"SQLite": in_sqlite(Path(folder), n), "DuckDB": in_duckdb(Path(folder), n)}
         if options.postgresql:
             queries["PostgreSQL"] = in_postgresql(options.postgresql, n)
-        for line in chain(report(queries, n), capped(queries, n), fixed_order(min(n, 200_000)), wide(Path(folder))):
+        tables = (report(queries, n), capped(queries, n), followed(queries, n))
+        for line in chain(*tables, fixed_order(min(n, 200_000)), wide(Path(folder))):
             print(line, flush=True)
 
 
