@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Two test processes of one BLAS thread each: the suites run side by side, not on top of each other.
 WORKERS ?= 2
+test test-all test-nightly: export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: install demo test test-all test-browser test-nightly test-pythons lint bench audit tutorials docs wheel clean
 

@@ -78,13 +78,13 @@ def test_the_printed_slopes_are_those_of_the_responses(tmp_path: Path, seed: int
 @pytest.mark.slow
 def test_a_poisson_rehearsal_of_two_collectors_tells_slopes(tmp_path: Path, seed: int) -> None:
     """1,000 people at epsilon 8 through the real wire: slopes and intervals, where people and public rows had differed
-    by so much that the equations had no root nearby. Within 5.2 standard errors: failure probability 1e-6."""
+    by so much that the equations had no root nearby. Within 5.2 standard errors: failure probability 1e-6. The fit that
+    predicts is the mean wherever noise leaves it in doubt, which is one time in four."""
     study = visits_study(tmp_path, seed, 1000)
     (tmp_path / "stores").mkdir()
     found, truth = rehearse_two(study, 1000, tmp_path / "stores", tmp_path / "pilot.csv", seed)
     assert found.model.estimates_ is not None
     assert np.isfinite(found.lower).all()
-    assert found.model.coef_.any()
     estimates = np.array([each["estimate"] for each in found.encode()["coefficients"]])
     away = (estimates - truth) / found.standard_error
     print("errors in standard errors:", away.round(2))
