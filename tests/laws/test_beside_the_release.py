@@ -25,7 +25,6 @@ import pytest
 from dpregress import ApproxDP, DPRidge, MemoryLedger, Numeric, Schema
 from dpregress.accounting import ledger as ledger_module
 from dpregress.estimators import provenance
-from dpregress.inputs import tables
 from dpregress.trust import TrustModel
 from tests.laws.spies import watched
 from tests.support import run
@@ -244,7 +243,7 @@ def test_the_law_finds_planted_leaks(
     """A message about a missing cell, and one pass more for a strange one."""
     from dpregress.estimators import base
 
-    bounded = tables.bounded_units
+    bounded = units.bounded_units
 
     def leaking(source: Any, *arguments: Any, **options: Any) -> Any:
         fault(source)

@@ -24,7 +24,7 @@ from dpregress import GDP, Categorical, DPLinearRegression, MemoryLedger, Numeri
 from dpregress.accounting import Relation
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput
-from dpregress.inputs.tables import bounded_units
+from dpregress.inputs.units import bounded_units
 from dpregress.mechanisms.base import float_sensitivity, unrounded_total
 from dpregress.models import PoissonFamily
 from dpregress.queries import ClippedScore, Counted, MeanResidual, ResponseHistogram, SecondMoment, UsableRowCount

@@ -25,7 +25,8 @@ from dpregress.accounting import GDP, ApproxDP, Composed, MemoryLedger, PrivacyS
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.estimators import DPRidge
-from dpregress.inputs.tables import bounded_units, training_table
+from dpregress.inputs.tables import training_table
+from dpregress.inputs.units import bounded_units
 from dpregress.mechanisms import Gaussian, SeededSampler
 from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.public import Numeric, Schema

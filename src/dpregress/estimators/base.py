@@ -29,7 +29,6 @@ from dpregress.inputs.formula import formula_moments, formula_source, read_colum
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     Inputs,
-    bounded_units,
     check_classes,
     check_exposure,
     design,
@@ -37,6 +36,7 @@ from dpregress.inputs.tables import (
     training_source,
     training_table,
 )
+from dpregress.inputs.units import bounded_units
 from dpregress.inputs.weights import weighted
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts

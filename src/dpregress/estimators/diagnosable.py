@@ -16,7 +16,6 @@ from dpregress.inference.diagnosis import Diagnosis
 from dpregress.inputs.described import described_table
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds
 from dpregress.inputs.tables import (
-    bounded_units,
     coded,
     column_names,
     encoded,
@@ -25,6 +24,7 @@ from dpregress.inputs.tables import (
     numbers,
     opened_table,
 )
+from dpregress.inputs.units import bounded_units
 from dpregress.public import Categorical, Schema
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.model_files import ResponseModel, WrittenFormula

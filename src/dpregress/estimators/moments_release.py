@@ -22,7 +22,6 @@ from dpregress.inputs.formula import names_files
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     array_names,
-    bounded_units,
     check_unit,
     column_names,
     encoded,
@@ -30,6 +29,7 @@ from dpregress.inputs.tables import (
     matrix,
     opened_table,
 )
+from dpregress.inputs.units import bounded_units
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, start

@@ -15,17 +15,16 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
-from dpregress.accounting import RECORD, UNNAMED, Unit
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
-from dpregress.rows import ArraySource, CappedSource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
+from dpregress.rows import ArraySource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
 from dpregress.rows.design.encoder import labels_of, text_of, to_codes, to_numbers
 from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import in_memory, is_table, present, to_table
 from dpregress.rows.sources import reader_of
-from dpregress.rows.units import check_ids, ids_of
+from dpregress.rows.units import check_ids
 
 
 class Inputs(NamedTuple):
@@ -154,34 +153,6 @@ def held(X: Any) -> Any:
             f"{type(X).__name__} may give its rows in any order, and y goes by it: use fit_table, or a table in memory"
         )
     return X
-
-
-def bounded_units(source: Source, ids: Any, most: Any, *, in_place: bool = False) -> tuple[Source, Unit]:
-    """The source with bounded contributions, and whom that protects: records where there are no ids.
-
-    ``ids`` are ids, or of a table the name of their column, which is not read if the rows stay ``in_place``.
-
-    Raises
-    ------
-    InvalidInput
-        For ids without a bound or a bound without ids, another number of ids than rows, or rows in no fixed order.
-    """
-    if ids is None and most is None:
-        return source, RECORD
-    if ids is None:
-        raise InvalidInput("max_rows_per_unit goes with unit: say whose rows are counted")
-    if most is None:
-        raise InvalidInput("unit goes with max_rows_per_unit: say how many rows of one may count")
-    most = int(most) if isinstance(most, np.integer) else most
-    if isinstance(ids, str) and isinstance(source, TableSource | StreamSource):
-        unit = Unit(ids, most)
-        # those of rows in place are refused when they are first read, which a database never does
-        read = (part for table in (source,) for part in table.column(ids)) if in_place else source.column(ids)
-        return CappedSource(source, read, unit.most, ids if in_place else None), unit
-    unit, column = Unit(str(getattr(ids, "name", None) or UNNAMED), most), ids_of(ids)
-    if len(column) != source.n:
-        raise InvalidInput(f"X has {source.n} rows, unit has {len(column)}")
-    return CappedSource(source, [column], unit.most), unit
 
 
 def training_table(
