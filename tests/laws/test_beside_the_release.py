@@ -25,6 +25,7 @@ import pytest
 from dpregress import ApproxDP, DPRidge, MemoryLedger, Numeric, Schema
 from dpregress.accounting import ledger as ledger_module
 from dpregress.estimators import provenance
+from dpregress.inputs import units
 from dpregress.trust import TrustModel
 from tests.laws.spies import watched
 from tests.support import run
