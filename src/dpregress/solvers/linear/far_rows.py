@@ -3,7 +3,7 @@ r"""Rows far beyond the radius: they hardly count in a fit, but it predicts for 
 Where a response does not follow its slopes to the far rows, such as one that saturates, their predictions are wrong by
 as much as they are far out, and a few rows make a fit worse than the mean for everybody. Noise forbids a radius that
 includes them in all directions. In the one direction of the fit itself it does not: if a count says that there are far
-rows, half of the last step pays for the second moment of the predictions ``eta``, about their mean, and for their
+rows, half of the last step's budget pays for the second moment of the predictions ``eta``, about their mean, and for their
 correlation with the residuals ``r``. Both are asked in coordinates that are stretched along the fit, with a radius of
 many standard deviations. They tell by which factor the slopes predict best,
 
@@ -32,7 +32,7 @@ _LEAST, _MOST = 0.005, 0.05
 #: Fewer far rows, as a share of all, do not matter; a correlation is believed if it is so many noise deviations long.
 _FEWEST, _BELIEVED = 0.001, 2.5
 #: What is kept of the last step; the share of intervals in that, and of the second moment in what they leave.
-_OF_STEP, WIDER, _OF_MOMENT = 0.5, 0.5, 0.25
+_OF_STEP, WIDER, _OF_MOMENT = 2 / 3, 0.25, 0.25
 #: The noise of the second moment that a radius may lead to, in variances of predictions, and the least and largest
 #: radius, in their standard deviations.
 _NOISE, _NEAREST, _FURTHEST = 0.6, 8.0, 64.0
