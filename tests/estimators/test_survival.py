@@ -79,6 +79,23 @@ def test_limit_is_statsmodels(seed: int) -> None:
     np.testing.assert_allclose(model.survival(x[:5], [0.8])[:, 0], 1 - chance, rtol=1e-4)
 
 
+@pytest.mark.parametrize("unit", [1e-16, 1e9, 3e16])
+def test_the_unit_of_time_does_not_matter(unit: float, seed: int) -> None:
+    """Also years in nanoseconds, in which hazards are far below exp(-30). Deterministic: there is no noise."""
+    rng = np.random.default_rng(seed)
+    x, event, time = people(rng, 2_000)
+    schema = Schema({"x0": Numeric(-9, 9), "x1": Numeric(-9, 9)})
+
+    def fitted(unit: float) -> DPSurvival:
+        cuts = tuple(unit * cut for cut in CUTS)
+        with patch("dpregress.trust.session.noise_sampler", return_value=Silent()):
+            return DPSurvival(GDP(1e20), cuts=cuts, schema=schema).fit(x, event, time=unit * time)
+
+    known, found = fitted(1.0), fitted(unit)
+    np.testing.assert_allclose(found.coef_, known.coef_, rtol=1e-6)
+    np.testing.assert_allclose(found.log_hazards_ + np.log(unit), known.log_hazards_, rtol=1e-6, atol=1e-5)
+
+
 def test_score_is_the_derivative_and_information_its_slope(seed: int) -> None:
     """Without clips the information is minus the slope of the score. Deterministic."""
     rng = np.random.default_rng(seed)

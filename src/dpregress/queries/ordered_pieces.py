@@ -6,6 +6,7 @@ docs/privacy/floating-point.md has the proof.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -39,7 +40,7 @@ from dpregress.rows.row_kernel import (
     term,
 )
 
-#: Linear predictors are clipped to this range, as those of a log link.
+#: Linear predictors are clipped to this range, as those of a log link. The unit of time for it is the follow-up.
 FURTHEST = 30.0
 #: Relative error of a time that comes from its logarithm. Times this close to a cut are at the cut, for all engines.
 LOG_ERROR = 1e-12
@@ -155,7 +156,8 @@ class OrderedPieces:
     def _stages(self, rows: OrderedRows, labelled: bool) -> tuple[Stage, ...]:
         """To ``n0``, .. and to ``e0``, .., the expected events by piece."""
         p = self.persons.space.order
-        logs = (self.basis @ self.coef[p:]).tolist()
+        follow_up = self.persons.cuts[-1]
+        logs = (self.basis @ self.coef[p:] + math.log(follow_up)).tolist()
         known = zip(self.persons.columns("e"), logs, strict=True)
         predictors = {
             e: clipped(name("eta") + (log if abs(log) >= LEAST else 0.0), -FURTHEST, FURTHEST) for e, log in known
@@ -166,7 +168,7 @@ class OrderedPieces:
             *self.persons.stages(labelled),
             {"eta": ordered_predictor(rows, self.coef[:p])},
             *exponentials(predictors),
-            {e: name(e) * name(t) for e, t in pairs},
+            {e: name(e) * (name(t) * (1 / follow_up)) for e, t in pairs},
         )
 
     def score(self, labelled: bool, clip: float, grid: Grid) -> Program:

@@ -164,8 +164,9 @@ class _AtCoefficients(_Pieces[R]):
         """Expected events by piece, of shape (m, K)."""
         slopes, pieces = self.coef[: self.space.order], self.coef[self.space.order :]
         eta = linear_predictor(replace(rows, offset=None), slopes)
-        hazard = np.exp(np.clip(eta[:, None] + self.basis @ pieces, -FURTHEST, FURTHEST))
-        return np.asarray(np.minimum(time * hazard, 1e75))
+        logs = self.basis @ pieces + math.log(self.cuts[-1])  # of events in the whole follow-up
+        hazard = np.exp(np.clip(eta[:, None] + logs, -FURTHEST, FURTHEST))
+        return np.asarray(time / self.cuts[-1] * hazard)
 
 
 class PieceScore(_AtCoefficients[Score]):

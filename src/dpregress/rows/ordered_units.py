@@ -22,6 +22,7 @@ from dpregress.rows.ordered import FINITE
 from dpregress.rows.ordered_levels import of_bytes
 from dpregress.rows.row_kernel import (
     Program,
+    RowExpression,
     Stage,
     UnitCap,
     added,
@@ -35,8 +36,10 @@ from dpregress.rows.row_kernel import (
 )
 from dpregress.rows.units import keys_of
 
-#: Cells beyond it are drawn alike. Their products with multipliers below 2^5 are rounded by ROUNDER.
-_FARTHEST = 2.0**45
+#: Sizes of cells that are taken as they are: products with multipliers below 2^5 are rounded by ROUNDER. Others are
+#: brought there by factors, so that the fraction of a product tells cells of all sizes from 2^-90 to 2^106 apart.
+_SMALL, _LARGE = 2.0**-16, 2.0**45
+_ENLARGED, _REDUCED, _FARTHEST = 2.0**60, 2.0**-61, 2.0**106
 #: Steps of a fraction; sums of 401 of them are exact in floats.
 _STEPS = 2.0**34
 #: Ids of test rows: in several spellings, of which some are one id, and some none.
@@ -87,17 +90,21 @@ class PushedUnit:
 
     def cap(self, stages: Sequence[Stage], columns: Sequence[str], n: int) -> UnitCap:
         """The cap over ``columns``, which stages compute from cells of the table; n is the number of rows."""
-        products = {
-            f"t{j}": case(
-                (name(column) >= -FINITE) & (name(column) <= FINITE),
-                clipped(name(column), -_FARTHEST, _FARTHEST) * math.sqrt(j + 7 / 3),  # irrational for every j
-                0.25,
-            )
-            for j, column in enumerate(columns)
-        }
+        # the multipliers are irrational for every j
+        products = {f"t{j}": _product(name(column), math.sqrt(j + 7 / 3)) for j, column in enumerate(columns)}
         fractions = [rounded((name(t) - floated(rounded(name(t)))) * _STEPS) for t in products]
         made = threaded((*stages, products, {"m": added(fractions)}), {*columns, "m"})
         return UnitCap(self.name, min(self.most, n), made, tuple(columns))
+
+
+def _product(cell: RowExpression, factor: float) -> RowExpression:
+    """A number whose fraction depends on a cell of any size."""
+    return case(
+        (cell > -_SMALL) & (cell < _SMALL), cell * (factor * _ENLARGED),
+        (cell >= -_LARGE) & (cell <= _LARGE), cell * factor,
+        (cell >= -FINITE) & (cell <= FINITE), clipped(cell, -_FARTHEST, _FARTHEST) * (factor * _REDUCED),
+        0.25,
+    )  # fmt: skip
 
 
 def counted_alone(program: Program) -> Program:

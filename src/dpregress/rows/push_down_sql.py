@@ -21,7 +21,7 @@ import pyarrow as pa
 from dpregress.coordinates.exact import Integers
 from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import is_text
-from dpregress.rows.push_down_text import id_text, level_case, text_literal, unit_and_digest
+from dpregress.rows.push_down_text import id_text, length_of_id, level_case, text_literal, unit_and_digest
 from dpregress.rows.readers.base import quoted, unused
 from dpregress.rows.readers.sqlite import NUMBER
 from dpregress.rows.row_kernel import LOW_BITS, ROUNDER, Program, RowExpression, Stage, UnitCap
@@ -235,7 +235,8 @@ class _Written:
             return []
         compared, digest = map(self._held, unit_and_digest("unit", "m", self.dialect))
         order = f"PARTITION BY {compared} ORDER BY {', '.join(['digest', *cap.columns])}"
-        counts = f"CASE WHEN LENGTH(unit) > 0 AND ROW_NUMBER() OVER ({order}) <= {cap.most} THEN 1 ELSE 0 END AS counts"
+        known = f"{self._held(length_of_id('unit', self.dialect))} > 0"
+        counts = f"CASE WHEN {known} AND ROW_NUMBER() OVER ({order}) <= {cap.most} THEN 1 ELSE 0 END AS counts"
         first, *others = [[*self._columns(stage), "unit"] for stage in cap.stages]
         first[-1] = f"{self._held(id_text('unit', self.dialect))} AS unit"
         return [first, *others, [*cap.columns, "unit", f"{digest} AS digest"], [*cap.columns, counts]]

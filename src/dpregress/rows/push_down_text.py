@@ -60,6 +60,11 @@ def id_text(cell: str, dialect: str) -> str:
     return _ID[dialect].format(cell, _BLANKS)
 
 
+def length_of_id(unit: str, dialect: str) -> str:
+    """The length of the text of an id. That of SQLite ends at the first NUL, so that bytes are counted there."""
+    return f"LENGTH(CAST({unit} AS BLOB))" if dialect == "sqlite" else f"LENGTH({unit})"
+
+
 def unit_and_digest(unit: str, number: str, dialect: str) -> tuple[str, str]:
     """The text of an id as it is compared, and its digest with a number."""
     compared, digest = _UNIT[dialect]
