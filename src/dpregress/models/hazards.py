@@ -13,8 +13,8 @@ from dpregress.errors import InvalidInput, one_line
 SURVIVAL = "survival"
 #: More pieces are refused as a likely error.
 _MOST_PIECES = 200
-#: Shorter and longer pieces would leave the range of floats where they are multiplied.
-_SHORTEST, _LONGEST = 1e-100, 1e100
+#: Times are clipped to 2^-100 and 2^100, so that shorter and longer pieces would have none.
+_SHORTEST, _LONGEST = 1e-30, 1e30
 
 
 def checked_cuts(cuts: object) -> tuple[float, ...]:
@@ -34,7 +34,7 @@ def checked_cuts(cuts: object) -> tuple[float, ...]:
             f"as (30, 90, 365), not {one_line(cuts)}"
         )
     widths = np.diff([0.0, *ends])
-    if widths.min() < _SHORTEST or widths.max() > _LONGEST:
+    if widths.min() < _SHORTEST or ends[-1] > _LONGEST:
         raise InvalidInput(f"pieces between {_SHORTEST:g} and {_LONGEST:g} long can be fitted: change the unit of time")
     return ends
 

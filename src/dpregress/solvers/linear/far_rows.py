@@ -3,9 +3,9 @@ r"""Rows far beyond the radius: they hardly count in a fit, but it predicts for 
 Where a response does not follow its slopes to the far rows, such as one that saturates, their predictions are wrong by
 as much as they are far out, and a few rows make a fit worse than the mean for everybody. Noise forbids a radius that
 includes them in all directions. In the one direction of the fit itself it does not: if a count says that there are far
-rows, half of the last step's budget pays for the second moment of the predictions ``eta``, about their mean, and for their
-correlation with the residuals ``r``. Both are asked in coordinates that are stretched along the fit, with a radius of
-many standard deviations. They tell by which factor the slopes predict best,
+rows, half of the last step's budget pays for the second moment of the predictions ``eta``, about their mean, and for
+their correlation with the residuals ``r``. Both are asked in coordinates that are stretched along the fit, with a
+radius of many standard deviations. They tell by which factor the slopes predict best,
 
 .. math:: t - 1 = E[\eta r] / E[\eta^2],
 
