@@ -13,8 +13,8 @@ from dpregress.errors import InvalidInput, one_line
 SURVIVAL = "survival"
 #: More pieces are refused as a likely error.
 _MOST_PIECES = 200
-#: Times are clipped to 2^-100 and 2^100, so that shorter and longer pieces would have none.
-_SHORTEST, _LONGEST = 1e-30, 1e30
+#: Shorter and longer pieces would leave the range of floats where they are multiplied.
+_SHORTEST, _LONGEST = 1e-100, 1e100
 
 
 def checked_cuts(cuts: object) -> tuple[float, ...]:
