@@ -364,6 +364,7 @@ def test_ids_that_are_not_told_apart_are_refused_before_the_charge() -> None:
         ("<= 2", "<= 3"),
         ("ENCODE(unit)", "LOWER(unit)"),
         ("LENGTH(unit) > 0", "TRUE"),
+        ("MD5(", "REVERSE("),
         ("ORDER BY digest", "ORDER BY digest DESC"),
     ],
 )

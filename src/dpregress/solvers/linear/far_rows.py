@@ -15,6 +15,7 @@ and the slopes are shortened by it unless noise explains it.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import null_space
@@ -31,8 +32,9 @@ _TIMES, _RARE, _SURE = 5.0, 0.005, 3.0
 _LEAST, _MOST = 0.005, 0.05
 #: Fewer far rows, as a share of all, do not matter; a correlation is believed if it is so many noise deviations long.
 _FEWEST, _BELIEVED = 0.001, 2.5
-#: What is kept of the last step; the share of intervals in that, and of the second moment in what they leave.
-_OF_STEP, WIDER, _OF_MOMENT = 2 / 3, 0.25, 0.25
+#: Shares of the last step: of the factor of the slopes, and of the wider remainder; the share of the second moment in
+#: the first.
+_OF_STEP, _WIDER, _OF_MOMENT = 1 / 2, 1 / 6, 1 / 4
 #: The noise of the second moment that a radius may lead to, in variances of predictions, and the least and largest
 #: radius, in their standard deviations.
 _NOISE, _NEAREST, _FURTHEST = 0.6, 8.0, 64.0
@@ -42,14 +44,21 @@ _NEGLIGIBLE = 1e-6
 _ROUNDING = 1e-9
 
 
+class Kept(NamedTuple):
+    """What is kept of the last step where there are far rows: for :func:`rescaling`, and for the wider remainder."""
+
+    factor: GDP
+    wider: GDP
+
+
 def count_share(n: int, budget: GDP) -> float:
     """The share of mu^2 with which a few far rows stand out; 0 where that costs too much."""
     share = (_SURE / (_RARE * n * budget.mu)) ** 2
     return max(share, _LEAST) if share <= _MOST else 0.0
 
 
-def held_back(ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, step: GDP) -> tuple[GDP, GDP | None]:
-    """What is left of the last step, and what is kept for :func:`rescaling` if there are far rows.
+def held_back(ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, step: GDP) -> tuple[GDP, Kept | None]:
+    """What is left of the last step, and what is kept of it if there are far rows.
 
     Parameters
     ----------
@@ -69,8 +78,8 @@ def held_back(ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, s
     count = ask(ShortenedRows(space.rewhitened(np.eye(space.order), beyond)), spend)
     if float(count.total[0]) < max(_SURE / spend.mu, _FEWEST * count.n):
         return step, None
-    kept, left = split(step, (_OF_STEP, 1 - _OF_STEP))
-    return left, kept
+    left, *kept = split(step, (1 - _OF_STEP - _WIDER, _OF_STEP, _WIDER))
+    return left, Kept(*kept)
 
 
 def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int, spend: GDP) -> Vector:

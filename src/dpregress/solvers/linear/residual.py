@@ -42,7 +42,7 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
-from dpregress.solvers.linear.far_rows import WIDER, count_share, held_back, rescaling
+from dpregress.solvers.linear.far_rows import Kept, count_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, starting_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -382,14 +382,13 @@ class Residual(FactSolver):
         levels: Magnitudes,
         clip: float,
         dispersion: float,
-        kept: GDP | None,
+        kept: Kept | None,
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual."""
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
-            wider, kept = split(kept, (WIDER, 1 - WIDER))
-            move = rescaling(ask, space, coef, mixed.matrix, found.n, kept)
+            move = rescaling(ask, space, coef, mixed.matrix, found.n, kept.factor)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
         final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
@@ -397,7 +396,7 @@ class Residual(FactSolver):
         truncation, remainder = final.truncation(rows), None
         if "remainder" in self._spend:
             answer = ask_remainder(ask, final.score, truncation, self._spend["remainder"], n)
-            wide = None if kept is None else ask_wider(ask, answer.query, truncation, wider, n)
+            wide = None if kept is None else ask_wider(ask, answer.query, truncation, kept.wider, n)
             remainder = Remainder(answer, final.untruncated(truncation), wide)
         query = None if remainder is None else remainder.answer.query
         meat = final.meat(ask, query, self._spend.get("squares"), truncation, n)
