@@ -80,6 +80,7 @@ from dpregress.queries import (
     DevianceSums,
     ExposureHistogram,
     ExposureScore,
+    FarVotes,
     MeanClassResidual,
     MeanResidual,
     ModelErrors,
@@ -500,6 +501,7 @@ QUERIES = (
         "information of pieces", lambda f, r: PieceInformation(_timed(f), _CUTS, _hazards(f, r), 0.7), symmetric
     ),
     QueryEntry("shortened rows", lambda f, _: ShortenedRows(f), extremes=with_an_unusable_row),
+    QueryEntry("votes of far rows", lambda f, r: FarVotes(f, _coef(f, r), 0.5 * _bound(f) / _reach(f), 2.0)),
     QueryEntry("usable rows", lambda f, _: UsableRowCount(f), extremes=with_an_unusable_row),
 )
 

@@ -26,6 +26,7 @@ from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily
 from dpregress.queries import (
     ClippedGradient,
     ClippedScore,
+    FarVotes,
     MeanClassResidual,
     MeanResidual,
     MultinomialScore,
@@ -75,6 +76,7 @@ def wide_queries(space: WhitenedSpace, rng: Rng) -> Iterator[Query[Any]]:
     for family in (GaussianFamily, BinomialFamily, PoissonFamily):
         yield MeanResidual(space, family, start, -3.0, 4.0)
         yield ResidualHistogram(space, family, start, edges)
+        yield FarVotes(space, start, 1.0, 2.0)
         yield ClippedScore(space, family, start, 2.0)
         yield ClippedGradient(space, family, start, 2.0)
         yield PublishedHessian(space, family, start, 2.0)

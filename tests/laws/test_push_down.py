@@ -33,6 +33,7 @@ from dpregress.queries import (
     Counted,
     ExposureHistogram,
     ExposureScore,
+    FarVotes,
     MeanClassResidual,
     MeanResidual,
     MultinomialScore,
@@ -191,7 +192,7 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        ClippedScore, Counted, ExposureHistogram, ExposureScore, MeanClassResidual, MeanResidual, MultinomialScore,
+        ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes, MeanClassResidual, MeanResidual, MultinomialScore,
         PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram, ScoreRemainder, ScoreSquares,
         SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip

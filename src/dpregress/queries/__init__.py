@@ -5,7 +5,7 @@ from dpregress.queries.count import UsableRowCount
 from dpregress.queries.counted import Counted, among
 from dpregress.queries.deviance import DevianceSums
 from dpregress.queries.diagnosis import BinnedClasses, BinnedResiduals, PredictorHistogram
-from dpregress.queries.histogram import ExposureHistogram, ResidualHistogram, ResponseHistogram
+from dpregress.queries.histogram import ExposureHistogram, FarVotes, ResidualHistogram, ResponseHistogram
 from dpregress.queries.multinomial import MeanClassResidual, MultinomialScore
 from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.ordered_residual import has_order
@@ -31,6 +31,7 @@ __all__ = [
     "DevianceSums",
     "ExposureHistogram",
     "ExposureScore",
+    "FarVotes",
     "MeanClassResidual",
     "MeanResidual",
     "ModelErrors",

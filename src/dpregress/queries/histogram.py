@@ -13,14 +13,21 @@ from dpregress.accounting import Event
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.errors import InvalidInput, NotAnswered
-from dpregress.models.families import Family
+from dpregress.models.families import Family, GaussianFamily
 from dpregress.queries.base import RowQuery
 from dpregress.queries.ordered_residual import OrderedResidual
 from dpregress.queries.score import ClippedScore
 from dpregress.releases import Histogram, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import OrderedExposure, OrderedResponse, OrderedRows, usable_row
-from dpregress.rows.row_kernel import Program, Stage, binned, case, name, term
+from dpregress.rows.ordered import (
+    ROUNDING,
+    OrderedExposure,
+    OrderedResponse,
+    OrderedRows,
+    check_range,
+    usable_row,
+)
+from dpregress.rows.row_kernel import Program, Stage, binned, case, floated, name, term
 
 
 class _Histogram(RowQuery[Histogram]):
@@ -169,3 +176,59 @@ class ResidualHistogram(_Histogram):
     def program(self, labelled: bool) -> Program:
         residual = OrderedResidual(OrderedRows(self.space), self._score.family, self._score.coef)
         return self._placed(residual.stages(labelled), "d")
+
+
+class FarVotes(_Histogram):
+    r"""Numbers of far rows whose response is nearer to the fit, and of those for which it is nearer to the mean.
+
+    The first coordinate times ``scale`` is a row's prediction ``eta`` about the mean, within the radius. A row whose
+    weight w is below 1 is far; with a residual r from the fit, its response is nearer to the mean if
+    ``w r < -w eta / 2`` (for positive eta). The bins are: rows that are not far; far ones with ``w >= 1 / times``, nearer
+    to the fit and to the mean; and farther ones likewise. The sensitivities are 1 and ``sqrt 2``, as for
+    :class:`ResponseHistogram`.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        With a response; its first coordinate is along the prediction.
+    coef : ndarray of shape (p,)
+        Whitened coefficients of the fit, public or released.
+    scale : float
+        The prediction about the mean at a first coordinate of 1.
+    times : float
+        How many radii away the farther rows are.
+
+    References
+    ----------
+    docs/queries.md.
+    """
+
+    #: In a space that weights features only, no row has a weight below 1.
+    tight: ClassVar[bool] = False
+    pushes_down: ClassVar[bool] = True
+    #: The sensitivity to replacing a row, for planning before there is a query.
+    CHANGE: ClassVar[float] = math.sqrt(2)
+
+    def __init__(self, space: WhitenedSpace, coef: Vector, scale: float, times: float) -> None:
+        super().__init__(space, np.arange(6.0))
+        self._score = ClippedScore(space, GaussianFamily, coef, clip=1.0)
+        self.scale, self.times = scale, times
+
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        far, farther = rows.weight < (1 - ROUNDING) * rows.root, rows.weight < rows.root / self.times
+        first, residual = rows.x[:, 0], self._score.residual(rows)
+        half = -self.scale / 2 * first
+        mean = np.where(first > 0, residual < half, (first < 0) & (residual > half))
+        kind = np.where(far, 1 + 2 * farther + mean, 0)
+        return self._tallied(kind[rows.weight > 0])
+
+    def program(self, labelled: bool) -> Program:
+        rows = OrderedRows(self.space)
+        per_step = -self.scale / 2 * rows.grid.step
+        check_range(abs(per_step))
+        half, residual, first = floated(name("u0")) * per_step, name("d"), name("u0")
+        mean = case((first >= 1) & (residual < half), 1.0, (first < 0) & (residual > half), 1.0, 0.0)
+        far = case(name("w") < 1 / self.times, 3.0, name("w") < 1 - ROUNDING, 1.0, 0.0)
+        kind = case(name("w") < 1 - ROUNDING, name("f") + name("v"), 0.0)
+        stages = OrderedResidual(rows, GaussianFamily, self._score.coef).stages(labelled)
+        return self._placed((*stages, {"v": mean, "f": far}, {"v": kind}), "v")

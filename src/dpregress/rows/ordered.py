@@ -51,6 +51,8 @@ from dpregress.rows.row_kernel import (
 FINITE, LARGEST = sys.float_info.max, 2.0**340
 #: Cells below this share of the largest that they may be are 0, and entries below this share of their column.
 _LEAST_CELL, _LEAST_ENTRY = 2.0**-300, 2.0**-150
+#: Weights this close to 1 are rounding.
+ROUNDING = 1e-9
 #: Bits of integers that are added without being multiplied and whose norm is checked: its square is at most 2^52.
 SQUARED_BITS = 26
 

@@ -11,9 +11,14 @@ import pytest
 
 from dpregress import GDP, DPLinearRegression, Numeric, PublicMoments, Schema
 from dpregress.accounting import split
-from dpregress.queries import ScoreRemainder
+from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.public.facts import PublicFacts
+from dpregress.public.whitening import start as public_start
+from dpregress.queries import FarVotes, ScoreRemainder
+from dpregress.rows import RawRows
 from dpregress.solvers.linear import far_rows
 from dpregress.solvers.linear.residual import Residual
+from dpregress.solvers.shared.whitening import without_far_rows
 from dpregress.trust import TrustModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
@@ -47,20 +52,20 @@ def fitted(x: np.ndarray, y: np.ndarray, way: str, seed: int) -> DPLinearRegress
 def test_a_response_that_saturates(way: str, seed: int) -> None:
     """The mean for everybody is hardly better, while the slopes of near rows alone have two to four times its error.
 
-    400 far rows stand out of the count's noise of 14 by 28 deviations, and the correlation by ten or more, so that the
-    test fails with a probability below 1e-6.
+    400 far rows stand out of the count's noise of 14 by 28 deviations, and some 250 votes for the mean out of theirs by
+    ten or more, so that the test fails with a probability below 1e-6.
     """
     x, y = table(seed, saturates=True)
     trivial = np.var(y[:N])
     assert np.mean((y[:N] - fitted(x, y, way, seed).predict(x[:N])) ** 2) < 1.3 * trivial
     if way == "schema":
         place = "dpregress.solvers.linear.residual"  # the remainder tells of far rows as well
-        with patch(f"{place}.count_share", return_value=0.0), patch(f"{place}.remainder_share", return_value=0.0):
+        with patch(f"{place}.far_share", return_value=0.0), patch(f"{place}.remainder_share", return_value=0.0):
             near = fitted(x, y, way, seed)
         assert np.mean((y[:N] - near.predict(x[:N])) ** 2) > 1.8 * trivial
 
 
-@pytest.mark.parametrize("way", ["labelled", "schema"])
+@pytest.mark.parametrize("way", ["labelled", "unlabelled", "schema"])
 def test_a_response_that_follows_its_slopes(way: str, seed: int) -> None:
     """Nothing is shortened but by chance, and then by a few hundredths, which is within what is asserted.
 
@@ -88,10 +93,8 @@ def test_what_is_wrong_far_out_is_in_the_errors(seed: int) -> None:
 def test_questions_about_far_rows_never_fail(intercept: bool, scale: float, seed: int) -> None:
     """They are paid, so that they are asked and answered whatever the fit is, as one without slopes. Deterministic."""
 
-    def always(ask: Any, space: Any, gram: Any, spend: Any, step: GDP) -> Any:
-        if spend is None:
-            return step, None
-        far_rows.held_back(ask, space, gram, spend, step)
+    def always(ask: Any, space: Any, gram: Any, spend: GDP, step: GDP, **more: Any) -> Any:
+        far_rows.held_back(ask, space, gram, spend, step, **more)
         left, *kept = split(step, (2, 1, 1))
         return left, far_rows.Kept(*kept)
 
@@ -106,16 +109,31 @@ def test_questions_about_far_rows_never_fail(intercept: bool, scale: float, seed
             assert model.privacy_.promise.mu == pytest.approx(1.0)
 
 
-def test_the_count_is_asked_only_where_it_tells() -> None:
+def test_far_rows_are_asked_for_only_where_that_tells() -> None:
     """Deterministic."""
-    assert far_rows.count_share(1_000, GDP(0.3)) == 0.0
-    assert 0 < far_rows.count_share(20_000, GDP(0.3)) <= 0.05
-    assert far_rows.count_share(10**9, GDP(1.0)) == 0.005
+    assert far_rows.far_share(1_000, GDP(0.3)) == 0.0
+    assert 0 < far_rows.far_share(20_000, GDP(0.3)) <= 0.05
+    assert far_rows.far_share(10**9, GDP(1.0)) == 0.005
+    assert far_rows.far_share(1_000, GDP(0.3), public=0.01) == 0.0
+    assert far_rows.far_share(20_000, GDP(0.15), public=0.01) == 0.3
+    assert far_rows.far_share(10**9, GDP(1.0), public=0.01) < 1e-9
+
+
+def test_votes_by_hand() -> None:
+    """Rows within the radius, far and farther rows, nearer to the fit and to the mean. Deterministic."""
+    space = WhitenedSpace(("x",), np.array([[0.5]]), 2.0, np.zeros(1)).with_response(ResponseScale("y"))
+    query = FarVotes(space, np.array([4.0]), 4.0, 3.0)  # the fit is 2 x, and rows are far from |x| = 4 on
+    x = np.array([3.9, 4.1, 4.1, -4.1, -4.1, 11.9, 12.1, 12.1, -12.1, -12.1, 40.0, 40.0, np.nan, 5.0])
+    y = np.array([0.0, 9.0, 4.0, -9.0, -4.0, 11.0, 13.0, 12.0, -13.0, -12.0, -1e9, 1e9, 0.0, np.nan])
+    bounded = query.row_map(RawRows(x[:, None], y))
+    assert np.asarray(query.exact(bounded)).tolist() == [2, 2, 3, 3, 3]
+    assert query.replacement() == FarVotes.CHANGE
+    assert (query.contribution(), query.size) == (1.0, 5)
 
 
 @pytest.mark.parametrize("way", ["labelled", "unlabelled", "schema"])
 def test_a_fit_with_far_rows_asks_no_more_than_it_announces(way: str, seed: int) -> None:
-    """The factor of the slopes and the wider remainder are three questions more than the count of far rows."""
+    """Votes and the wider remainder are two questions more than the count of far rows."""
     asked, announced = [], []
     release, solve = TrustModel.release, Residual.solve
 
@@ -131,3 +149,26 @@ def test_a_fit_with_far_rows_asks_no_more_than_it_announces(way: str, seed: int)
         fitted(*table(seed, saturates=True), way, seed)
     assert sum(isinstance(query, ScoreRemainder) for query in asked) == 2
     assert [len(asked)] <= announced
+
+
+def test_public_rows_that_are_far_out_do_not_set_the_radius(seed: int) -> None:
+    """A few far ones dominate every direction: coordinates and radius are those of the others. Deterministic."""
+    x, _ = table(seed, saturates=False)
+    public = PublicMoments.from_rows(x[N:])
+    start = public_start(public.names, intercept=True, public=public, schema=None, row_bound=None)
+    solver = Residual(PublicFacts(N, "y", start, public, None), GDP(1.0), 0.0)
+    near = np.linalg.norm(x[N:], axis=1) < 20
+    second = np.cov(solver.facts.start.space.whiten(x[N:][near]).T[1:])
+    assert 0.9 < np.linalg.eigvalsh(second)[0] < np.linalg.eigvalsh(second)[-1] < 1.1
+    assert solver.norms.sample.max() < 8
+    assert 0.003 < solver.far_public < 0.03
+
+
+def test_a_rare_level_is_no_far_row() -> None:
+    """Ordinary rows say nothing about its direction, so that coordinates keep it. Deterministic."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=(400, 2)), np.arange(400) < 2])
+    public = PublicMoments.from_rows(x)
+    start = public_start(public.names, intercept=True, public=public, schema=None, row_bound=None)
+    facts = PublicFacts(N, "y", start, public, None)
+    assert without_far_rows(facts)[0] is facts

@@ -2,14 +2,15 @@ r"""Rows far beyond the radius: they hardly count in a fit, but it predicts for 
 
 Where a response does not follow its slopes to the far rows, such as one that saturates, their predictions are wrong by
 as much as they are far out, and a few rows make a fit worse than the mean for everybody. Noise forbids a radius that
-includes them in all directions. In the one direction of the fit itself it does not: if a count says that there are far
-rows, half of the last step's budget pays for the second moment of the predictions ``eta``, about their mean, and for
-their correlation with the residuals ``r``. Both are asked in coordinates that are stretched along the fit, with a
-radius of many standard deviations. They tell by which factor the slopes predict best,
+includes them. But far rows can vote: the response of each is nearer to the fit or to the mean, and a count has little
+noise. If public rows are far out, or a count says that private ones are, part of the last step's budget pays for the
+votes of rows whose prediction ``eta`` is far from its mean. With F votes for the fit and M for the mean, of rows with
+about the squared prediction ``q`` in variances of eta, the slopes are multiplied by
 
-.. math:: t - 1 = E[\eta r] / E[\eta^2],
+.. math:: t = \frac{n + \sum q F}{n + \sum q (F + M)},
 
-and the slopes are shortened by it unless noise explains it.
+which minimises the squared error if a response is either as predicted or the mean. Votes for the mean that noise
+explains do not count.
 """
 
 from __future__ import annotations
@@ -22,23 +23,22 @@ from scipy.linalg import null_space
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.models import GaussianFamily
-from dpregress.queries import Ask, ClippedScore, SecondMoment, ShortenedRows, noise_in_mean
+from dpregress.queries import Ask, FarVotes, ShortenedRows, noise_in_mean
 
-#: A row is far at so many times the root mean squared norm; this share of all rows is to stand out by so many noise
-#: deviations.
+#: A row is far at so many times the root mean squared norm. If this share of all rows is, they are to stand out by so
+#: many noise deviations; if twice the share is, at least at the largest cost.
 _TIMES, _RARE, _SURE = 5.0, 0.005, 3.0
-#: The least and the largest share of mu^2 for their number; where more would be needed, it is not asked.
-_LEAST, _MOST = 0.005, 0.05
-#: Fewer far rows, as a share of all, do not matter; a correlation is believed if it is so many noise deviations long.
-_FEWEST, _BELIEVED = 0.001, 2.5
-#: Shares of the last step: of the factor of the slopes, and of the wider remainder; the share of the second moment in
-#: the first.
-_OF_STEP, _WIDER, _OF_MOMENT = 1 / 2, 1 / 6, 1 / 4
-#: The noise of the second moment that a radius may lead to, in variances of predictions, and the least and largest
-#: radius, in their standard deviations.
-_NOISE, _NEAREST, _FURTHEST = 0.6, 8.0, 64.0
-#: How small the other directions are made.
+#: The least and the largest share of mu^2 for their number; fewer, as a share of all rows, do not matter.
+_LEAST, _MOST, _FEWEST = 0.005, 0.05, 0.001
+#: Predictions vote from so many of their standard deviations on; those so many times as far out are counted apart. Their
+#: squares, in variances.
+_VOTING, _FARTHER, _SQUARES = 5.0, 2.0, np.array([50.0, 900.0])
+#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by four times that.
+_BELIEVED, _CLEAR = 2.5, 10.0
+#: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of the
+#: last step for the wider remainder.
+_OF_ALL, _OF_STEP, _WIDER = 0.3, 2 / 3, 1 / 6
+#: How small the directions are made that are neither the prediction nor the constant.
 _NEGLIGIBLE = 1e-6
 #: A standard deviation of predictions, relative to the coefficients, below which they are rounding.
 _ROUNDING = 1e-9
@@ -47,18 +47,38 @@ _ROUNDING = 1e-9
 class Kept(NamedTuple):
     """What is kept of the last step where there are far rows: for :func:`rescaling`, and for the wider remainder."""
 
-    factor: GDP
+    votes: GDP
     wider: GDP
 
 
-def count_share(n: int, budget: GDP) -> float:
-    """The share of mu^2 with which a few far rows stand out; 0 where that costs too much."""
+def far_share(n: int, budget: GDP, public: float = 0.0) -> float:
+    """The share of mu^2 that tells of far rows: of their votes if public rows are far, else of their number.
+
+    0 where noise would hide them.
+
+    Parameters
+    ----------
+    n : int
+    budget : GDP
+    public : float
+        The share of far rows among public ones.
+    """
+    if public >= _RARE:
+        return _votes_share(public * n, budget, _OF_ALL)
     share = (_SURE / (_RARE * n * budget.mu)) ** 2
-    return max(share, _LEAST) if share <= _MOST else 0.0
+    return min(max(share, _LEAST), _MOST) if share <= 4 * _MOST else 0.0
 
 
-def held_back(ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, step: GDP) -> tuple[GDP, Kept | None]:
-    """What is left of the last step, and what is kept of it if there are far rows.
+def _votes_share(far: float, budget: GDP, most: float) -> float:
+    """The share of a budget with which the votes of half of so many far rows stand out; 0 if they do not."""
+    noise = noise_in_mean(FarVotes.CHANGE, budget, 1) / (far / 2)
+    return min((_CLEAR * noise) ** 2, most) if (_BELIEVED * noise) ** 2 <= most else 0.0
+
+
+def held_back(
+    ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP, step: GDP, *, n: int, public: float = 0.0
+) -> tuple[GDP, Kept | None]:
+    """What is left of the last step, and what is kept for the votes and intervals if there are far rows.
 
     Parameters
     ----------
@@ -67,18 +87,26 @@ def held_back(ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, s
         Of the fit, with its response.
     gram : ndarray of shape (p, p)
         The second moment of rows within the radius.
-    spend : GDP or None
-        Of the count; None if it is not asked.
+    spend : GDP
+        Of the votes if public rows are far, else of the number of far rows.
     step : GDP
         Of the last step.
+    n : int
+        Usable rows.
+    public : float
+        The share of far rows among public ones.
     """
-    if spend is None:
-        return step, None
+    if public >= _RARE:
+        left, wider = split(step, (1 - _WIDER, _WIDER))
+        return left, Kept(spend, wider)
     beyond = _TIMES * math.sqrt(float(np.trace(gram)))
-    count = ask(ShortenedRows(space.rewhitened(np.eye(space.order), beyond)), spend)
-    if float(count.total[0]) < max(_SURE / spend.mu, _FEWEST * count.n):
+    far = float(ask(ShortenedRows(space.rewhitened(np.eye(space.order), beyond)), spend).total[0])
+    if far < max(_SURE / spend.mu, _FEWEST * n):
         return step, None
-    left, *kept = split(step, (1 - _OF_STEP - _WIDER, _OF_STEP, _WIDER))
+    votes = _votes_share(far, step, _OF_STEP)
+    if votes == 0:
+        return step, None
+    left, *kept = split(step, (1 - votes - _WIDER, votes, _WIDER))
     return left, Kept(*kept)
 
 
@@ -103,20 +131,17 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int
     """
     slopes = _about_the_mean(space, coef, gram)
     size = math.sqrt(max(float(slopes @ gram @ slopes), 0.0))
-    of_moment, of_score = split(spend, (_OF_MOMENT, 1 - _OF_MOMENT))
-    per_square = noise_in_mean(SecondMoment.largest_change(1.0), of_moment, n)
-    radius = min(max(math.sqrt(_NOISE / per_square), _NEAREST), _FURTHEST)
-    if size <= _ROUNDING * float(np.abs(coef).max()):  # any direction, for questions that are paid
-        slopes, size = _about_the_mean(space, null_space(space.along_constant)[:, 0], gram), 0.0
-    scale = size or 1.0
+    flat = size <= _ROUNDING * float(np.abs(coef).max())
+    if flat:  # any direction, for a question that is paid
+        slopes, size = _about_the_mean(space, null_space(space.along_constant)[:, 0], gram), 1.0
     turn = _along(space, slopes / math.sqrt(float(slopes @ gram @ slopes)))
-    stretched = space.rewhitened(turn, radius)
-    square = float(ask(SecondMoment(stretched.with_response(None)), of_moment).gram[0, 0])
-    query = ClippedScore(stretched, GaussianFamily, np.asarray(np.linalg.solve(turn.T, coef)), radius * scale)
-    told = float(ask(query, of_score).mean[0])
-    if size == 0 or told > -_BELIEVED * query.noise(of_score, n):
-        return np.zeros_like(coef)
-    return np.asarray(max(told / size / max(square, per_square * radius**2, 1.0), -1.0) * slopes)
+    stretched = space.rewhitened(turn, _VOTING)
+    query = FarVotes(stretched, np.asarray(np.linalg.solve(turn.T, coef)), size, _FARTHER)
+    votes = ask(query, spend)
+    fit, mean = np.maximum(votes.total[1::2], 0), votes.total[2::2]
+    mean = np.where(mean > _BELIEVED * query.noise(spend, 1), mean, 0.0)
+    factor = (n + _SQUARES @ fit) / (n + _SQUARES @ (fit + mean))
+    return np.zeros_like(coef) if flat else np.asarray((factor - 1) * slopes)
 
 
 def _about_the_mean(space: WhitenedSpace, coef: Vector, gram: Matrix) -> Vector:

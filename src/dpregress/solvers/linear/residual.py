@@ -29,6 +29,7 @@ from dpregress.queries import (
     Ask,
     ClippedScore,
     Counted,
+    FarVotes,
     MeanResidual,
     Query,
     ResidualHistogram,
@@ -42,7 +43,7 @@ from dpregress.queries import (
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
-from dpregress.solvers.linear.far_rows import Kept, count_share, held_back, rescaling
+from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, starting_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
@@ -55,7 +56,15 @@ from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_pena
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.solvers.shared.unresolved import unresolved_covariance
-from dpregress.solvers.shared.whitening import REFINE, planned_start, refined, refinements, rewhitened
+from dpregress.solvers.shared.whitening import (
+    REFINE,
+    far_public_rows,
+    planned_start,
+    refined,
+    refinements,
+    rewhitened,
+    without_far_rows,
+)
 
 #: With labels: shares of the Gram matrix and of the mean residual, and equal steps.
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
@@ -114,14 +123,16 @@ class Residual(FactSolver):
     def __init__(
         self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None, *, robust: bool = True
     ) -> None:
-        self.facts = facts = planned_start(facts, budget)
+        facts = planned_start(facts, budget)
         self.alpha = alpha
-        self.labelled = has_prior(facts)
-        space = facts.start.space
+        self.labelled, self.far_public = has_prior(facts), float(np.mean(far_public_rows(facts)))
+        if norms is None and not self.labelled:
+            facts, norms = without_far_rows(facts)
+        self.facts, space = facts, facts.start.space
         self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
-        self._far = count_share(facts.n, budget) if space.order > space.intercept else 0.0
+        self._far = far_share(facts.n, budget, self.far_public) if space.order > space.intercept else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
@@ -129,12 +140,13 @@ class Residual(FactSolver):
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
         histograms = (ResponseHistogram, ResidualHistogram)
-        return (SecondMoment, ClippedScore, ScoreRemainder, ScoreSquares, MeanResidual, ShortenedRows, *histograms)
+        scores = (ClippedScore, ScoreRemainder, ScoreSquares, MeanResidual)
+        return (SecondMoment, *scores, ShortenedRows, FarVotes, *histograms)
 
     @property
     def rounds(self) -> int:
         """The largest number, with a second Gram matrix, without trusted labels, and with far rows."""
-        return len(self._spend) + 3 * ("far" in self._spend) + len(self._steps) * (1 + self.labelled) + self._may_repeat
+        return len(self._spend) + 2 * ("far" in self._spend) + len(self._steps) * (1 + self.labelled) + self._may_repeat
 
     @property
     def _scores(self) -> GDP:
@@ -230,7 +242,7 @@ class Residual(FactSolver):
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
             last = turn == len(steps) - 1
-            spend, kept = held_back(ask, space, gram, self._spend.get("far") if last else None, spend)
+            spend, kept = self._held_back(ask, found, spend) if last else (spend, None)
             slack, clipped = mixed.variance, 1.0
             share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
             if not trusted or (last and share <= _LOOK):
@@ -278,8 +290,7 @@ class Residual(FactSolver):
         posterior: Posterior | None = None
         told: list[ClippedEvidence] = []
         for turn, spend in enumerate(steps):
-            far = self._spend.get("far") if turn == len(steps) - 1 else None
-            spend, kept = held_back(ask, space, gram, far, spend)
+            spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
                 sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
             clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
@@ -364,6 +375,13 @@ class Residual(FactSolver):
         step = np.linalg.solve(system, score.mean - self._penalty(found.space) @ coef)
         return Step(np.asarray(step), system, variance), LinearScore(found.mixed, coef, score.mean, variance)
 
+    def _held_back(self, ask: Ask, found: _Found, step: GDP) -> tuple[GDP, Kept | None]:
+        """What is left of the last step where there are far rows, and what they are asked for."""
+        if "far" not in self._spend:
+            return step, None
+        spend, gram = self._spend["far"], found.mixed.matrix
+        return held_back(ask, found.space, gram, spend, step, n=found.n, public=self.far_public)
+
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
         """The dispersion of residuals, from the sizes of weighted residuals."""
         return levels.root_mean_square**2 / self._mean_weight(space)
@@ -388,7 +406,7 @@ class Residual(FactSolver):
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
-            move = rescaling(ask, space, coef, mixed.matrix, found.n, kept.factor)
+            move = rescaling(ask, space, coef, mixed.matrix, found.n, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
         final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))

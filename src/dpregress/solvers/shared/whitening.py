@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.public.facts import PublicFacts
+from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import RowNorms, refined_radius
 from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
@@ -20,6 +22,11 @@ from dpregress.solvers.shared.repair import gram_floor
 REFINE = 0.10
 #: With more noise in it, in spectral norm, bounds are no better a start than public rows, few and skewed as they are.
 _TOO_NOISY = 2.0
+#: Public rows beyond so many median norms are far; if they are a larger share of all rows, they are not a few.
+_TIMES, _FEW = 5.0, 0.03
+#: Of the second moment along a direction, ordinary rows have next to nothing below the first share, little below the
+#: second.
+_NOTHING, _LITTLE = 0.001, 0.2
 
 
 def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
@@ -30,6 +37,37 @@ def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
     change = SecondMoment.largest_change(instead.space.radius) / math.sqrt(REFINE)
     noise = math.sqrt(2 * instead.space.order) * noise_in_mean(change, budget, facts.n)
     return replace(facts, start=instead) if noise <= _TOO_NOISY else facts
+
+
+def far_public_rows(facts: PublicFacts) -> NDArray[np.bool_]:
+    """Which public rows are many times as long as the median one, of shape (m,); none where rows are not known."""
+    public, start = facts.public, facts.start
+    if public is None or public.rows is None or start.refinements:
+        return np.zeros(1, dtype=np.bool_)
+    norms = np.linalg.norm(start.space.whiten(public.rows), axis=1)
+    return np.asarray(norms > _TIMES * np.median(norms))
+
+
+def without_far_rows(facts: PublicFacts) -> tuple[PublicFacts, RowNorms]:
+    """The start in coordinates of the ordinary public rows if a few far ones dominate a direction, and norms in it.
+
+    The public second moment along such a direction is that of far rows, and the radius that would keep most of it is
+    theirs as well: its noise hides what ordinary rows say, and clips hold back what far rows say. A direction along
+    which ordinary rows hardly vary, such as that of a rare level, is no reason.
+    """
+    start, public, far = facts.start, facts.public, far_public_rows(facts)
+    norms = RowNorms.of(public, start.space, refined=start.refinements > 0)
+    if public is None or public.rows is None or not 0 < far.sum() <= _FEW * len(far):
+        return facts, norms
+    rows = public.rows[~far]
+    whitened = start.space.whiten(rows)
+    second = whitened.T @ whitened / len(rows)
+    if not _NOTHING <= float(np.linalg.eigvalsh(second)[0]) < _LITTLE:
+        return facts, norms
+    space = start.space.rewhitened(symmetric_power(second, -0.5), 1.0)
+    norms = RowNorms.leave_one_out(PublicMoments.from_rows(rows, names=public.names), space)
+    space = space.rewhitened(np.eye(space.order), norms.median)
+    return replace(facts, start=replace(start, space=space)), norms
 
 
 def refinements(facts: PublicFacts) -> tuple[str, ...]:
