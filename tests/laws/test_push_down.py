@@ -192,9 +192,9 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes, MeanClassResidual, MeanResidual, MultinomialScore,
-        PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram, ScoreRemainder, ScoreSquares,
-        SecondMoment, ShortenedRows, UsableRowCount,
+        ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes, MeanClassResidual, MeanResidual,
+        MultinomialScore, PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram,
+        ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
 

@@ -181,11 +181,11 @@ class ResidualHistogram(_Histogram):
 class FarVotes(_Histogram):
     r"""Numbers of far rows whose response is nearer to the fit, and of those for which it is nearer to the mean.
 
-    The first coordinate times ``scale`` is a row's prediction ``eta`` about the mean, within the radius. A row whose
-    weight w is below 1 is far; with a residual r from the fit, its response is nearer to the mean if
-    ``w r < -w eta / 2`` (for positive eta). The bins are: rows that are not far; far ones with ``w >= 1 / times``, nearer
-    to the fit and to the mean; and farther ones likewise. The sensitivities are 1 and ``sqrt 2``, as for
-    :class:`ResponseHistogram`.
+    The first coordinate times ``scale`` is ``w eta``, with eta the prediction about the mean and w the weight of a row.
+    A row with w below 1 is far. With a residual r from the fit, its response is nearer to the mean if
+    ``w r < -w eta / 2`` for positive eta, and likewise for negative. The bins are: rows that are not far; far ones with
+    ``w >= 1 / times``, nearer to the fit and to the mean; and farther ones likewise. The sensitivities are 1 and
+    ``sqrt 2``, as for :class:`ResponseHistogram`.
 
     Parameters
     ----------

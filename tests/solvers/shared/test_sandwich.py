@@ -325,10 +325,10 @@ def test_a_residual_that_noise_cannot_explain_is_followed() -> None:
 def test_the_least_truncation_that_costs_next_to_nothing() -> None:
     """Not a worse plan than is tolerated, and not the largest radius where a smaller one truncates as little."""
     plans = [
-        TruncationPlan(3.0, 2.0, 0.0, expected=1.00, truncated=0.20),
-        TruncationPlan(5.0, 2.0, 0.0, expected=1.04, truncated=0.02),
-        TruncationPlan(8.0, 2.0, 0.0, expected=1.08, truncated=0.019),
-        TruncationPlan(20.0, 2.0, 0.0, expected=2.00, truncated=0.0),
+        TruncationPlan(3.0, 2.0, expected=1.00, truncated=0.20),
+        TruncationPlan(5.0, 2.0, expected=1.04, truncated=0.02),
+        TruncationPlan(8.0, 2.0, expected=1.08, truncated=0.019),
+        TruncationPlan(20.0, 2.0, expected=2.00, truncated=0.0),
     ]
     assert least_truncating(plans, 0.1).radius == 5.0
     assert least_truncating(plans, 0.01).radius == 3.0

@@ -30,13 +30,13 @@ from dpregress.queries import Ask, FarVotes, ShortenedRows, noise_in_mean
 _TIMES, _RARE, _SURE = 5.0, 0.005, 3.0
 #: The least and the largest share of mu^2 for their number; fewer, as a share of all rows, do not matter.
 _LEAST, _MOST, _FEWEST = 0.005, 0.05, 0.001
-#: Predictions vote from so many of their standard deviations on; those so many times as far out are counted apart. Their
-#: squares, in variances.
+#: Predictions vote from so many of their standard deviations on; those so many times as far out are counted apart.
+#: Their squares, in variances.
 _VOTING, _FARTHER, _SQUARES = 5.0, 2.0, np.array([50.0, 900.0])
-#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by four times that.
+#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more.
 _BELIEVED, _CLEAR = 2.5, 10.0
-#: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of the
-#: last step for the wider remainder.
+#: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of
+#: the last step for the wider remainder.
 _OF_ALL, _OF_STEP, _WIDER = 0.3, 2 / 3, 1 / 6
 #: How small the directions are made that are neither the prediction nor the constant.
 _NEGLIGIBLE = 1e-6
@@ -76,7 +76,7 @@ def _votes_share(far: float, budget: GDP, most: float) -> float:
 
 
 def held_back(
-    ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP, step: GDP, *, n: int, public: float = 0.0
+    ask: Ask, space: WhitenedSpace, gram: Matrix, spend: GDP | None, step: GDP, *, n: int, public: float = 0.0
 ) -> tuple[GDP, Kept | None]:
     """What is left of the last step, and what is kept for the votes and intervals if there are far rows.
 
@@ -87,8 +87,8 @@ def held_back(
         Of the fit, with its response.
     gram : ndarray of shape (p, p)
         The second moment of rows within the radius.
-    spend : GDP
-        Of the votes if public rows are far, else of the number of far rows.
+    spend : GDP or None
+        Of the votes if public rows are far, else of the number of far rows; None if neither is asked.
     step : GDP
         Of the last step.
     n : int
@@ -96,6 +96,8 @@ def held_back(
     public : float
         The share of far rows among public ones.
     """
+    if spend is None:
+        return step, None
     if public >= _RARE:
         left, wider = split(step, (1 - _WIDER, _WIDER))
         return left, Kept(spend, wider)

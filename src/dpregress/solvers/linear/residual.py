@@ -45,7 +45,14 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.residual_plan import RidgePrior, Sizes, plan_labelled, ridge_prior, starting_precision
+from dpregress.solvers.linear.residual_plan import (
+    RidgePrior,
+    Sizes,
+    plan_labelled,
+    ridge_prior,
+    start_share,
+    starting_precision,
+)
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -75,12 +82,6 @@ STEPS = (1.0, 1.0, 2.0, 3.0)
 _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
 #: From about this n mu on, a histogram of residuals is useful.
 _USEFUL = 50.0
-#: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
-_VARIANCE = 0.04
-#: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
-_CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
-#: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
-_DOWN, _ABOVE = 20, 40
 #: The share of the first step that a second Gram matrix costs, if private rows are far from the public ones.
 _AGAIN = 0.5
 #: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
@@ -188,7 +189,7 @@ class Residual(FactSolver):
         few = noise > 1 / _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
-        first = self._start_share(budget, noise) * (1 - scale) if start.space.intercept else 0.0
+        first = start_share(self.facts.n, budget, noise) * (1 - scale) if start.space.intercept else 0.0
         shares = {
             **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM,
@@ -200,17 +201,6 @@ class Residual(FactSolver):
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
         return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
-
-    def _start_share(self, budget: GDP, noise: float) -> float:
-        """The share of the mean response: large if noise would hide the slopes, small if the noise is small.
-
-        ``noise`` is the norm of a score's noise at the whole budget, in units of the reach of the response.
-        """
-        share = np.linspace(0.03, 0.95, 93)
-        slopes = (_CLIP_OF_REACH * noise) ** 2 / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
-        mean = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), budget, self.facts.n)
-        loss = mean**2 / share + _VARIANCE * slopes / (1 + slopes)
-        return float(share[np.argmin(loss)])
 
     # ------------------------------------------------------------------ with labelled public rows
 
@@ -248,7 +238,7 @@ class Residual(FactSolver):
             if not trusted or (last and share <= _LOOK):
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 look, spend = split(spend, (share, 1 - share))
-                sizes = self._sizes(ask, space, posterior.coef, reach, look)
+                sizes = Sizes.asked(ask, space, posterior.coef, reach, look)
                 clipped = sizes.levels.above(clip)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
@@ -260,10 +250,10 @@ class Residual(FactSolver):
                 slack += clipped**2 / space.order
             step, score = self._measured(ask, found, system, posterior.coef, clip, spend)
             told.append(ClippedEvidence(score, 1 - levels.above(clip)))
-            wider = posterior.inflated(step, bias=plan.bias)
+            wider = posterior.inflated(step)
             trusted = trusted and wider is posterior
             left = most_left(system, mixed.off, clipped)
-            posterior = wider.update(step, bias=plan.bias * len(steps), slack=slack, most_left=left)
+            posterior = wider.update(step, slack=slack, most_left=left)
         return self._finished(ask, found, system, posterior, told, levels, clip, dispersion, kept)
 
     def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> RidgePrior:
@@ -292,7 +282,7 @@ class Residual(FactSolver):
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
-                sizes = self._sizes(ask, space, coef, reach, self._spend[f"levels {turn}"])
+                sizes = Sizes.asked(ask, space, coef, reach, self._spend[f"levels {turn}"])
             clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
             step, score = self._measured(ask, found, system, coef, clip, spend)
             told.append(ClippedEvidence(score, 1 - sizes.levels.above(clip)))
@@ -349,7 +339,7 @@ class Residual(FactSolver):
         known = None if public is None or self.facts.start.refinements else public.rows
         rows = None if known is None else space.whiten(known)
         if rows is None or not self._may_repeat or not far_apart(moments, rows):
-            return _Found(space, mixed_gram(moments, rows), self._steps, moments.n)
+            return _Found(space, mixed_gram(moments, rows, STEPS_FOLLOW), self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))
         radius = better.norms.median * space.radius / self.norms.median  # keeps the ratio to the median
@@ -360,11 +350,6 @@ class Residual(FactSolver):
     def _score(self, space: WhitenedSpace, coef: Vector, clip: float = 1.0) -> ClippedScore:
         """The question of a step; the query with a clip of 1 is for planning the clip."""
         return ClippedScore(space, GaussianFamily, coef, clip)
-
-    def _sizes(self, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
-        """Released sizes of residuals, which are expected to be at most twice the reach."""
-        edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
-        return Sizes.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
 
     def _measured(
         self, ask: Ask, found: _Found, system: Matrix, coef: Vector, clip: float, spend: GDP
@@ -377,9 +362,7 @@ class Residual(FactSolver):
 
     def _held_back(self, ask: Ask, found: _Found, step: GDP) -> tuple[GDP, Kept | None]:
         """What is left of the last step where there are far rows, and what they are asked for."""
-        if "far" not in self._spend:
-            return step, None
-        spend, gram = self._spend["far"], found.mixed.matrix
+        spend, gram = self._spend.get("far"), found.mixed.matrix
         return held_back(ask, found.space, gram, spend, step, n=found.n, public=self.far_public)
 
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:

@@ -17,8 +17,9 @@ from scipy.special import ndtri
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, symmetric_power
+from dpregress.models import GaussianFamily
 from dpregress.public.radius import RowNorms, positive
-from dpregress.queries import ClippedScore, SecondMoment, noise_in_mean
+from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
 from dpregress.solvers.shared.posterior import Step
@@ -44,6 +45,12 @@ _LEAST_CLIP = 0.7
 _UNSEEN = 1e-9
 #: The smallest relative size of residuals: after a perfect public fit, private residuals are still not 0.
 _SMALLEST = 1e-4
+#: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
+_VARIANCE = 0.04
+#: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
+_CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
+#: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
+_DOWN, _ABOVE = 20, 40
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
@@ -111,10 +118,32 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
     dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    covariance = m / max(m - p, 1) * dispersion * inverse + (signal + variance) * unseen @ unseen.T
+    covariance = _misfitted(m / max(m - p, 1) * dispersion * inverse, x @ inverse * residuals[:, None])
+    covariance += (signal + variance) * unseen @ unseen.T
     small = np.abs(residuals) < math.sqrt(least)
     residuals = np.where(small, math.sqrt(least), residuals)
     return RidgePrior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
+
+
+def _misfitted(model: Matrix, influence: Matrix) -> Matrix:
+    """A covariance of coefficients, widened where the influences of rows vary by more than it allows.
+
+    Where a model is not exact, a few long rows with large residuals may determine a coefficient. Eigenvalues of the
+    influences' covariance that those of normal rows reach widen nothing: they deviate twice as far as the law of
+    Marchenko and Pastur says of a second moment, since influences are products.
+
+    Parameters
+    ----------
+    model : ndarray of shape (p, p)
+    influence : ndarray of shape (m, p)
+        Of each row, without the row's own part of its fit.
+    """
+    m, p = influence.shape
+    tiny = _DIGITS * float(np.trace(model))
+    root, back = symmetric_power(model, 0.5), symmetric_power(model, -0.5, smallest=tiny)
+    values, vectors = np.linalg.eigh(back @ (influence.T @ influence) @ back)
+    widened = np.maximum(values / (1 + 2 * math.sqrt(p / m)) ** 2, 1.0)
+    return np.asarray(root @ (vectors * widened) @ vectors.T @ root)
 
 
 def plan_labelled(
@@ -167,9 +196,7 @@ def plan_labelled(
             gain = eigenvalues / (eigenvalues + noise + bias / p)
             inefficiency = max(0.0, float(np.sum(influence.var(axis=0) - plain.var(axis=0)))) / n
             expected = float(np.sum((1 - gain) ** 2 * eigenvalues + gain**2 * (noise + bias / p)))
-            plans.append(
-                TruncationPlan(radius / unit, clip, bias / p, expected + inefficiency + unsolved, cut_rows + cut)
-            )
+            plans.append(TruncationPlan(radius / unit, clip, expected + inefficiency + unsolved, cut_rows + cut))
     return least_truncating(plans, TOLERATED * p / n * prior.dispersion)
 
 
@@ -184,6 +211,12 @@ class Sizes:
 
     levels: Magnitudes
     blind: bool
+
+    @classmethod
+    def asked(cls, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
+        """Of residuals at these coefficients, which are expected to be at most twice the reach."""
+        edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
+        return cls.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
 
     @classmethod
     def of_histogram(cls, histogram: Histogram, reach: float) -> Sizes:
@@ -250,6 +283,23 @@ def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: M
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     return float(weight @ (error / (tau + error))) / max(float(weight @ (tau / (tau + error))), 1e-300) / error
+
+
+def start_share(n: int, budget: GDP, noise: float) -> float:
+    """The share of the mean response: large if noise would hide the slopes, small if the noise is small.
+
+    Parameters
+    ----------
+    n : int
+    budget : GDP
+    noise : float
+        The norm of a score's noise at the whole budget, in units of the reach of the response.
+    """
+    share = np.linspace(0.03, 0.95, 93)
+    slopes = (_CLIP_OF_REACH * noise) ** 2 / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
+    mean = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), budget, n)
+    loss = mean**2 / share + _VARIANCE * slopes / (1 + slopes)
+    return float(share[np.argmin(loss)])
 
 
 def starting_precision(space: WhitenedSpace, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:

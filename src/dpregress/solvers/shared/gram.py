@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix
 from dpregress.releases import Isotropic, Moments
-from dpregress.solvers.shared.repair import STEPS_FOLLOW, floored, gram_floor, noise_norm
+from dpregress.solvers.shared.repair import NOISES, STEPS_FOLLOW, floored, gram_floor, noise_norm
 
 #: Eigenvalues of private rows below this share of the public rows' are not due to sampling.
 _FAR = 0.2
@@ -49,7 +49,7 @@ class MixedGram(NamedTuple):
         return cls(floored(matrix, floor), variance, floor, max(STEPS_FOLLOW * noise, floor))
 
 
-def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
+def mixed_gram(moments: Moments, public: Matrix | None, noises: float = NOISES) -> MixedGram:
     """The released Gram matrix and that of public rows, weighted by the variances of their entries.
 
     Parameters
@@ -58,6 +58,8 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
         Without a response.
     public : ndarray of shape (m, p) or None
         Whitened public rows.
+    noises : float
+        Eigenvalues are floored at so many noise norms, at most, where there are public rows.
     """
     assert isinstance(moments.noise, Isotropic)
     private = (moments.noise.sigma / moments.n) ** 2 / 2
@@ -72,7 +74,7 @@ def mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
         sampled = apart - private
     share = private / (private + sampled)
     mixture = (1 - share) * moments.gram + share * gram
-    return MixedGram.of(mixture, min(gram_floor(moments), _PUBLIC_FLOOR), sampled * share)
+    return MixedGram.of(mixture, min(gram_floor(moments, noises), _PUBLIC_FLOOR), sampled * share)
 
 
 def far_apart(moments: Moments, public: Matrix) -> bool:

@@ -35,10 +35,10 @@ class Step:
     def covariance(self) -> Matrix:
         return self.variance * symmetric_power(self.system, -2.0, smallest=_JITTER * float(np.trace(self.system)))
 
-    def precision(self, bias: float) -> Matrix:
-        """``(v A^{-2} + bias I)^{-1}``, without inverting a nearly singular matrix."""
-        values, vectors = np.linalg.eigh(self.system)
-        return np.asarray((vectors * (values**2 / (self.variance + bias * values**2))) @ vectors.T)
+    @property
+    def precision(self) -> Matrix:
+        """``(v A^{-2})^{-1}``, without inverting a nearly singular matrix."""
+        return np.asarray(self.system @ self.system / self.variance)
 
 
 #: From the wanted move to the move that is made, with the covariance of its error.
@@ -57,16 +57,15 @@ class Posterior:
     precision: Matrix
     last: tuple[Step, Vector] | None = None
 
-    def inflated(self, step: Step, *, bias: float = 0.0) -> Posterior:
+    def inflated(self, step: Step) -> Posterior:
         """The posterior, widened if a step is longer than it allows: public rows may be from another population."""
-        factor = widening(self.known + bias * np.eye(len(self.coef)), step)
+        factor = widening(self.known, step)
         return self if factor == 1 else replace(self, precision=self.precision / factor)
 
     def update(
         self,
         step: Step,
         *,
-        bias: float = 0.0,
         slack: float = 0.0,
         most_left: float = _MOST_LEFT,
         follow: Follow | None = None,
@@ -76,8 +75,6 @@ class Posterior:
         Parameters
         ----------
         step : Step
-        bias : float
-            Squared bias of the step in each coordinate.
         slack : float
             Squared error of the move in each coordinate, as a share of its squared length.
         most_left : float
@@ -87,7 +84,7 @@ class Posterior:
             of its error. Default: the move itself, with an error from ``slack`` and from contradictions between steps.
         """
         identity = np.eye(len(self.coef))
-        precision = self.precision + step.precision(bias)
+        precision = self.precision + step.precision
         precision += _JITTER * float(np.trace(precision)) * identity  # not singular: the budget is already spent
         known = definite_inverse(precision, _JITTER)
         kept = known @ self.precision

@@ -46,7 +46,7 @@ _NEGLIGIBLE = 0.005
 
 @dataclass(frozen=True)
 class TruncationPlan:
-    """The radius and clip, their expected squared bias per coordinate, and the expected excess squared error.
+    """The radius and clip, and the expected excess squared error.
 
     ``truncated`` is the share of the second moments of rows and residuals that they may take.
 
@@ -55,7 +55,6 @@ class TruncationPlan:
 
     radius: float
     clip: float
-    bias: float
     expected: float
     truncated: float
 
@@ -95,8 +94,7 @@ def plan_unlabelled(
         if expected_norms.assumed:
             expected += _UNKNOWN_TAIL * float(np.median(norms)) / radius
             truncated += _FAR_SHARE * float(np.median(norms)) / radius
-        bias = PROXY * (cut_rows / kept) ** 2 / order
-        plans.append(TruncationPlan(radius / unit, clip, bias, expected, truncated))
+        plans.append(TruncationPlan(radius / unit, clip, expected, truncated))
     return least_truncating(plans, TOLERATED * order / n)
 
 
@@ -154,5 +152,5 @@ def plan_moments(expected_norms: RowNorms, order: int, *, n: int, spend: GDP, pu
         if expected_norms.assumed:
             expected += _MOMENTS_TAIL * (middle / radius) ** 2
             truncated += _FAR_SHARE * middle / radius
-        plans.append(TruncationPlan(radius / unit, math.inf, 0.0, expected, truncated))
+        plans.append(TruncationPlan(radius / unit, math.inf, expected, truncated))
     return least_truncating(plans, _TOLERATED_MOMENTS * order / n).radius

@@ -11,7 +11,7 @@ from dpregress.releases import Moments
 #: The highest floor: a whitened Gram matrix has eigenvalues near 1, and smaller ones are mostly noise.
 _SMALLEST = 0.2
 #: The floor in noise norms: larger eigenvalues are used as they are, and the floor vanishes with the noise.
-_NOISES = 8.0
+NOISES = 8.0
 #: The same if steps follow. Noise changes an eigenvalue above three noise norms by at most a third, so that each step
 #: leaves at most a third of its way. A higher floor would shorten steps along eigenvalues that are known well enough.
 STEPS_FOLLOW = 3.0
@@ -33,7 +33,7 @@ def floored(gram: Matrix, floor: float) -> Matrix:
     return symmetric_power(gram, 1.0, smallest=floor)
 
 
-def gram_floor(moments: Moments, noises: float = _NOISES) -> float:
+def gram_floor(moments: Moments, noises: float = NOISES) -> float:
     """The floor for a whitened Gram matrix: this many noise norms, at most 0.2, and never below one noise norm.
 
     Rare indicators have small eigenvalues that are real, so the floor must vanish with the noise.
