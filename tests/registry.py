@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from dpregress import (
     DPGammaRegressor,
@@ -190,6 +191,10 @@ SPACES: dict[str, Callable[[Rng], WhitenedSpace]] = {
     ),
     "minute units": lambda rng: _plain(rng, 1e-3, ResponseScale("y", 0.0, 1e-3, 3.0), scale=1e20),
 }
+
+#: Spaces that differ from another in numbers alone: laws over all queries are checked in them at night.
+_ALIKE = ("plain", "small ball", "large ball", "any exposure")
+SPACES_BY_TIME = [pytest.param(name, marks=[pytest.mark.nightly] if name in _ALIKE else []) for name in SPACES]
 
 
 def basis(space: WhitenedSpace) -> Matrix:

@@ -222,7 +222,9 @@ def coded(rng: np.random.Generator, n: int) -> pa.Table:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["one-shot", "residuals", "gaussian"])
+@pytest.mark.parametrize(
+    "recipe", ["one-shot", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("residuals", "gaussian"))]
+)
 def test_intervals_of_marginals_cover(recipe: str, seed: int) -> None:
     """80 releases, 90% intervals: counts that coverages of 84% stay below less than once in 10^8, five times.
 

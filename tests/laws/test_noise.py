@@ -99,7 +99,9 @@ def _answered(mechanisms: tuple[MechanismEntry, ...] = MECHANISMS) -> list[Any]:
     return [pytest.param(*pair, id=f"{pair[0]} {pair[1]}") for pair in pairs]
 
 
-@pytest.mark.parametrize("space", ["plain", "intercept", "small ball"])
+@pytest.mark.parametrize(
+    "space", ["intercept", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("plain", "small ball"))]
+)
 @pytest.mark.parametrize(("mechanism", "entry"), _answered())
 def test_mechanism(mechanism: MechanismEntry, entry: QueryEntry, space: str, seed: int) -> None:
     """Fails with probability 1e-7."""

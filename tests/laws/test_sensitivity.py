@@ -23,7 +23,7 @@ from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.queries import Query
 from dpregress.rows import RawRows
 from tests import registry
-from tests.registry import METRICS, QUERIES, SPACES, QueryEntry
+from tests.registry import METRICS, QUERIES, SPACES, SPACES_BY_TIME, QueryEntry
 
 #: One row's value is a handful of operations on floats.
 ROUNDING = 1e-12
@@ -107,7 +107,7 @@ def _check_additive(query: Query, rows: RawRows, rng: np.random.Generator) -> No
         assert all(np.array_equal(part.unit, whole.unit) for part in parts)
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", SPACES_BY_TIME)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 @pytest.mark.parametrize(
     "law", [check_sensitivity, check_sensitivity_of_sums, check_additivity], ids=lambda law: law.__name__

@@ -40,7 +40,7 @@ from tests import registry
 from tests.laws.spies import watched
 from tests.laws.test_accounting import _assert_paid_first, table_of
 from tests.laws.test_sensitivity import some_rows
-from tests.registry import ESTIMATORS, METRICS, QUERIES, SPACES, EstimatorEntry, QueryEntry
+from tests.registry import ESTIMATORS, METRICS, QUERIES, SPACES, SPACES_BY_TIME, EstimatorEntry, QueryEntry
 from tests.rows.tables import KEPT
 
 Ids = list[str | None]
@@ -182,7 +182,7 @@ def check_uncounted(entry: QueryEntry, space: str, seed: int) -> None:
 LAWS = (check_sensitivity, check_reached, check_uncounted, check_record, check_record_reached)
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", SPACES_BY_TIME)
 @pytest.mark.parametrize("entry", QUERIES, ids=str)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_query(law: Callable[..., None], entry: QueryEntry, space: str, seed: int) -> None:
