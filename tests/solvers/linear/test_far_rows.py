@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -174,3 +175,28 @@ def test_a_rare_level_is_no_far_row() -> None:
     start = public_start(public.names, intercept=True, public=public, schema=None, row_bound=None)
     facts = PublicFacts(N, "y", start, public, None)
     assert without_far_rows(facts)[0] is facts
+
+
+def test_the_factor_by_hand() -> None:
+    """Rows are those that voted, not a sum of weights; votes for the mean within their noise do not count."""
+    space = WhitenedSpace(("a", "b"), np.eye(2), 3.0, np.zeros(2)).with_response(ResponseScale("y"))
+    coef, votes = np.array([2.0, 1.0]), np.array([900.0, 40.0, 30.0, 20.0, 10.0])
+
+    def moved(mu: float) -> Any:
+        answer = SimpleNamespace(total=votes)
+        return far_rows.rescaling(lambda *_: answer, space, coef, np.eye(2), GDP(mu))  # type: ignore[arg-type,return-value]
+
+    clear = (1000 + 50 * 40 + 900 * 20) / (1000 + 50 * 70 + 900 * 30)
+    np.testing.assert_allclose(moved(10.0), (clear - 1) * coef)
+    one = (1000 + 50 * 40 + 900 * 20) / (1000 + 50 * 70 + 900 * 20)
+    np.testing.assert_allclose(moved(0.2), (one - 1) * coef)
+    np.testing.assert_allclose(moved(0.1), 0 * coef)
+
+
+def test_a_public_row_that_holds_all_of_the_moment() -> None:
+    """Nothing fails after the charge. Deterministic."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(34, 1)), rng.normal(size=34)
+    x[0] = 1e9
+    model = DPLinearRegression(GDP(1.0), public=PublicMoments.from_rows(x, y), fit_intercept=False, random_state=0)
+    assert np.isfinite(model.fit(rng.normal(size=(500, 1)), rng.normal(size=500)).coef_).all()

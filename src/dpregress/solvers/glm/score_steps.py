@@ -49,7 +49,7 @@ from dpregress.queries import (
 from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.glm.cut_off import ClassCut, CutOff, LabelledRows, TailCut
 from dpregress.solvers.glm.design import design_shares, released_design
-from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
+from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
@@ -59,7 +59,7 @@ from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.radius_plan import CLIP, TOLERATED
-from dpregress.solvers.shared.remainder import Remainder, Truncation, ask_remainder, remainder_share
+from dpregress.solvers.shared.remainder import Truncation, ask_remainder, remainder_share
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
@@ -201,9 +201,6 @@ class ScoreSteps(FactSolver):
             score = model.question(coef, self._steps[-1])
             taken = Truncation(rows, model.clipped(coef, score.clip).whole, score.clip)
             answer = ask_remainder(ask, score, taken, self._spend["remainder"], self.facts.n)
-            if levels is None:  # of counts and amounts clips take tails, and predictions are better without them
-                remainder = Remainder(answer, untruncated(model, coef, score.clip))
-                coef = coef + remainder.move(coef, penalty=penalty).value
         paid = self._steps[-1], self._spend.get("squares")
         squares = released_squares(ask, model, steps.coef, *paid, self.facts.n, answer)
         if "mean" in self._spend:

@@ -92,7 +92,7 @@ def held_back(
     step : GDP
         Of the last step.
     n : int
-        Usable rows.
+        Private rows.
     public : float
         The share of far rows among public ones.
     """
@@ -112,7 +112,7 @@ def held_back(
     return left, Kept(*kept)
 
 
-def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int, spend: GDP) -> Vector:
+def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, spend: GDP) -> Vector:
     """The move along the fit's own slopes to the factor in [0, 1] that predicts best; 0 if noise explains it.
 
     Parameters
@@ -123,8 +123,6 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int
         Whitened.
     gram : ndarray of shape (p, p)
         Of the rows within the radius.
-    n : int
-        Usable rows.
     spend : GDP
 
     Returns
@@ -142,7 +140,8 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, n: int
     votes = ask(query, spend)
     fit, mean = np.maximum(votes.total[1::2], 0), votes.total[2::2]
     mean = np.where(mean > _BELIEVED * query.noise(spend, 1), mean, 0.0)
-    factor = (n + _SQUARES @ fit) / (n + _SQUARES @ (fit + mean))
+    rows = max(float(votes.total.sum()), 1.0)  # n may be a sum of survey weights
+    factor = (rows + _SQUARES @ fit) / (rows + _SQUARES @ (fit + mean))
     return np.zeros_like(coef) if flat else np.asarray((factor - 1) * slopes)
 
 

@@ -363,7 +363,7 @@ class Residual(FactSolver):
     def _held_back(self, ask: Ask, found: _Found, step: GDP) -> tuple[GDP, Kept | None]:
         """What is left of the last step where there are far rows, and what they are asked for."""
         spend, gram = self._spend.get("far"), found.mixed.matrix
-        return held_back(ask, found.space, gram, spend, step, n=found.n, public=self.far_public)
+        return held_back(ask, found.space, gram, spend, step, n=self.facts.n, public=self.far_public)
 
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
         """The dispersion of residuals, from the sizes of weighted residuals."""
@@ -389,7 +389,7 @@ class Residual(FactSolver):
         space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
-            move = rescaling(ask, space, coef, mixed.matrix, found.n, kept.votes)
+            move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
         final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))

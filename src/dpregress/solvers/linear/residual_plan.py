@@ -54,6 +54,8 @@ _DOWN, _ABOVE = 20, 40
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
+#: The least share of the second moment that weights leave: one public row may hold all of it.
+_LEAST_KEPT = 1e-9
 #: A squared bias of this share of the dispersion is rounding.
 _ROUNDING = 1e-10
 
@@ -177,7 +179,7 @@ def plan_labelled(
         weight = np.minimum(1.0, radius / np.maximum(norms, 1e-300))
         direction = weight[:, None] * x @ _inverse(x * weight[:, None])
         cut_rows = float(np.mean((1 - weight**2) * norms**2)) / p
-        kept = 1 - cut_rows
+        kept = max(1 - cut_rows, _LEAST_KEPT)
         cut_rows += hidden / m * largest**2 / p
         private = noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) ** 2 / 2  # of an entry
         entry = private / (1 + private * m * p**2 / max(float(np.mean((weight * norms) ** 4)), 1e-300))

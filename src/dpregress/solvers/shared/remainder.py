@@ -201,7 +201,9 @@ class Truncation:
 
     def lost(self, bound: float) -> Matrix:
         """The second moment of what lies beyond this bound of the remainder, of shape (p, p)."""
-        (taken, shares), least = self._taken, bound / self._length
+        taken, shares = self._taken
+        with np.errstate(over="ignore"):  # rows of zeros lose nothing
+            least = bound / self._length
         hit = taken[:, -1] > least  # the largest size; most rows lose nothing
         mean = np.maximum(taken[hit] - least[hit, None], 0.0) ** 2 @ shares
         x = self.rows.x[hit]
