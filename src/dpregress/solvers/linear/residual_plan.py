@@ -120,7 +120,7 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
     dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    covariance = _misfitted(m / max(m - p, 1) * dispersion * inverse, x @ inverse * residuals[:, None])
+    covariance = _misfitted(m / max(m - p, 1) * dispersion * inverse, x @ inverse * (residuals * np.sqrt(1 - leverage))[:, None])
     covariance += (signal + variance) * unseen @ unseen.T
     small = np.abs(residuals) < math.sqrt(least)
     residuals = np.where(small, math.sqrt(least), residuals)
@@ -138,7 +138,7 @@ def _misfitted(model: Matrix, influence: Matrix) -> Matrix:
     ----------
     model : ndarray of shape (p, p)
     influence : ndarray of shape (m, p)
-        Of each row, without the row's own part of its fit.
+        Of each row, with residuals that have the variance of errors (HC2).
     """
     m, p = influence.shape
     tiny = _DIGITS * float(np.trace(model))
