@@ -120,7 +120,8 @@ def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) 
     leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
     residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
     dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    covariance = _misfitted(m / max(m - p, 1) * dispersion * inverse, x @ inverse * (residuals * np.sqrt(1 - leverage))[:, None])
+    influence = x @ inverse * (residuals * np.sqrt(1 - leverage))[:, None]
+    covariance = _misfitted(m / max(m - p, 1) * dispersion * inverse, influence)
     covariance += (signal + variance) * unseen @ unseen.T
     small = np.abs(residuals) < math.sqrt(least)
     residuals = np.where(small, math.sqrt(least), residuals)
