@@ -130,7 +130,7 @@ def study(tmp_path: Path, seed: int) -> Study:
     return two_study(tmp_path, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_at_every_step(
     study: Study, tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
