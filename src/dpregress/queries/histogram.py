@@ -20,7 +20,7 @@ from dpregress.queries.score import ClippedScore
 from dpregress.releases import Histogram, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.ordered import (
-    ROUNDING,
+    SHORTENED,
     OrderedExposure,
     OrderedResponse,
     OrderedRows,
@@ -72,8 +72,13 @@ class _Histogram(RowQuery[Histogram]):
     def contribution(self) -> float:
         return 1.0
 
-    def replacement(self) -> float:
+    @staticmethod
+    def largest_change() -> float:
+        """``sqrt 2``, for planning before there is a query."""
         return math.sqrt(2)
+
+    def replacement(self) -> float:
+        return self.largest_change()
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Histogram:
         return Histogram(total, n, noise, events, self.space, self.edges)
@@ -206,8 +211,6 @@ class FarVotes(_Histogram):
     #: In a space that weights features only, no row has a weight below 1.
     tight: ClassVar[bool] = False
     pushes_down: ClassVar[bool] = True
-    #: The sensitivity to replacing a row, for planning before there is a query.
-    CHANGE: ClassVar[float] = math.sqrt(2)
 
     def __init__(self, space: WhitenedSpace, coef: Vector, scale: float, times: float) -> None:
         super().__init__(space, np.arange(6.0))
@@ -215,11 +218,11 @@ class FarVotes(_Histogram):
         self.scale, self.times = scale, times
 
     def exact(self, rows: BoundedRows) -> ExactVector:
-        far, farther = rows.weight < (1 - ROUNDING) * rows.root, rows.weight < rows.root / self.times
+        farther = rows.weight < rows.root / self.times
         first, residual = rows.x[:, 0], self._score.residual(rows)
         half = -self.scale / 2 * first
         mean = np.where(first > 0, residual < half, (first < 0) & (residual > half))
-        kind = np.where(far, 1 + 2 * farther + mean, 0)
+        kind = np.where(rows.shortened, 1 + 2 * farther + mean, 0)
         return self._tallied(kind[rows.weight > 0])
 
     def program(self, labelled: bool) -> Program:
@@ -228,7 +231,6 @@ class FarVotes(_Histogram):
         check_range(abs(per_step))
         half, residual, first = floated(name("u0")) * per_step, name("d"), name("u0")
         mean = case((first >= 1) & (residual < half), 1.0, (first < 0) & (residual > half), 1.0, 0.0)
-        far = case(name("w") < 1 / self.times, 3.0, name("w") < 1 - ROUNDING, 1.0, 0.0)
-        kind = case(name("w") < 1 - ROUNDING, name("f") + name("v"), 0.0)
+        kind = case(name("w") < 1 / self.times, name("v") + 3.0, SHORTENED, name("v") + 1.0, 0.0)
         stages = OrderedResidual(rows, GaussianFamily, self._score.coef).stages(labelled)
-        return self._placed((*stages, {"v": mean, "f": far}, {"v": kind}), "v")
+        return self._placed((*stages, {"v": mean}, {"v": kind}), "v")

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpregress.queries.count import RowCount
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import ROUNDING, OrderedRows, kept_within, within
-from dpregress.rows.row_kernel import Program, case, name
+from dpregress.rows.ordered import SHORTENED, OrderedRows, kept_within, within
+from dpregress.rows.row_kernel import Program, case
 
 
 class ShortenedRows(RowCount):
@@ -32,9 +32,9 @@ class ShortenedRows(RowCount):
     tight: ClassVar[bool] = False
 
     def which(self, rows: BoundedRows) -> NDArray[np.bool_]:
-        return (rows.weight > 0) & (rows.weight < (1 - ROUNDING) * rows.root)
+        return (rows.weight > 0) & rows.shortened
 
     def program(self, labelled: bool) -> Program:
-        shortened = case(name("w") < 1 - ROUNDING, 1, 0)
+        shortened = case(SHORTENED, 1, 0)
         stages = (*OrderedRows(self.space).stages(labelled), {"b": shortened}, kept_within(("b",), within("b", 0, 1)))
         return Program.of(stages, ("b",))

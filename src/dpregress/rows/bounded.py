@@ -33,6 +33,8 @@ from dpregress.coordinates.whitened import FARTHEST
 _TINY = np.finfo(float).tiny
 #: Survey weights over their public bound.
 SHARES = Grid(1.0, words=1, bits=TERM_BITS)
+#: Weights this close to 1 are rounding.
+ROUNDING = 1e-9
 #: Keeps products of a root with a bound, and their squares, below those of real numbers.
 _BELOW = 1 - 4 * float(np.finfo(float).eps)
 
@@ -102,6 +104,11 @@ class BoundedRows:
     def root(self) -> Vector | float:
         """Their square roots: the factors in x, y and weight."""
         return 1.0 if self.survey is None else _root(self.survey)
+
+    @property
+    def shortened(self) -> NDArray[np.bool_]:
+        """Which rows have a weight below 1, by more than rounding, of shape (m,)."""
+        return np.asarray(self.weight < (1 - ROUNDING) * self.root)
 
 
 class RowMap(ABC):

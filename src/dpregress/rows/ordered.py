@@ -29,7 +29,7 @@ from dpregress.coordinates import Exposure, ResponseScale, Weighting, WhitenedSp
 from dpregress.coordinates.exact import Grid
 from dpregress.coordinates.whitened import FARTHEST
 from dpregress.errors import InvalidInput
-from dpregress.rows.bounded import BoundedRows, RawRows, RowMap
+from dpregress.rows.bounded import ROUNDING, BoundedRows, RawRows, RowMap
 from dpregress.rows.ordered_functions import logarithm
 from dpregress.rows.row_kernel import (
     MISSING,
@@ -51,8 +51,8 @@ from dpregress.rows.row_kernel import (
 FINITE, LARGEST = sys.float_info.max, 2.0**340
 #: Cells below this share of the largest that they may be are 0, and entries below this share of their column.
 _LEAST_CELL, _LEAST_ENTRY = 2.0**-300, 2.0**-150
-#: Weights this close to 1 are rounding.
-ROUNDING = 1e-9
+#: Whether the weight of a row is below 1, by more than rounding.
+SHORTENED = name("w") < 1 - ROUNDING
 #: Bits of integers that are added without being multiplied and whose norm is checked: its square is at most 2^52.
 SQUARED_BITS = 26
 

@@ -19,7 +19,7 @@ from dpregress.queries import FarVotes, ScoreRemainder
 from dpregress.rows import RawRows
 from dpregress.solvers.linear import far_rows
 from dpregress.solvers.linear.residual import Residual
-from dpregress.solvers.shared.whitening import without_far_rows
+from dpregress.solvers.shared.whitening import far_public_rows, without_far_rows
 from dpregress.trust import TrustModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
@@ -130,7 +130,7 @@ def test_votes_by_hand() -> None:
     y = np.array([0.0, 9.0, 4.0, -9.0, -4.0, 11.0, 13.0, 12.0, -13.0, -12.0, -1e9, 1e9, 0.0, np.nan])
     bounded = query.row_map(RawRows(x[:, None], y))
     assert np.asarray(query.exact(bounded)).tolist() == [2, 2, 3, 3, 3]
-    assert query.replacement() == FarVotes.CHANGE
+    assert query.replacement() == FarVotes.largest_change()
     assert (query.contribution(), query.size) == (1.0, 5)
 
 
@@ -174,7 +174,7 @@ def test_a_rare_level_is_no_far_row() -> None:
     public = PublicMoments.from_rows(x)
     start = public_start(public.names, intercept=True, public=public, schema=None, row_bound=None)
     facts = PublicFacts(N, "y", start, public, None)
-    assert without_far_rows(facts)[0] is facts
+    assert without_far_rows(facts, far_public_rows(facts))[0] is facts
 
 
 def test_the_factor_by_hand() -> None:

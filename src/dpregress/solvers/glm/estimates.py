@@ -75,7 +75,7 @@ def released_squares(
     )
 
 
-def untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: float | None = None) -> Untruncated:
+def _untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: float | None) -> Untruncated:
     """The score without weights and clips, by the model.
 
     Parameters
@@ -85,7 +85,7 @@ def untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: float
         Where the remainder was asked.
     clip : float
         Of the score.
-    dispersion : float, optional
+    dispersion : float or None
         Of clipped residuals, if it is known.
     """
     whole, nothing = model.unweighted, np.zeros_like(asked)
@@ -128,7 +128,7 @@ def scored_estimates(
     unknown = np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix)))
     remainder = None
     if answer is not None:
-        remainder = Remainder(answer, untruncated(model, steps.coef, answer.query.clip, squares.clipped))
+        remainder = Remainder(answer, _untruncated(model, steps.coef, answer.query.clip, squares.clipped))
     return unshrunk(
         told, steps.coef, squares.slope, squares.meat, mixed.matrix,
         n=n,

@@ -71,7 +71,7 @@ def far_share(n: int, budget: GDP, public: float = 0.0) -> float:
 
 def _votes_share(far: float, budget: GDP, most: float) -> float:
     """The share of a budget with which the votes of half of so many far rows stand out; 0 if they do not."""
-    noise = noise_in_mean(FarVotes.CHANGE, budget, 1) / (far / 2)
+    noise = noise_in_mean(FarVotes.largest_change(), budget, 1) / (far / 2)
     return min((_CLEAR * noise) ** 2, most) if (_BELIEVED * noise) ** 2 <= most else 0.0
 
 

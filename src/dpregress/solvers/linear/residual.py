@@ -126,9 +126,10 @@ class Residual(FactSolver):
     ) -> None:
         facts = planned_start(facts, budget)
         self.alpha = alpha
-        self.labelled, self.far_public = has_prior(facts), float(np.mean(far_public_rows(facts)))
+        far = far_public_rows(facts)
+        self.labelled, self.far_public = has_prior(facts), float(np.mean(far))
         if norms is None and not self.labelled:
-            facts, norms = without_far_rows(facts)
+            facts, norms = without_far_rows(facts, far)
         self.facts, space = facts, facts.start.space
         self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)

@@ -48,14 +48,14 @@ def far_public_rows(facts: PublicFacts) -> NDArray[np.bool_]:
     return np.asarray(norms > _TIMES * np.median(norms))
 
 
-def without_far_rows(facts: PublicFacts) -> tuple[PublicFacts, RowNorms]:
+def without_far_rows(facts: PublicFacts, far: NDArray[np.bool_]) -> tuple[PublicFacts, RowNorms]:
     """The start in coordinates of the ordinary public rows if a few far ones dominate a direction, and norms in it.
 
     The public second moment along such a direction is that of far rows, and the radius that would keep most of it is
     theirs as well: its noise hides what ordinary rows say, and clips hold back what far rows say. A direction along
     which ordinary rows hardly vary, such as that of a rare level, is no reason.
     """
-    start, public, far = facts.start, facts.public, far_public_rows(facts)
+    start, public = facts.start, facts.public
     norms = RowNorms.of(public, start.space, refined=start.refinements > 0)
     if public is None or public.rows is None or not 0 < far.sum() <= _FEW * len(far):
         return facts, norms
