@@ -117,8 +117,11 @@ def gain(lost, noise):
     return lost @ np.linalg.inv(lost + noise**2 * np.eye(len(lost)))
 
 
-def move(slope, lost, surprise, noise):
-    """How far the estimate moves, and the covariance of that, with a doubt where T and noise explain too little."""
+def move(slope, lost, surprise, noise, generous):
+    """How far the estimate moves, and the covariance of that, with a doubt where T and noise explain too little.
+
+    If generous, the move itself is a doubt.
+    """
     order = len(lost)
     bread, followed = np.linalg.inv(slope), gain(lost, noise)
     covariance = bread @ followed @ bread * noise**2
@@ -126,7 +129,8 @@ def move(slope, lost, surprise, noise):
     if excess > 1 + 2 * np.sqrt(2 / order):
         doubt = (1 - 1 / np.sqrt(excess)) * bread @ (np.eye(order) - followed) @ surprise
         covariance = covariance + np.outer(doubt, doubt)
-    return bread @ followed @ surprise, covariance
+    moved = bread @ followed @ surprise
+    return moved, covariance + generous * np.outer(moved, moved)
 
 
 def shift(slope, beyond):

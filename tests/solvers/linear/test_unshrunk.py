@@ -216,7 +216,7 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     whole, beyond = reference.unfitted(alike, weights, *seen, query.clip, query.bound)
     surprise = answer.mean - reference.expected(slope, before.gram, before.above, before.coef, query.coef)
     lost = reference.scaled(whole, surprise, noise, generous=True)
-    move, doubt = reference.move(slope, lost, surprise, noise)
+    move, doubt = reference.move(slope, lost, surprise, noise, generous=True)
     shift = reference.shift(slope, beyond)
     privacy = before.privacy + doubt + 4 / 3 * shift
     asked, squares, _ = fit.last(ScoreSquares)
@@ -230,7 +230,7 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     ratios = eigh(found.sampling, sampling, eigvals_only=True)
     assert 0.95 <= ratios.min() <= ratios.max() <= 1.05 / kept
     likely = reference.scaled(whole, answer.mean, noise, generous=False)
-    predicting = query.coef + reference.move(slope, likely, answer.mean, noise)[0]
+    predicting = query.coef + reference.move(slope, likely, answer.mean, noise, generous=False)[0]
     assert (np.abs(predicting - fit.solution.whitened) <= 0.1 * errors).all()
 
 
@@ -248,7 +248,7 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
     surprise = value - reference.expected(slope, gram, above, coef, last)
     for upper in (False, True):
         scaled = reference.scaled(lost / 25, surprise, noise, generous=upper)
-        move, covariance = reference.move(slope, scaled, surprise, noise)
+        move, covariance = reference.move(slope, scaled, surprise, noise, generous=upper)
         moved = found.move(coef, upper=upper)
         np.testing.assert_allclose(moved.value, move, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(moved.covariance, covariance, rtol=1e-9, atol=1e-12)

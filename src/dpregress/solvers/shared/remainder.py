@@ -107,7 +107,8 @@ class Remainder:
     A model that misses a fifth of the residuals' standard deviation has a remainder ``N(0, T)``, with T a twenty-fifth
     of the second moment of what surrogate rows lose; T is scaled down to the size of the remainder itself (empirical
     Bayes). The remainder is believed with the gain ``G = T (T + s^2 I)^{-1}``. What both cannot explain shows that the
-    model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt.
+    model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt. For
+    intervals, the move itself is a doubt as well: what the bound took may be as much as what it left.
 
     Where far rows were counted, surrogate rows need not reach as far as private ones, and T says nothing. Predictions
     do not follow the remainder then. Intervals follow it where it stands out from its noise, and along its direction a
@@ -154,7 +155,8 @@ class Remainder:
         whole, moved = np.linalg.solve(self.score.slope + penalty, np.column_stack([found, gain @ found])).T
         square = float(found @ known @ found) / order
         doubt = (1 - 1 / math.sqrt(square) if square > sure else 0.0) * (whole - moved)
-        return Move(moved, sandwich(self.score.slope, variance * gain) + np.outer(doubt, doubt))
+        covariance = sandwich(self.score.slope, variance * gain) + np.outer(doubt, doubt)
+        return Move(moved, covariance + np.outer(moved, moved) if upper else covariance)
 
     def _widened(self, found: Vector, wide: Answer) -> Move:
         """The first remainder, and along its direction, or that of the wider one, what the wider bound adds."""
