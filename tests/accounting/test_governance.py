@@ -33,6 +33,7 @@ from dpregress.accounting import (
     Unit,
 )
 from dpregress.accounting.adaptive import covers_adaptive
+from dpregress.accounting.calibrate import gaussian_promise, zcdp_promise
 from dpregress.accounting.remaining import describe_left, largest_charge
 from dpregress.accounting.wording import rounded_down
 from dpregress.errors import BudgetExceeded, InvalidInput, LedgerError, PolicyViolation
@@ -339,3 +340,45 @@ def test_a_file_is_as_a_program_writes_it(tmp_path: Path) -> None:
         "software",
     }  # fmt: skip
     assert json.loads(terms["policy"]) == Policy().encode()
+
+
+@pytest.mark.parametrize(
+    ("charges", "refused", "left"),
+    [
+        ([PureDP(0.2)], PureDP(0.9), PureDP(0.8)),
+        ([zcdp_promise(ApproxDP(0.5, 1e-6))], zcdp_promise(ApproxDP(0.95, 1e-6)), None),
+        ([gaussian_promise(ApproxDP(0.5, 1e-6))], gaussian_promise(ApproxDP(0.95, 1e-6)), None),
+    ],
+)
+def test_what_is_left_is_of_the_kind_of_the_last_charge(
+    charges: list[Event], refused: Event, left: Event | None
+) -> None:
+    """What the ledger advises to ask for at most is accepted, and two per cent more are not."""
+    budget = ApproxDP(1.0, 1e-6)
+    ledger = MemoryLedger(budget)
+    for charge in charges:
+        ledger.reserve(charge)
+    most = largest_charge(budget, charges)
+    assert most is not None
+    assert type(most) is type(charges[-1])
+    if left is not None:
+        assert most.epsilon(1e-6) == pytest.approx(left.epsilon(1e-6), rel=1e-3)
+    advised = f"epsilon = {rounded_down(most.epsilon(1e-6))}"
+    assert f"{advised} at delta = 1e-06 left" in ledger.describe()
+    with pytest.raises(BudgetExceeded, match=advised):
+        ledger.reserve(refused)
+    assert not covers_adaptive(budget, [*charges, type(most)(1.02 * next(iter(most.parameters().values())))])
+    ledger.reserve(most)
+
+
+def test_a_policy_that_gives_no_protection_is_refused_when_it_is_made() -> None:
+    with pytest.raises(InvalidInput, match="no protection"):
+        Policy(max_epsilon_per_fit=1e300)
+    assert Policy(analysts=["ann", "ann"]).analysts == ("ann",)
+
+
+def test_names_have_one_spelling() -> None:
+    """Letters and accents apart look like those in one, and would be another budget or analyst."""
+    with pytest.raises(InvalidInput, match="as one character"):
+        MemoryLedger(GDP(1.0), dataset="cafe\u0301")
+    assert MemoryLedger(GDP(1.0), dataset="caf\u00e9").account.dataset == "caf\u00e9"

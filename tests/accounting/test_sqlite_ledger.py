@@ -303,3 +303,19 @@ def test_the_same_budget_may_be_opened_again(path: Path) -> None:
         opened = partial(SQLiteLedger.create, unit=unit, relation=relation, policy=policy, exist_ok=True)
         assert "another budget" in refusal(opened, path, "people", budget)
     assert SQLiteLedger(path, "people").account.budget == GDP(1.0)
+
+
+def test_two_paths_of_one_file_are_one_ledger(tmp_path: Path) -> None:
+    """Whoever charges two ledgers at once must know that they are one budget."""
+    ledger = SQLiteLedger.create(tmp_path / "l.db", "people", GDP(1.0))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link.db").symlink_to("l.db")
+    for path in (tmp_path / "link.db", tmp_path / "sub" / ".." / "l.db"):
+        assert ledger.shares(SQLiteLedger(path, "people"))
+    SQLiteLedger.create(tmp_path / "l.db", "others", GDP(1.0))
+    assert not ledger.shares(SQLiteLedger(tmp_path / "l.db", "others"))
+
+
+def test_a_ledger_in_memory_has_another_class() -> None:
+    with pytest.raises(LedgerError, match="MemoryLedger"):
+        SQLiteLedger.create(":memory:", "people", GDP(1.0))

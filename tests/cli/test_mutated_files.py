@@ -57,6 +57,11 @@ COMMANDS: dict[str, tuple[str, tuple[object, ...]]] = {
     "marginals release": ("rows.csv", MARGINALS),
     "marginals release, schema": ("s.toml", (*MARGINALS, "--dry-run")),
     "marginals fit": ("m.json", ("marginals", "fit", "m.json", "--target", "y")),
+    "release, like": ("space.json", ("release", "rows.csv", "--like", "space.json", "--dry-run", *BUDGET)),
+    "combine": ("site-a.json", ("combine", "site-a.json", "site-b.json", "--out", "new")),
+    "moments": ("site-a.json", ("moments", "site-a.json")),
+    "regress": ("site-a.json", ("regress", "site-a.json", "--target", "y", "--out", "new")),
+    "diagnose": ("model.json", ("diagnose", "model.json", "rows.csv", "--dry-run", *BUDGET)),
     "marginals synth": ("m.json", ("marginals", "synth", "m.json", "--rows", 5, "--out", "new")),
     "marginals report": ("m.json", ("marginals", "report", "m.json", "--out", "new")),
     "vertical plan": ("terms.toml", ("vertical", "plan", "terms.toml", "--key", "new.key", "--out", "new")),
@@ -127,6 +132,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ("ledger", "new", "l.db", "--dataset", "d", "--epsilon", 9, "--delta", 1e-5),
         (*FIT[:-1], "model", "--schema", "s.toml", *LEDGER),
         (*MARGINALS[:-1], "m.json"),
+        ("space", "--schema", "s.toml", "--rows", 120, *BUDGET[:-1], "space.json"),
+        *(("release", "rows.csv", "--like", "space.json", "--site", s, *BUDGET[:-1], f"site-{s}.json") for s in "ab"),
         ("vertical", "plan", "terms.toml", "--key", "alignment.key", "--out", "shared"),
         *(("vertical", "sign", "shared/plan.json", "--party", p, "--keys", f"keys-{p}") for p in "ab"),
         *(("vertical", "align", "shared/plan.json", "--party", p, "--keys", f"keys-{p}", *PARTY[4:]) for p in "ab"),
@@ -189,7 +196,7 @@ def test_five_hundred_mutations(kind: str, seed: int, folder: Path, capsys: pyte
     check_mutations(kind, MANY, seed, folder, capsys)
 
 
-@pytest.mark.parametrize("kind", ["fit, ledger", "ledger show", "fit, schema", "predict", "vertical join"])
+@pytest.mark.parametrize("kind", ["fit, ledger", "fit, schema", "predict", "release, like", "combine", "vertical join"])
 def test_a_few_mutations(kind: str, seed: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_mutations(kind, FEW, seed, folder, capsys)
 

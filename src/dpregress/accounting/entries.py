@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dpregress.accounting.convert import is_positive
+from dpregress.accounting.convert import LARGEST_EPSILON, is_positive
 from dpregress.accounting.events import ApproxDP, Event, PureDP, Relation
 from dpregress.accounting.names import check_line, check_name
 from dpregress.accounting.unit import RECORD, Unit
@@ -88,10 +88,14 @@ class Policy:
             raise InvalidInput(
                 f"max_epsilon_per_fit must be a positive number, not {one_line(self.max_epsilon_per_fit)}"
             )
+        if self.max_epsilon_per_fit is not None and self.max_epsilon_per_fit > LARGEST_EPSILON:
+            raise InvalidInput(
+                f"max_epsilon_per_fit = {self.max_epsilon_per_fit:g} gives no protection: 1 is a common choice"
+            )
         if not isinstance(self.analysts, tuple | list):
             raise InvalidInput(f"analysts= takes a list of names such as ['ann'], not {type_of(self.analysts)}")
         object.__setattr__(
-            self, "analysts", tuple(check_name(name, "the name of an analyst") for name in self.analysts)
+            self, "analysts", tuple(dict.fromkeys(check_name(name, "the name of an analyst") for name in self.analysts))
         )
         if not isinstance(self.require_unit, bool):
             raise InvalidInput(f"require_unit= takes True or False, not {one_line(self.require_unit)}")

@@ -378,5 +378,5 @@ def _mend(budget: Event, spent: Sequence[Event], event: Event) -> str:
     added = sum_of(spent[0] if spent and isinstance(budget, ApproxDP) else budget)
     if (spent or not isinstance(budget, ApproxDP)) and not is_counted(event, added):
         return f"this ledger adds up {added}, which this charge does not have: open a separate budget for it"
-    left = describe_left(budget, spent)
+    left = describe_left(budget, spent, like=event)
     return "open a new budget" if left == "nothing" else f"ask for at most {left}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from dpregress.errors import InvalidInput
 
 _LONGEST_NAME, _LONGEST_NOTE = 200, 1000
@@ -27,6 +29,8 @@ def check_name(name: object, what: str) -> str:
         raise InvalidInput(f"{what} has at most {_LONGEST_NAME} characters, not {len(name)}: give a shorter one")
     if name != name.strip() or not name.isprintable():
         raise InvalidInput(f"{what} has blanks around it, or characters that cannot be printed: {name!a}")
+    if not unicodedata.is_normalized("NFC", name):
+        raise InvalidInput(f"{what} has letters and accents apart, {name!a}: write them as one character")
     return name
 
 

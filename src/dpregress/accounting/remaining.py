@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from dpregress.accounting.adaptive import covers_adaptive, sum_of
-from dpregress.accounting.calibrate import gaussian_promise
+from dpregress.accounting.calibrate import gaussian_promise, zcdp_promise
 from dpregress.accounting.events import GDP, ZCDP, ApproxDP, Event, PureDP, parts_of
 from dpregress.accounting.wording import rounded_down
 
@@ -15,23 +15,25 @@ _NEGLIGIBLE = 1e-5
 _STEPS = 60
 
 
-def largest_charge(budget: Event, spent: Sequence[Event]) -> Event | None:
-    """The largest further charge that the budget covers, of the kind that adds up in it; None if nothing is left.
+def largest_charge(budget: Event, spent: Sequence[Event], like: Event | None = None) -> Event | None:
+    """The largest further charge that the budget covers, of the kind of the last one; None if nothing is left.
 
-    This is a Gaussian mechanism, ``GDP(mu)``, wherever the budget can pay for one. A budget of ``ZCDP`` or ``PureDP``
-    has charges of its own kind, and so has an ``ApproxDP`` whose charges add up epsilons and deltas.
+    The first is a Gaussian mechanism, ``GDP(mu)``, wherever the budget can pay for one. A budget of ``ZCDP`` or
+    ``PureDP`` has charges of its own kind.
 
     Parameters
     ----------
     budget : Event
     spent : sequence of Event
+    like : Event, optional
+        Whose kind the charge has instead.
 
     Examples
     --------
     >>> round(largest_charge(GDP(1.0), [GDP(0.6)]).mu, 3)
     0.8
     """
-    make, most = _kind(budget, spent)
+    make, most = _kind(budget, spent, like or (spent[-1] if spent else None))
     if make is None:
         return None
     low, high = 0.0, most
@@ -46,7 +48,9 @@ def largest_charge(budget: Event, spent: Sequence[Event]) -> Event | None:
     return make(low) if low > _NEGLIGIBLE * most else None
 
 
-def describe_left(budget: Event, spent: Sequence[Event], delta: float | None = None) -> str:
+def describe_left(
+    budget: Event, spent: Sequence[Event], delta: float | None = None, *, like: Event | None = None
+) -> str:
     """The largest further charge in words, rounded down: ``epsilon = 1.2 at delta = 1e-06``, or ``nothing``.
 
     Parameters
@@ -55,8 +59,10 @@ def describe_left(budget: Event, spent: Sequence[Event], delta: float | None = N
     spent : sequence of Event
     delta : float, optional
         Where to state epsilon; default: the delta of the budget, if it has one.
+    like : Event, optional
+        Whose kind the charge has, instead of the last one's.
     """
-    found = largest_charge(budget, spent)
+    found = largest_charge(budget, spent, like)
     if found is None:
         return "nothing"
     if isinstance(found, ApproxDP):
@@ -68,20 +74,28 @@ def describe_left(budget: Event, spent: Sequence[Event], delta: float | None = N
     return ", ".join(f"{name} = {rounded_down(value)}" for name, value in found.parameters().items())
 
 
-def fit_of(epsilon: float, delta: float) -> GDP:
-    """What a fit with a budget of (epsilon, delta) charges."""
-    return gaussian_promise(ApproxDP(epsilon, delta))
+def fit_of(epsilon: float, delta: float, spent: Sequence[Event] = ()) -> Event:
+    """What one more fit with a budget of (epsilon, delta) charges, if it is of the kind of the last charge."""
+    last = sum_of(spent[-1]) if spent else "mu"
+    if last == "epsilons":
+        return PureDP(epsilon)
+    return zcdp_promise(ApproxDP(epsilon, delta)) if last == "rho" else gaussian_promise(ApproxDP(epsilon, delta))
 
 
-def _kind(budget: Event, spent: Sequence[Event]) -> tuple[Callable[[float], Event] | None, float]:
+def _kind(budget: Event, spent: Sequence[Event], like: Event | None) -> tuple[Callable[[float], Event] | None, float]:
     """How the next charge is made from one number, and the largest such number."""
     if isinstance(budget, PureDP):
         return PureDP, budget.epsilon0
     if isinstance(budget, ZCDP):
         return ZCDP, budget.rho
-    if isinstance(budget, ApproxDP) and spent and sum_of(spent[0]) == "epsilons and deltas":
+    last = "mu" if like is None or not isinstance(budget, ApproxDP) else sum_of(like)
+    if isinstance(budget, ApproxDP) and last == "epsilons and deltas":
         left = budget.delta0 - math.fsum(part.delta0 for event in spent for part in _simple(event))
         return ((lambda epsilon: ApproxDP(epsilon, left)) if left > 0 else None), budget.epsilon0
+    if isinstance(budget, ApproxDP) and last == "epsilons":
+        return PureDP, budget.epsilon0
+    if isinstance(budget, ApproxDP) and last == "rho":
+        return ZCDP, zcdp_promise(budget).rho
     return (GDP, budget.gaussian_mu) if budget.gaussian_mu > 0 else (None, 0.0)
 
 

@@ -118,6 +118,8 @@ class SQLiteLedger(Ledger):
             When the data set already has a budget, or with ``exist_ok`` another budget or policy: a budget is opened
             once and never changed.
         """
+        if str(path) == ":memory:":
+            raise LedgerError("a ledger in memory is MemoryLedger(budget): a file has another name than :memory:")
         path = Path(path)
         name, whose = check_name(dataset, "the name of a data set"), check_name(unit, "the name of a unit")
         account = Account(name, budget, relation, whose, policy or Policy())  # refuse before a file is created
@@ -164,7 +166,11 @@ class SQLiteLedger(Ledger):
 
     @property
     def _identity(self) -> object:
-        return (self._place, self.dataset)
+        try:
+            file = self._place.stat()  # one file may have several paths
+        except OSError as error:
+            raise LedgerError(f"cannot use {self.path} as a ledger: {error}") from error
+        return (file.st_dev, file.st_ino, self.dataset)
 
     def _append(
         self, charge: Charge, *, unit: Unit | None = None, asked: Event | None = None, once: bool = False
@@ -271,7 +277,7 @@ def _transaction(
     try:
         connection = sqlite3.connect(path, timeout=60, isolation_level=None)
         try:
-            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA synchronous=EXTRA")  # also the folder, or a power cut may bring the journal back
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if not create and not _is_ledger(connection):
                 raise LedgerError(f"{shown} is not a dpregress ledger")

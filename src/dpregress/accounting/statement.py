@@ -137,6 +137,9 @@ class PrivacyStatement:
     def decode(cls, record: Mapping[str, Any]) -> PrivacyStatement:
         """Read back what :meth:`encode` wrote."""
         unit = Unit(str(record["unit"]), record.get("max_rows_per_unit"))  # refuses what is no unit
+        seeded, recorded = record["seeded"], record["recorded"]
+        if not isinstance(seeded, bool) or not isinstance(recorded, str | None):
+            raise InvalidInput("it does not say whether the noise was seeded, or where the charge was recorded")
         return cls(
             budget=decode(record["budget"]),
             promise=decode(record["promise"]),
@@ -144,8 +147,8 @@ class PrivacyStatement:
             relation=Relation(record["relation"]),
             unit=unit.name,
             assumed_public=tuple(str(fact) for fact in record["assumed_public"]),
-            seeded=bool(record["seeded"]),
-            recorded=record["recorded"],
+            seeded=seeded,
+            recorded=recorded,
             max_rows_per_unit=unit.rows,
         )
 

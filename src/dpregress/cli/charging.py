@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
-_OPTIONS = (
-    click.option("--dataset", help="Data set whose budget in the ledger is charged."),
+_WHO = (
     click.option("--analyst", help="Your name, for the ledger; its policy may require it."),
     click.option("--purpose", help="What the results are for; recorded in the ledger."),
+)
+_OPTIONS = (
+    click.option("--dataset", help="Data set whose budget in the ledger is charged."),
+    *_WHO,
     click.option("--dry-run", is_flag=True, help="Check everything public and say what would be charged; then stop."),
 )
 
@@ -44,6 +47,12 @@ def record_options(command: _Command) -> _Command:
             "--max-rows-per-unit", type=int, metavar="K", help="With --unit: at most K rows of each id count."
         ),
     )(command)
+
+
+def account_options(ledger_help: str) -> Callable[[_Command], _Command]:
+    """``--ledger``, ``--dataset``, ``--analyst`` and ``--purpose`` of a command that has no dry run."""
+    ledger = click.option("--ledger", "ledger_file", type=_PATH, help=ledger_help)
+    return _all(ledger, click.option("--dataset", help="Its account."), *_WHO)
 
 
 def _all(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpregress.cli.charging import account_options, open_ledger
 from dpregress.cli.output import say
 from dpregress.cli.places import taken
 from dpregress.cli.study import check_hash, load_study
@@ -31,8 +32,7 @@ _PATH = click.Path(path_type=Path)
     "-o", "--out", type=_PATH, required=True,
     help="Where the report is kept, to be sent again if needed; with two collectors, a folder of two shares.",
 )  # fmt: skip
-@click.option("--ledger", "ledger_file", type=_PATH, help="The device's own ledger, charged before an answer is read.")
-@click.option("--dataset", help="Its account.")
+@account_options("The device's own ledger, charged before an answer is read.")
 @click.option(
     "--send", "addresses", multiple=True,
     help="The collector to send it to, such as https://study.example; of two collectors both, as the study names them.",
@@ -46,6 +46,8 @@ def report(
     out: Path,
     ledger_file: Path | None,
     dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
     addresses: tuple[str, ...],
 ) -> None:
     """Answer STUDY as one device: randomise the answers here, keep the report, and send it.
@@ -56,14 +58,12 @@ def report(
     Example:
       dpregress report sleep.json --any-hash --answer age=44 --answer tired=yes --out report.bin
     """
-    from dpregress import SQLiteLedger
-
     made = load_study(study_file)
     if (digest is None) != any_hash:
         raise InvalidInput("give the --hash of the study that the invitation states, or --any-hash in a rehearsal")
     check_hash(made, digest, study_file)
-    if (ledger_file is None) != (dataset is None):
-        raise InvalidInput("--ledger and --dataset go together")
+    source = "the answers of one user"
+    ledger = open_ledger(ledger_file, dataset, analyst, purpose, source=source, out=out, rehearsed=None)
     targets = _targets(addresses, made)
     secret = _token(token, made.terms.enrolment)
     names = _file_names(made)
@@ -72,7 +72,6 @@ def report(
         say(f"{out} holds a report of this study already: it stays as it is.")
     else:
         given = _answers(answers, made.names)
-        ledger = None if ledger_file is None or dataset is None else SQLiteLedger(ledger_file, dataset)
         with taken(out, names, overwrite=False, private=True) as place:
             kept = _reports_of(given, made, secret, ledger)
             place.write(*kept)

@@ -145,7 +145,7 @@ def _after(opened, spent, delta: float | None, if_spent: float):  # type: ignore
     if delta is None and not isinstance(budget, ApproxDP):
         raise InvalidInput("this budget has no delta: give --delta with --if-spent")
     at = budget.delta0 if delta is None else delta
-    fit, largest = fit_of(if_spent, at), opened.account.policy.largest(budget)
+    fit, largest = fit_of(if_spent, at, spent), opened.account.policy.largest(budget)
     allowed = covers_adaptive(budget, (*spent, fit)) and (largest is None or largest.covers(fit))
     return ([*spent, fit] if allowed else None), at
 

@@ -52,6 +52,7 @@ _IN_FLAGS = {
     "max_rows_per_unit goes with unit:": "--max-rows-per-unit goes with --unit:",
     "unit goes with max_rows_per_unit:": "--unit goes with --max-rows-per-unit:",
     "or confirm this one with ApproxDP(.., confirm_delta=True)": "or confirm this one with --confirm-delta",
+    "for records, or fit with unit=": "for records, or fit with --unit ",
     "give analyst=, as in ledger.on_behalf(analyst='NAME')": "give --analyst NAME",
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpregress.cli.charging import account_of
+from dpregress.cli.charging import account_options, open_ledger
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken, write_one
 from dpregress.cli.study import load_study
@@ -98,11 +98,17 @@ def collect_list(store: str, key_file: Path, out: Path) -> None:
 @_STORE
 @_KEY
 @click.option("--other", type=_PATH, required=True, help="The list of the other collector.")
-@click.option("--ledger", "ledger_file", type=_PATH, help="A ledger of the participants, charged once for the study.")
-@click.option("--dataset", help="Its account.")
+@account_options("A ledger of the participants, charged once for the study.")
 @_OUT
 def collect_sum(
-    store: str, key_file: Path, other: Path, ledger_file: Path | None, dataset: str | None, out: Path
+    store: str,
+    key_file: Path,
+    other: Path,
+    ledger_file: Path | None,
+    dataset: str | None,
+    analyst: str | None,
+    purpose: str | None,
+    out: Path,
 ) -> None:
     """Write the noisy sum of this collector's shares, over the reports that both collectors hold.
 
@@ -118,7 +124,8 @@ def collect_sum(
     from dpregress.collector.store import open_store
     from dpregress.parties.keys import read_secret
 
-    ledger = account_of(ledger_file, dataset)
+    source = "the shares that one of two collectors holds"
+    ledger = open_ledger(ledger_file, dataset, analyst, purpose, source=source, out=out, rehearsed=None)
     with open_store(store) as opened:
         text = release_share_sum(opened, read_secret(key_file), load_list(other, opened.study), ledger=ledger)
         made = opened.study

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpregress.accounting import Ledger, user_of
+from dpregress.accounting import Ledger, Request, user_of
+from dpregress.accounting.names import note_of
 from dpregress.collector.shares.splitting import SHARE_SEED_BYTES, WORD, additive_share
 from dpregress.collector.study import Study
 from dpregress.collector.wire import TOKEN_BYTES, Report, ShareReport, token_for
@@ -136,4 +137,6 @@ def _paid_numbers(
 def _charge(ledger: Ledger, study: Study) -> None:
     """Charge a study's price, once."""
     user_of(ledger.account.unit)
-    ledger.reserve(study.spend, note=f"a report for study {study.digest.hex()}", once=True).draw(study.spend)
+    request = Request(formula=note_of(f"a report of {', '.join(study.names)}"))
+    note = f"a report for study {study.digest.hex()}"
+    ledger.reserve(study.spend, note=note, once=True, request=request).draw(study.spend)

@@ -154,7 +154,8 @@ class Subject(NamedTuple):
         spread = None if self.estimates is None else self.estimates.spread
         deviation = 1.0
         if spread is not None and np.isfinite(spread).all():
-            deviation = math.sqrt(max(float(found.coef @ spread @ found.coef), 0.0))
+            with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any coefficients
+                deviation = math.sqrt(max(float(found.coef @ spread @ found.coef), 0.0))
         level = float(found.predict(found.fill[None, :])[0])
         return level, max(deviation, 1e-6 * max(1.0, abs(level)))
 
@@ -305,7 +306,8 @@ def _sample(ask: Ask, subject: Subject, spend: GDP) -> Vector:
     """Points that represent the distribution of predictors, from a released histogram about the prediction's centre."""
     level, deviation = subject.centre
     width = _FINE * deviation
-    edges = np.asarray(level + width * np.arange(-_FINE_BINS, _FINE_BINS + 1.0), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = np.asarray(level + width * np.arange(-_FINE_BINS, _FINE_BINS + 1.0), dtype=np.float64)
     seen = ask(PredictorHistogram(subject.original, subject.family, subject.coef, edges), spend)
     counts = seen.table[:, 0]
     counts = np.where(counts > _VISIBLE * seen.sigma, counts, 0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
@@ -27,8 +29,11 @@ def prior_variance(estimate: Vector, covariance: Matrix) -> float:
     if not (np.isfinite(covariance).all() and np.isfinite(estimate).all()):
         return 0.0
     noise, vectors = np.linalg.eigh(covariance)
-    squares, noise = (vectors.T @ estimate) ** 2, np.maximum(noise, 1e-300)
+    with np.errstate(over="ignore"):
+        squares, noise = (vectors.T @ estimate) ** 2, np.maximum(noise, 1e-300)
     largest = float(squares.max())
+    if not math.isfinite(largest):
+        return 0.0
     candidates = np.append(0.0, largest * 2.0 ** -np.arange(0, _OCTAVES, 1 / _PER_OCTAVE))
     total = noise + candidates[:, None]
     return float(candidates[np.argmin(np.sum(np.log(total) + squares / total, axis=1))])

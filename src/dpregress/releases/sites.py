@@ -21,6 +21,8 @@ from dpregress.releases.release import Moments
 
 _FORMAT = "dpregress.moments/1"
 _LARGEST = 1e100
+#: Of coordinates in units of their columns: beyond this they cannot be inverted.
+_LARGEST_CONDITION = 1e14
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,10 @@ def check_symmetric_space(space: WhitenedSpace) -> None:
     alike = space.response is None and space.exposure is None and space.weighting is Weighting.ROW
     if not (alike and space.intercept and np.isfinite(space.radius)):
         raise InvalidInput("these are not the coordinates of a release of all columns")
+    slopes = space.slopes[1:]
+    sizes = np.abs(slopes).max(axis=0)  # units may be far apart
+    if not ((sizes > 0).all() and np.linalg.cond(slopes / sizes) < _LARGEST_CONDITION):
+        raise InvalidInput("the coordinates cannot be inverted")
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpregress.accounting import Ledger, MemoryLedger, user_of
+from dpregress.accounting import Ledger, MemoryLedger, Request, user_of
+from dpregress.accounting.names import note_of
 from dpregress.collector.shares.lists import AgreedReports, ReportList, agree, own_holder, own_list, signed_by
 from dpregress.collector.shares.splitting import WORD, sum_of_shares
 from dpregress.collector.store import Store, audit
@@ -168,7 +169,8 @@ def _charge(store: Store, reports: AgreedReports, ledger: Ledger | None) -> None
             "backup made after the read-out"
         )
     with suppress(ChargedBefore):  # by this store, and for these reports
-        account.reserve(study.spend, note=note, once=True).draw(study.spend)
+        request = Request(formula=note_of(f"sums of {', '.join(study.names)}"))
+        account.reserve(study.spend, note=note, once=True, request=request).draw(study.spend)
     with store.database.transaction():
         before = store.noted(CHARGED)
         if before is None:

@@ -54,7 +54,7 @@ from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
 from dpregress.solvers.glm.weak_prior import WeakPrior, has_scale
-from dpregress.solvers.shared.budget import allocate_budget, has_prior
+from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
@@ -139,15 +139,15 @@ class ScoreSteps(FactSolver):
             **design_shares(facts),
             "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
             "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
-            "start": 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget),
             "levels": 0.0 if labelled or natural else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
-        if shares["start"] > _START:  # all else shares what it leaves
-            rest = (1 - shares["start"]) / (1 - _START)
-            shares = {name: share if name == "start" else share * rest for name, share in shares.items()}
+        start = 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget)
+        if start > _START:  # all else shares what it leaves
+            shares = {name: share * (1 - start) / (1 - _START) for name, share in shares.items()}
+        shares = {"start": start, **leaving_steps(shares, 1 - start)}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = facts.start.space.order if "squares" in self._spend else 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from dpregress.public.facts import PublicFacts
 
 #: Labels that differ by less count as equal.
 _ALIKE = 1e-90
+#: The share of mu^2 that steps keep, however many other questions there are.
+_LEAST_STEPS = 0.30
 
 
 def has_prior(facts: PublicFacts) -> bool:
@@ -23,6 +26,13 @@ def has_prior(facts: PublicFacts) -> bool:
     if float(np.ptp(facts.trusted_labels)) <= _ALIKE:
         return False
     return facts.public.n >= 2 * facts.start.space.order
+
+
+def leaving_steps(shares: Mapping[str, float], whole: float = 1.0) -> dict[str, float]:
+    """Shares of ``whole`` that leave steps enough of it: scaled down together if they would not."""
+    total = math.fsum(shares.values())
+    scale = min(1.0, (1 - _LEAST_STEPS) * whole / total) if total else 1.0
+    return {name: share * scale for name, share in shares.items()}
 
 
 def allocate_budget(
