@@ -40,14 +40,12 @@ N, PUBLIC, CODED = 1_000, 40, 400
 _SEED = 20261122
 #: Slopes of the known rows, whose columns are the features and then the response.
 _SLOPES = np.array([0.4, -0.2])
-#: Where it is not two features: noise in one direction only keeps predicted classes uncertain.
-_FEATURES = {"classes without features": 1}
-#: Where it is not N rows. With few rows, clips are low.
-_ROWS = {"classes without features": 700, "many classes": 3_000, "many rows": 3_000}
+#: Where it is not N rows.
+_ROWS = {"many classes": 3_000, "many rows": 3_000}
 #: Where it is not PUBLIC public rows.
-_PUBLIC_ROWS = {"told classes": 400}
+_PUBLIC_ROWS = {"told classes": 400, "fewer told classes": 400}
 #: The share of rows whose class their second feature tells.
-_TOLD = 0.4
+_TOLD = {"told classes": 0.4, "fewer told classes": 0.25}
 
 Draw = Callable[[Rng, Vector], Vector]
 
@@ -121,25 +119,24 @@ _DRAWS: dict[str, Draw] = {
     "gamma": lambda rng, eta: rng.gamma(2.0, np.exp(2 * eta) / 2),
 }
 #: How many classes a response has; 0 for a number.
-_CLASSES = {"classes without features": 2, "told classes": 2, "many rows": 2, "many classes": 3}
+_CLASSES = {"told classes": 2, "fewer told classes": 2, "many rows": 2, "many classes": 3}
 
 
 def _table(kind: str, rows: int, rng: Rng) -> Matrix:
-    features = _FEATURES.get(kind, len(_SLOPES))
     classes = _CLASSES.get(kind, 0)
     if classes:  # every row with every class: no slopes, so that no class is predicted well
-        x = np.repeat(rng.uniform(-1, 1, size=(math.ceil(rows / classes), features)), classes, axis=0)[:rows]
+        x = np.repeat(rng.uniform(-1, 1, size=(math.ceil(rows / classes), len(_SLOPES))), classes, axis=0)[:rows]
         y = np.arange(rows) % classes
-        if kind == "told classes":  # so that predictions differ between rows that score and Gram matrix take for alike
-            x[:, 1] = np.where(np.arange(rows) < _TOLD * rows, 2 * y - 1, 0)
+        if kind in _TOLD:  # so that predictions differ between rows that score and Gram matrix take for alike
+            x[:, 1] = np.where(np.arange(rows) < _TOLD[kind] * rows, 2 * y - 1, 0)
         return np.column_stack([x, y]).astype(np.float64)
-    x = rng.uniform(-1, 1, size=(rows, features))
+    x = rng.uniform(-1, 1, size=(rows, len(_SLOPES)))
     return np.column_stack([x, _DRAWS[kind](rng, x @ _SLOPES)])
 
 
 def _far_rows(kind: str, rng: Rng, rows: int) -> Matrix:
     """Rows in all directions, of all sizes, with responses of all sizes."""
-    x = rng.normal(size=(rows, _FEATURES.get(kind, len(_SLOPES))))
+    x = rng.normal(size=(rows, len(_SLOPES)))
     x *= (10.0 ** rng.uniform(-1, 6, size=rows) / np.linalg.norm(x, axis=1))[:, None]
     return np.column_stack([x, _far_responses(kind, rng, rows)])
 
@@ -173,7 +170,7 @@ def _public(kind: str) -> PublicMoments:
 
 def _facts(kind: str, public: str) -> dict[str, Any]:
     if public == "schema":
-        columns = {f"x{i}": Numeric(-1, 1) for i in range(_FEATURES.get(kind, len(_SLOPES)))}
+        columns = {f"x{i}": Numeric(-1, 1) for i in range(len(_SLOPES))}
         return {"schema": Schema({**columns, "y": Numeric(-4, 4)} if kind == "linear" else columns)}
     return {"public": _public(kind) if public == "labelled" else _public(kind).unlabelled()}
 
@@ -297,7 +294,6 @@ def _marginals(recipe: str, **more: Any) -> Cell:
 
 
 _MANY_MOMENTS = "second moments (42%) and scores (36%) have other worst pairs"
-_SAME_DIRECTION = "the Gram matrix (13%) cannot separate rows of one direction"
 _OPPOSITE = "Gram matrix and mean residual (20%) cannot separate this pair"
 _GUESSES = "a guess shows at most 0.79 of a claim in rho"
 
@@ -309,7 +305,7 @@ CELLS = (
     _central("linear one-shot", DPLinearRegression, "linear", "labelled", recipe="one-shot"),
     _central("linear one-shot", DPLinearRegression, "linear", "unlabelled", recipe="one-shot"),
     _central("logistic", DPLogisticRegression, "told classes", "labelled"),
-    _central("logistic", DPLogisticRegression, "classes without features", "unlabelled", reason=_SAME_DIRECTION),
+    _central("logistic", DPLogisticRegression, "fewer told classes", "unlabelled"),
     _central("logistic", DPLogisticRegression, "many rows", "schema", reason=_MANY_MOMENTS),
     _central("Poisson", DPPoissonRegressor, "poisson", "labelled"),
     _central("Poisson", DPPoissonRegressor, "poisson", "unlabelled"),
