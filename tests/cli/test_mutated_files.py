@@ -196,7 +196,9 @@ def test_five_hundred_mutations(kind: str, seed: int, folder: Path, capsys: pyte
     check_mutations(kind, MANY, seed, folder, capsys)
 
 
-@pytest.mark.parametrize("kind", ["fit, ledger", "fit, schema", "predict", "release, like", "combine", "vertical join"])
+@pytest.mark.parametrize(
+    "kind", ["fit, ledger", "ledger show", "fit, schema", "predict", "release, like", "combine", "vertical join"]
+)
 def test_a_few_mutations(kind: str, seed: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_mutations(kind, FEW, seed, folder, capsys)
 

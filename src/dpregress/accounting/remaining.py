@@ -88,14 +88,15 @@ def _kind(budget: Event, spent: Sequence[Event], like: Event | None) -> tuple[Ca
         return PureDP, budget.epsilon0
     if isinstance(budget, ZCDP):
         return ZCDP, budget.rho
-    last = "mu" if like is None or not isinstance(budget, ApproxDP) else sum_of(like)
-    if isinstance(budget, ApproxDP) and last == "epsilons and deltas":
-        left = budget.delta0 - math.fsum(part.delta0 for event in spent for part in _simple(event))
-        return ((lambda epsilon: ApproxDP(epsilon, left)) if left > 0 else None), budget.epsilon0
-    if isinstance(budget, ApproxDP) and last == "epsilons":
-        return PureDP, budget.epsilon0
-    if isinstance(budget, ApproxDP) and last == "rho":
-        return ZCDP, zcdp_promise(budget).rho
+    if isinstance(budget, ApproxDP) and like is not None:
+        added = sum_of(like)
+        if added == "epsilons":
+            return PureDP, budget.epsilon0
+        if added == "rho":
+            return ZCDP, zcdp_promise(budget).rho
+        if added == "epsilons and deltas":
+            left = budget.delta0 - math.fsum(part.delta0 for event in spent for part in _simple(event))
+            return ((lambda epsilon: ApproxDP(epsilon, left)) if left > 0 else None), budget.epsilon0
     return (GDP, budget.gaussian_mu) if budget.gaussian_mu > 0 else (None, 0.0)
 
 

@@ -117,7 +117,7 @@ def open_ledger(
     """
     from dpregress.accounting.names import note_of
 
-    found: Ledger | None = account_of(path, dataset)
+    found: Ledger | None = _account_of(path, dataset)
     if found is None and (analyst is not None or purpose is not None):
         raise LedgerError("--analyst and --purpose go with --ledger: nothing else records them")
     found = rehearsed if found is None else found
@@ -129,7 +129,7 @@ def open_ledger(
     return found if rehearsed is None else found.rehearsal()
 
 
-def account_of(path: Path | None, dataset: str | None) -> SQLiteLedger | None:
+def _account_of(path: Path | None, dataset: str | None) -> SQLiteLedger | None:
     """The account of ``--ledger`` and ``--dataset``; None without them.
 
     Raises

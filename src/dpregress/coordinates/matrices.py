@@ -1,10 +1,13 @@
-"""Small operations on symmetric matrices that solvers and inference share."""
+"""Small operations on matrices that several packages share."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dpregress.coordinates.svec import Matrix
+
+#: The largest condition number of a matrix that floats can invert.
+_LARGEST_CONDITION = 1e14
 
 
 def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> Matrix:
@@ -17,6 +20,11 @@ def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> M
     """
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, smallest) ** power) @ vectors.T)
+
+
+def invertible(matrix: Matrix) -> bool:
+    """Whether linear equations in the matrix can be solved in floats."""
+    return bool(np.linalg.cond(matrix) < _LARGEST_CONDITION)
 
 
 def sandwich(system: Matrix, meat: Matrix) -> Matrix:

@@ -233,7 +233,7 @@ def _like(
     if not isinstance(shared, SharedSpace | ReleasedMoments):
         raise InvalidInput(f"like= takes a SharedSpace, released moments or their file, not {type_of(like)}")
     check_symmetric_space(shared.space)
-    if shared.space.features != CompleteEncoder.requiring(tuple(shared.columns), shared.schema, ()).features:
+    if shared.space.features != CompleteEncoder.requiring(shared.columns, shared.schema, ()).features:
         raise InvalidInput("like= has coordinates of other columns than it names: use the file as it was written")
     source, _ = _rows(table, shared.columns, shared.columns, shared.schema, complete, unit)
     facts = PublicFacts(source.n, "", Start(shared.space, 0), None, shared.schema)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpregress.accounting import ApproxDP, PrivacyStatement, compose_statements, decode
 from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates.matrices import invertible
 from dpregress.coordinates.svec import un_upper, upper
 from dpregress.errors import InvalidInput
 from dpregress.parties.documents import (
@@ -25,7 +26,7 @@ from dpregress.parties.documents import (
     whole_in,
 )
 from dpregress.parties.plan import Agreement
-from dpregress.parties.release import LARGEST_CONDITION, ReleaseFile, read_release, statement
+from dpregress.parties.release import ReleaseFile, read_release, statement
 from dpregress.releases import Entrywise, Moments
 from dpregress.solvers.vertical.release import Joint, join_parties
 
@@ -146,7 +147,7 @@ def load_joint(path: str | Path) -> JointRelease:
 
 def _decoded(record: Mapping[str, Any]) -> JointRelease:
     space = WhitenedSpace.decode(record["frame"])
-    if not space.intercept or not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
+    if not (space.intercept and invertible(space.slopes[1:])):
         raise InvalidInput("its coordinates cannot be inverted")
     length = space.order * (space.order + 1) // 2
     total, sigma = (un_upper(unpacked(record[key], length, key), space.order) for key in ("total", "sigma"))

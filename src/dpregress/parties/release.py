@@ -24,6 +24,7 @@ from dpregress.accounting import (
 )
 from dpregress.accounting.names import note_of
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import invertible
 from dpregress.coordinates.svec import svec, unsvec
 from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
 from dpregress.mechanisms.sketching import derived_key, keystream, sketch_matrix
@@ -51,8 +52,6 @@ from dpregress.solvers.vertical.release import PARTY_ROUNDS, PartyRelease, relea
 from dpregress.trust import Session, Vertical
 
 _FORMAT = "dpregress.vertical/1.release"
-#: The largest condition number of coordinates that floats can invert.
-LARGEST_CONDITION = 1e14
 ASSUMED_PUBLIC = (
     "the plan: parties, columns, bounds, levels, n and k",
     "that each of the n people has a row at each party, or a gap that counts as one",
@@ -294,7 +293,7 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
         space = WhitenedSpace.decode(part["frame"])
         if space.features != features or not space.intercept:
             raise InvalidInput(f"the {name} are of other columns than the plan gives {terms.name}")
-        if not np.linalg.cond(space.slopes[1:]) < LARGEST_CONDITION:
+        if not invertible(space.slopes[1:]):
             raise InvalidInput(f"the coordinates of the {name} cannot be inverted")
         if not all(0 < float(part[key]) < math.inf for key in ("sigma", "unit") if key in part):
             raise InvalidInput(f"the scale of the noise in the {name} is not a positive number")

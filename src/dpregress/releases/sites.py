@@ -12,6 +12,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates import Matrix, Weighting, WhitenedSpace
+from dpregress.coordinates.matrices import invertible
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
@@ -21,8 +22,6 @@ from dpregress.releases.release import Moments
 
 _FORMAT = "dpregress.moments/1"
 _LARGEST = 1e100
-#: Of coordinates in units of their columns: beyond this they cannot be inverted.
-_LARGEST_CONDITION = 1e14
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +113,7 @@ def check_symmetric_space(space: WhitenedSpace) -> None:
         raise InvalidInput("these are not the coordinates of a release of all columns")
     slopes = space.slopes[1:]
     sizes = np.abs(slopes).max(axis=0)  # units may be far apart
-    if not ((sizes > 0).all() and np.linalg.cond(slopes / sizes) < _LARGEST_CONDITION):
+    if not ((sizes > 0).all() and invertible(slopes / sizes)):
         raise InvalidInput("the coordinates cannot be inverted")
 
 

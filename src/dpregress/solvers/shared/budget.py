@@ -28,7 +28,7 @@ def has_prior(facts: PublicFacts) -> bool:
     return facts.public.n >= 2 * facts.start.space.order
 
 
-def leaving_steps(shares: Mapping[str, float], whole: float = 1.0) -> dict[str, float]:
+def leaving_steps(shares: Mapping[str, float], whole: float) -> dict[str, float]:
     """Shares of ``whole`` that leave steps enough of it: scaled down together if they would not."""
     total = math.fsum(shares.values())
     scale = min(1.0, (1 - _LEAST_STEPS) * whole / total) if total else 1.0
