@@ -21,17 +21,21 @@ from tests.registry import (
     gaussian,
 )
 
-SLOW = pytest.mark.slow
+_SLOW = pytest.mark.slow
 #: Queries whose releases cannot be drawn many at a time: one of each shape.
 _FEW = ("joint second moment", "Gaussian score", "mean class residual")
+
+
+def _marks(trust: TrustEntry, mechanism: MechanismEntry) -> tuple[Any, ...]:
+    if trust is TRUST[0]:
+        return ()
+    return (_SLOW,) if mechanism.additive else (pytest.mark.nightly,)
 
 
 def attacks() -> list[Any]:
     """Every trust model, mechanism and query that go together."""
     return [
-        pytest.param(
-            trust, mechanism, entry, id=f"{trust} {mechanism} {entry}", marks=() if trust is TRUST[0] else SLOW
-        )
+        pytest.param(trust, mechanism, entry, id=f"{trust} {mechanism} {entry}", marks=_marks(trust, mechanism))
         for trust in TRUST
         for mechanism in MECHANISMS
         for entry in QUERIES

@@ -55,7 +55,7 @@ def test_a_split_is_a_partition() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["farlin", "logn", "poisweak", "gammaweak"])
+@pytest.mark.parametrize("name", ["farlin", "logn", pytest.param("poisweak", marks=pytest.mark.nightly), "gammaweak"])
 def test_rows_of_every_family(name: str) -> None:
     """One row a way, peer and epsilon; the non-private fit, public-only and trivial stand in all of them."""
     frame = pd.DataFrame(run(Job(name, 0, epsilons=(3.0,), most=MOST)))

@@ -67,7 +67,7 @@ def test_quantiles_of_the_normal_law(tmp_path: Path, seed: int) -> None:
     np.testing.assert_allclose(found["back"], u, rtol=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.nightly), 4.0])
 def test_unit_vectors_have_the_law(tmp_path: Path, seed: int, epsilon: float) -> None:
     """3,000 messages: the share in the cap, the mean along the value, and the direction off it.
 

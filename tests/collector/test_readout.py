@@ -151,7 +151,7 @@ def browser_reports(study: Study, folder: Path, seed: int, n: int) -> list[bytes
 @pytest.mark.parametrize(
     ("message", "n"),
     [
-        ("unit-vector", 5_000),
+        pytest.param("unit-vector", 5_000, marks=pytest.mark.nightly),
         pytest.param("unit-vector", 20_000, marks=pytest.mark.nightly),
         ("gaussian", 20_000),
     ],

@@ -62,8 +62,20 @@ def check_erased(seen: dict[str, Any], says: str, arrived: list[bool], ended: st
             "know this",
         ),
         ((None, Outcome(409, "changed-report")), "one collector has its share", [True, False], "with other content"),
-        ((None, Outcome(403, "late")), "one collector has its share", [True, False], "study is closed"),
-        ((Outcome(404, "wrong-study"), None), "one collector has its share", [False, True], "another study"),
+        pytest.param(
+            (None, Outcome(403, "late")),
+            "one collector has its share",
+            [True, False],
+            "study is closed",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            (Outcome(404, "wrong-study"), None),
+            "one collector has its share",
+            [False, True],
+            "another study",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_shares_refused_for_good_are_erased(

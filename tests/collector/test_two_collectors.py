@@ -527,7 +527,7 @@ def test_a_changed_sum_is_refused(study: Study, tmp_path: Path, seed: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+@pytest.mark.parametrize("family", ["binomial", pytest.param("gaussian", marks=pytest.mark.nightly)])
 def test_the_fit_is_nearly_that_of_a_curator(family: str, tmp_path: Path, seed: int) -> None:
     """4,000 people: within 5.1 standard errors of the truth (failure probability 1e-6), of which privacy is little."""
     n = 4_000

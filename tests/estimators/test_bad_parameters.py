@@ -91,9 +91,17 @@ NO_PARAMETER: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+#: At night also those that are another one with a fixed family or no penalty.
+_ALIKE = ("DPLinearRegression", "DPPoissonRegressor", "DPGammaRegressor", "DPGLMRegressor")
+KINDS = [
+    pytest.param(getattr(estimators, name), marks=[pytest.mark.nightly] if name in _ALIKE else [])
+    for name in estimators.__all__
+]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning", "ignore::dpregress.errors.NoScaleWarning")
-@pytest.mark.parametrize("kind", [getattr(estimators, name) for name in estimators.__all__])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_parameter_fails_late(kind: type[Any]) -> None:
     """Whatever a parameter is given, a fit works, or is refused in one line before any charge."""
     x, y = RNG.uniform(-1, 1, (60, 2)), RNG.integers(0, 2, 60).astype(float)

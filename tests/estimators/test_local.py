@@ -172,7 +172,7 @@ def test_many_users_find_the_truth(recipe: str, labelled: bool, seed: int) -> No
     assert abs(model.intercept_ - 0.5) < 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @seeded
 def test_intervals_cover(seed: int) -> None:
     """100 campaigns, 90% intervals: counts that true coverages of 85% stay below less than once in 10^8."""

@@ -55,7 +55,9 @@ def test_shapes_and_predictions(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
+@pytest.mark.parametrize(
+    "labelled", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["unlabelled", "labelled"]
+)
 def test_standard_errors_hold(labelled: bool, seed: int) -> None:
     """z-scores of a slope of the first class over 60 data sets against the truth, at moderate budget.
 

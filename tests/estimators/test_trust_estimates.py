@@ -60,7 +60,7 @@ def study(rng: np.random.Generator, family: str, n: int, m: int, **more: Any) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["auto", "joint"])
+@pytest.mark.parametrize("recipe", ["auto", pytest.param("joint", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("family", ["binomial", "gaussian"])
 def test_intervals_of_users_cover(family: str, recipe: str, seed: int) -> None:
     """80 studies, 90% intervals: counts that coverages of 85% stay below less than once in 10^8, for four coefficients.

@@ -374,10 +374,10 @@ def test_ferrando_baselines(target: str, method: str, seed: int) -> None:
             for target in "ys"
             for method in (ferrando_tables.DDSSP, ferrando_tables.SYNTH)
         ),
-        ("mixture", "y", ferrando_tables.DDSSP),
+        pytest.param("mixture", "y", ferrando_tables.DDSSP, marks=pytest.mark.nightly),
         pytest.param("mixture", "s", ferrando_tables.DDSSP, marks=pytest.mark.nightly),
         pytest.param("mixture", "y", ferrando_tables.SYNTH, marks=pytest.mark.nightly),
-        ("mixture", "s", ferrando_tables.SYNTH),
+        pytest.param("mixture", "s", ferrando_tables.SYNTH, marks=pytest.mark.nightly),
     ],
 )
 def test_ferrando(target: str, method: str, estimator: EstimatorName, seed: int) -> None:

@@ -62,6 +62,7 @@ class Silent(Sampler):
         return value
 
 
+@pytest.mark.nightly
 def test_privacy_errors_are_the_standard_deviation_of_the_noise(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """z-scores of 1,000 fits to one table, against the fit whose space is the same and whose noise is left out.
 

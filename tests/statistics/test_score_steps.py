@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from dpregress import GDP, DPGLMRegressor, DPLogisticRegression, PublicMoments
 from dpregress.coordinates import Matrix, Vector
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")]
 
 D, N, M = 8, 10_000, 100
 REPEATS = 61
