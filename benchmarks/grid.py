@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from sklearn.metrics import roc_auc_score
@@ -94,6 +95,8 @@ class Parts:
         held_out, public = round(0.2 * n), max(200, round(0.02 * n))
         table = pa.Table.from_pandas(frame, preserve_index=False)
         test, shown, private = (table.take(part) for part in np.split(order, [held_out, held_out + public]))
+        if entry.unseen is not None:
+            shown = shown.filter(pc.equal(shown[entry.unseen], 0))
         return cls(entry, entry.schema(frame), shown, private, test)
 
     @property

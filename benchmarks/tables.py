@@ -42,6 +42,8 @@ class GridTable:
         What is done to the rows.
     bounds : mapping of str to (float, float)
         Published bounds of columns.
+    unseen : str, optional
+        An indicator whose level no public row has.
     """
 
     name: str
@@ -50,6 +52,7 @@ class GridTable:
     source: str | Callable[[], pd.DataFrame]
     make: Make = _kept
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
+    unseen: str | None = None
 
     @property
     def available(self) -> bool:
@@ -204,6 +207,7 @@ TUNED: tuple[GridTable, ...] = (
     GridTable("visitsbin", "binomial", "mdvis", _visits(1)),
     GridTable("visitspois", "poisson", "mdvis", _visits(2)),
     *(GridTable(name, family, "y", make) for name, (family, make) in simulated.TABLES.items()),
+    GridTable("unseen", "gaussian", "y", simulated.rare_level, unseen="x5"),
 )
 
 #: Tables chosen before tuning and not looked at until it was done.

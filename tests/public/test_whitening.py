@@ -14,7 +14,7 @@ from dpregress import Categorical, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.public.radius import RowNorms, chi_radius, public_radius
-from dpregress.public.whitening import from_public, start
+from dpregress.public.whitening import from_public, start, unseen_scale
 
 #: Public rows of which no eigenvalue is raised: a mean of so many squares would have to lie 20% above its expectation,
 #: which is 7.7 of its standard deviations.
@@ -193,7 +193,7 @@ def test_a_schema_scales_what_the_public_rows_do_not_show(intercept: bool) -> No
     np.testing.assert_allclose(values, [0, 0, *np.ones(space.order - 2)], atol=1e-9)
     assert np.linalg.matrix_rank(space.whitening) == space.order
     unseen = np.zeros((1, 4))
-    unseen[0, 2] = 0.5  # one scale away in the direction that was always 0
+    unseen[0, 2] = 0.5 * unseen_scale(public.n)  # one scale away in the direction that was always 0
     shown = norms(space, unseen)[0] ** 2 - norms(space, np.zeros((1, 4)))[0] ** 2
     assert shown == pytest.approx(1.0)
 
@@ -209,7 +209,7 @@ def test_start_uses_the_schema_for_a_singular_moment() -> None:
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) -> None:
-    """They take the schema's scale; the columns that the public rows do show are whitened by them alone."""
+    """They take a share of the schema's scale; the columns that the public rows do show are whitened by them alone."""
     names = ("income", "sex=m", "sex=x", "income=missing")
     schema = Schema({"income": Numeric(missing="indicator"), "sex": Categorical(("f", "m", "x"))})
     rng = np.random.default_rng(seed)
@@ -223,7 +223,11 @@ def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) ->
     for column, levels in ((2, 3), (3, 2)):
         row = rows[:1].copy()
         row[0, column] = 1
-        assert norms(found.space, row)[0] ** 2 - nothing == pytest.approx(levels, rel=1e-6)
+        assert norms(found.space, row)[0] ** 2 - nothing == pytest.approx(levels / unseen_scale(MANY) ** 2, rel=1e-6)
+
+
+def test_what_many_public_rows_do_not_show_is_rare() -> None:
+    assert [unseen_scale(m) for m in (1, 36, 144, 576, 10**9)] == [1.0, 1.0, 0.5, 0.25, 0.25]
 
 
 def test_bounds_far_too_wide_do_not_drown_what_the_public_rows_show(seed: int) -> None:

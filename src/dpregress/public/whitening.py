@@ -3,8 +3,9 @@ r"""Where a fit starts: coordinates and a radius from public facts alone.
 Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
 norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best).
 Small eigenvalues are what must be whitened, so none is raised unless rows that were left out contradict it.
-Directions in which S is zero take the scale of the schema. Without public moments, the schema's bounds or a plain
-bound on the row norm give a first space that the recipe refines with private second moments.
+Directions in which S is zero take the scale of the schema, and less of it the more public rows there are. Without
+public moments, the schema's bounds or a plain bound on the row norm give a first space that the recipe refines with
+private second moments.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _RANK_TOLERANCE = 1e-11
 _ROUNDING, _ROUNDING_CENTRED = 1e-13, 1e-28
 #: Where the variance of a column is a smaller share of its second moment, their difference has lost digits.
 _CANCELLED = 1e-3
+#: So many in m private rows may vary where m public rows do not; and this share at least, as public rows may be unlike.
+_UNSEEN, _LEAST_UNSEEN = 36.0, 1 / 16
 #: A column is part of a direction when its share in it is above this.
 _IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
@@ -157,13 +160,16 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     intercept : bool
         Whiten ``(1, x)``: the constant comes first, x is centred by the public mean.
     null_scale : ndarray of shape (d,), optional
-        Scale of each column, used in directions where the moment is zero; NaN where it is not known.
+        Scale of each column, used in directions where the moment is zero; NaN where it is not known. A level that m
+        rows lack is rare: the squares of these scales are multiplied by 36/m, though not beyond 1/16 and 1.
 
     Raises
     ------
     InvalidInput
         When the moment is zero in a direction that involves a column without a scale.
     """
+    if null_scale is not None:
+        null_scale = null_scale * unseen_scale(public.n)
     if intercept:
         mean = public.augmented(True)[0, 1:]
         rows = None if public.rows is None else public.rows - mean
@@ -174,6 +180,11 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
         whitening = _inverse_root(public.second, null_scale, public.rows, centred=False)
     space = WhitenedSpace(public.names, whitening, 1.0, mean, intercept)
     return space.rewhitened(np.eye(space.order), public_radius(public, space))
+
+
+def unseen_scale(m: int) -> float:
+    """What the scales of directions are multiplied by in which m public rows do not vary."""
+    return math.sqrt(min(max(_UNSEEN / m, _LEAST_UNSEEN), 1.0))
 
 
 def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None, centred: bool) -> Matrix:
