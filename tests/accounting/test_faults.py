@@ -109,7 +109,6 @@ def check_kept(path: Path, acknowledged: list[str], kills: int) -> None:
     SQLiteLedger(path, "people").on_behalf(analyst="p0").reserve(GDP(1e-3))
 
 
-@pytest.mark.slow
 def test_fifty_kills(tmp_path: Path, seed: int) -> None:
     """Holds for any seed and any timing."""
     check_kills(tmp_path / "l.db", 50, seed)

@@ -24,7 +24,6 @@ CELLS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.design}, {cell.public}")
 def test_intervals_cover(cell: Cell, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every identified coefficient in 34 of 60 repeats at least: fewer have probability 1e-8 if .87 cover."""

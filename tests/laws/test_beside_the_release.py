@@ -162,7 +162,6 @@ def check_alike(kind: str, lines: list[bytes], capsys: pytest.CaptureFixture[str
             assert getattr(found, field) == getattr(expected, field), f"{kind}: {name} in line {place} changes {field}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_nothing_beside_the_release_depends_on_a_cell(
     kind: str, folder: list[bytes], capsys: pytest.CaptureFixture[str]

@@ -67,7 +67,6 @@ def used(path: Path) -> None:
     SavedModel.load(path).predict_file("rows.csv", Schema.from_toml("s.toml"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", FITS)
 def test_models(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "fit", "rows.csv", *FITS[kind], *BUDGET, "--out", "o").code == 0
@@ -143,7 +142,6 @@ def test_schemas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         survives(lambda: from_domain(path), wild)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["one-shot", "residuals"])
 def test_marginals(folder: Path, capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     made = run(
