@@ -193,7 +193,7 @@ def test_a_schema_scales_what_the_public_rows_do_not_show(intercept: bool) -> No
     np.testing.assert_allclose(values, [0, 0, *np.ones(space.order - 2)], atol=1e-9)
     assert np.linalg.matrix_rank(space.whitening) == space.order
     unseen = np.zeros((1, 4))
-    unseen[0, 2] = 0.5 * unseen_scale(public.n)  # one scale away in the direction that was always 0
+    unseen[0, 2] = 0.5  # one scale away in the direction that was always 0
     shown = norms(space, unseen)[0] ** 2 - norms(space, np.zeros((1, 4)))[0] ** 2
     assert shown == pytest.approx(1.0)
 
@@ -209,7 +209,7 @@ def test_start_uses_the_schema_for_a_singular_moment() -> None:
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) -> None:
-    """They take a share of the schema's scale; the columns that the public rows do show are whitened by them alone."""
+    """They take the schema's scale, or less; the columns that the public rows do show are whitened by them alone."""
     names = ("income", "sex=m", "sex=x", "income=missing")
     schema = Schema({"income": Numeric(missing="indicator"), "sex": Categorical(("f", "m", "x"))})
     rng = np.random.default_rng(seed)
@@ -223,7 +223,11 @@ def test_levels_and_gaps_that_no_public_row_shows(intercept: bool, seed: int) ->
     for column, levels in ((2, 3), (3, 2)):
         row = rows[:1].copy()
         row[0, column] = 1
-        assert norms(found.space, row)[0] ** 2 - nothing == pytest.approx(levels / unseen_scale(MANY) ** 2, rel=1e-6)
+        assert norms(found.space, row)[0] ** 2 - nothing == pytest.approx(levels, rel=1e-6)
+        assert found.instead is not None
+        longer = norms(found.instead.space, row)[0] ** 2 - norms(found.instead.space, rows[:1])[0] ** 2
+        assert longer == pytest.approx(levels / unseen_scale(MANY) ** 2, rel=1e-6)
+    np.testing.assert_allclose(norms(found.instead.space, rows), norms(found.space, rows), rtol=1e-6)
 
 
 def test_what_many_public_rows_do_not_show_is_rare() -> None:
@@ -243,6 +247,14 @@ def test_a_direction_that_nothing_scales_is_refused() -> None:
     schema = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1), "x2": Numeric(0, 1)})
     with pytest.raises(InvalidInput, match="singular"):  # x3 repeats x0 and has no bounds
         start(singular().names, intercept=True, public=singular(), schema=schema, row_bound=None)
+
+
+def test_a_declared_fill_holds_for_the_other_start(seed: int) -> None:
+    rows = np.column_stack([rows_of(seed, m=MANY, d=1), np.zeros(MANY)])
+    schema = Schema({"x0": Numeric(-9, 9, fill=3.0), "x1": Numeric(0, 1)})
+    found = start(("x0", "x1"), intercept=True, public=PublicMoments.from_rows(rows), schema=schema, row_bound=None)
+    assert found.instead is not None
+    assert found.space.fill[0] == found.instead.space.fill[0] == 3.0
 
 
 def test_a_declared_fill_wins_over_the_public_mean(seed: int) -> None:

@@ -3,9 +3,9 @@ r"""Where a fit starts: coordinates and a radius from public facts alone.
 Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
 norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best).
 Small eigenvalues are what must be whitened, so none is raised unless rows that were left out contradict it.
-Directions in which S is zero take the scale of the schema, and less of it the more public rows there are. Without
-public moments, the schema's bounds or a plain bound on the row norm give a first space that the recipe refines with
-private second moments.
+Directions in which S is zero take the scale of the schema, and less of it if noise is small. Without public moments,
+the schema's bounds or a plain bound on the row norm give a first space that the recipe refines with private second
+moments.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Start:
     row_bound : bool
         Whether it is based on a bound on the norm of a row.
     instead : Start or None
-        A start from bounds, if there are few public rows for columns as skewed as theirs. It is better if the budget
-        allows refinements with little noise.
+        A start that is better if noise is small: from bounds, if there are few public rows for columns as skewed as
+        theirs; in coordinates that magnify what public rows do not show, if there is such a direction.
     """
 
     space: WhitenedSpace
@@ -99,11 +99,14 @@ def start(
         When the public moment is singular and no schema scales its null directions.
     """
     found = _start(tuple(features), intercept, public, schema, row_bound)
-    if schema is None:
-        return found
-    declared = [schema.fill_of(name) for name in features]
+    return found if schema is None else _filled(found, [schema.fill_of(name) for name in features])
+
+
+def _filled(found: Start, declared: Sequence[float | None]) -> Start:
+    """With what the schema declares that missing cells count as."""
     fill = np.array([old if new is None else new for old, new in zip(found.space.fill, declared, strict=True)])
-    return replace(found, space=replace(found.space, fill=fill))
+    instead = None if found.instead is None else _filled(found.instead, declared)
+    return replace(found, space=replace(found.space, fill=fill), instead=instead)
 
 
 def _start(
@@ -116,12 +119,13 @@ def _start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        space = from_public(public, intercept=intercept, null_scale=_known_scale(names, schema))
+        scale = _known_scale(names, schema)
+        space = from_public(public, intercept=intercept, null_scale=scale)
         few = public.n < _ROWS_PER_COLUMN * len(names)
-        if schema is None or not schema.bounds_all(names):
-            return Start(space, refinements=int(few))
-        if not few and not _misleading(public, space):
-            return Start(space, refinements=0)
+        if few and (schema is None or not schema.bounds_all(names)):
+            return Start(space, refinements=1)
+        if schema is None or not schema.bounds_all(names) or not (few or _misleading(public, space)):
+            return Start(space, refinements=0, instead=_magnified(public, space, scale))
         bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
         return bounds if few else Start(space, refinements=0, instead=bounds)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
@@ -130,6 +134,23 @@ def _start(
         check_row_bound(row_bound)
         return Start(_balled(names, row_bound, intercept), refinements=_FROM_BOUNDS, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
+
+
+def _magnified(public: PublicMoments, space: WhitenedSpace, scale: Vector | None) -> Start | None:
+    """The start in coordinates in which a direction that m public rows lack is longer; None if there is none.
+
+    A level that many rows lack is rare, and would drown in the noise.
+    """
+    shorter = unseen_scale(public.n)
+    if scale is None or shorter == 1:
+        return None
+    found = from_public(public, intercept=space.intercept, null_scale=shorter * scale)
+    return None if np.array_equal(found.whitening, space.whitening) else Start(found, refinements=0)
+
+
+def unseen_scale(m: int) -> float:
+    """What the scales of directions are multiplied by in which m public rows do not vary."""
+    return math.sqrt(min(max(_UNSEEN / m, _LEAST_UNSEEN), 1.0))
 
 
 def _misleading(public: PublicMoments, space: WhitenedSpace) -> bool:
@@ -160,16 +181,13 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     intercept : bool
         Whiten ``(1, x)``: the constant comes first, x is centred by the public mean.
     null_scale : ndarray of shape (d,), optional
-        Scale of each column, used in directions where the moment is zero; NaN where it is not known. A level that m
-        rows lack is rare: the squares of these scales are multiplied by 36/m, though not beyond 1/16 and 1.
+        Scale of each column, used in directions where the moment is zero; NaN where it is not known.
 
     Raises
     ------
     InvalidInput
         When the moment is zero in a direction that involves a column without a scale.
     """
-    if null_scale is not None:
-        null_scale = null_scale * unseen_scale(public.n)
     if intercept:
         mean = public.augmented(True)[0, 1:]
         rows = None if public.rows is None else public.rows - mean
@@ -180,11 +198,6 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
         whitening = _inverse_root(public.second, null_scale, public.rows, centred=False)
     space = WhitenedSpace(public.names, whitening, 1.0, mean, intercept)
     return space.rewhitened(np.eye(space.order), public_radius(public, space))
-
-
-def unseen_scale(m: int) -> float:
-    """What the scales of directions are multiplied by in which m public rows do not vary."""
-    return math.sqrt(min(max(_UNSEEN / m, _LEAST_UNSEEN), 1.0))
 
 
 def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None, centred: bool) -> Matrix:

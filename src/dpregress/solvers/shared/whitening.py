@@ -20,7 +20,8 @@ from dpregress.solvers.shared.repair import gram_floor
 
 #: Share of mu^2 of a private second moment to whiten by.
 REFINE = 0.10
-#: With more noise in it, in spectral norm, bounds are no better a start than public rows, few and skewed as they are.
+#: With more noise in it, in spectral norm, bounds are no better a start than public rows, few and skewed as they are;
+#: nor is it worth while to magnify what public rows do not show.
 _TOO_NOISY = 2.0
 #: Public rows beyond so many median norms are far; if they are a larger share of all rows, they are not a few.
 _TIMES, _FEW = 5.0, 0.03
@@ -30,7 +31,7 @@ _NOTHING, _LITTLE = 0.001, 0.2
 
 
 def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
-    """The facts with the start that suits the budget: from bounds, or from public rows that may mislead."""
+    """The facts with the start that suits the budget: bolder where a private second moment would have little noise."""
     instead = facts.start.instead
     if instead is None:
         return facts
