@@ -21,7 +21,6 @@ from tests.registry import (
     gaussian,
 )
 
-_SLOW = pytest.mark.slow
 #: Queries whose releases cannot be drawn many at a time: one of each shape.
 _FEW = ("joint second moment", "Gaussian score", "mean class residual")
 
@@ -29,7 +28,7 @@ _FEW = ("joint second moment", "Gaussian score", "mean class residual")
 def _marks(trust: TrustEntry, mechanism: MechanismEntry) -> tuple[Any, ...]:
     if trust is TRUST[0]:
         return ()
-    return (_SLOW,) if mechanism.additive else (pytest.mark.nightly,)
+    return (pytest.mark.slow if mechanism.additive else pytest.mark.nightly,)
 
 
 def attacks() -> list[Any]:

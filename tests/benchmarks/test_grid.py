@@ -45,6 +45,12 @@ def test_a_table_of_the_other_set_is_refused() -> None:
         chosen(["far", "covbin"], "tuned")
 
 
+def test_no_public_row_has_a_level_that_is_to_be_unseen() -> None:
+    parts = parts_of("unseen")
+    assert not parts.public["x5"].to_numpy().any()
+    assert parts.private["x5"].to_numpy().any()
+
+
 def test_a_split_is_a_partition() -> None:
     parts = parts_of("far")
     sizes = [table.num_rows for table in (parts.held_out, parts.public, parts.private)]

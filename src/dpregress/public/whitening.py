@@ -119,13 +119,13 @@ def _start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        scale = _known_scale(names, schema)
-        space = from_public(public, intercept=intercept, null_scale=scale)
+        root = _Root.of(public, intercept, _known_scale(names, schema))
+        space = root.space()
         few = public.n < _ROWS_PER_COLUMN * len(names)
-        if few and (schema is None or not schema.bounds_all(names)):
-            return Start(space, refinements=1)
-        if schema is None or not schema.bounds_all(names) or not (few or _misleading(public, space)):
-            return Start(space, refinements=0, instead=_magnified(public, space, scale))
+        if schema is None or not schema.bounds_all(names):
+            return Start(space, refinements=1) if few else Start(space, refinements=0, instead=root.magnified())
+        if not few and not _misleading(public, space):
+            return Start(space, refinements=0, instead=root.magnified())
         bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
         return bounds if few else Start(space, refinements=0, instead=bounds)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
@@ -134,18 +134,6 @@ def _start(
         check_row_bound(row_bound)
         return Start(_balled(names, row_bound, intercept), refinements=_FROM_BOUNDS, row_bound=True)
     raise UnboundedData("the rows need a public bound: give public=, schema= or row_bound=")
-
-
-def _magnified(public: PublicMoments, space: WhitenedSpace, scale: Vector | None) -> Start | None:
-    """The start in coordinates in which a direction that m public rows lack is longer; None if there is none.
-
-    A level that many rows lack is rare, and would drown in the noise.
-    """
-    shorter = unseen_scale(public.n)
-    if scale is None or shorter == 1:
-        return None
-    found = from_public(public, intercept=space.intercept, null_scale=shorter * scale)
-    return None if np.array_equal(found.whitening, space.whitening) else Start(found, refinements=0)
 
 
 def unseen_scale(m: int) -> float:
@@ -188,44 +176,91 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     InvalidInput
         When the moment is zero in a direction that involves a column without a scale.
     """
-    if intercept:
-        mean = public.augmented(True)[0, 1:]
-        rows = None if public.rows is None else public.rows - mean
-        root = _inverse_root(_covariance(public, mean, rows), null_scale, rows, centred=True)
-        whitening = np.block([[np.ones((1, 1)), np.zeros((1, len(root)))], [-(root @ mean)[:, None], root]])
-    else:
-        mean = np.zeros(len(public.names)) if public.mean is None else public.mean
-        whitening = _inverse_root(public.second, null_scale, public.rows, centred=False)
-    space = WhitenedSpace(public.names, whitening, 1.0, mean, intercept)
-    return space.rewhitened(np.eye(space.order), public_radius(public, space))
+    return _Root.of(public, intercept, null_scale).space()
 
 
-def _inverse_root(second: Matrix, null_scale: Vector | None, rows: Matrix | None, centred: bool) -> Matrix:
-    """A root W with ``W S W' = I``; in directions v of zero variance ``||W v|| = ||v / null_scale||`` instead.
+@dataclass(frozen=True, eq=False)
+class _Root:
+    """A root ``W = (shown + unseen) / unit`` of the public second moment S: ``W S W' = I`` where S is not zero.
 
-    The columns are scaled before the decomposition, so that units far apart cost no digits. The scale of
-    a null direction is that of the columns in it; other directions keep the public moment's, however wide the bounds.
+    Attributes
+    ----------
+    public : PublicMoments
+    intercept : bool
+    mean : ndarray of shape (d,)
+    shown : ndarray of shape (d, d)
+        The root in directions in which public rows vary, of scaled columns.
+    unseen : ndarray of shape (d, d) or None
+        That in all others, where ``||W v|| = ||v / null_scale||``; None if there are none.
+    unit : ndarray of shape (d,)
+        By which columns are divided.
     """
-    unit = np.sqrt(np.maximum(np.diag(second), 0))
-    unit = np.where(unit > 0, unit, 1.0)
-    values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
-    null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
-    if rows is not None:
-        values = _believed(values, vectors, rows / unit, centred)
-    root = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
-    if null.any():
-        scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
-        unseen = vectors[:, null]
-        if (np.abs(unseen[np.isnan(scale)]) > _IN_DIRECTION).any():
-            raise InvalidInput(
-                f"the public second moment is singular (rank {int((~null).sum())} of {len(null)}): "
-                "give a schema with bounds, more public rows, or leave out constant or repeated columns"
-            )
-        ratio = np.where(np.isnan(scale), 0.0, unit / scale)
-        _, sizes, axes = np.linalg.svd(ratio[:, None] * unseen, full_matrices=False)
-        turned = unseen @ axes.T
-        root += (turned * sizes) @ turned.T
-    return np.asarray(root / unit)
+
+    public: PublicMoments
+    intercept: bool
+    mean: Vector
+    shown: Matrix
+    unseen: Matrix | None
+    unit: Vector
+
+    @classmethod
+    def of(cls, public: PublicMoments, intercept: bool, null_scale: Vector | None) -> _Root:
+        """The columns are scaled before the decomposition, so that units far apart cost no digits.
+
+        The scale of a null direction is that of the columns in it; other directions keep the public moment's, however
+        wide the bounds.
+        """
+        if intercept:
+            mean = public.augmented(True)[0, 1:]
+            rows = None if public.rows is None else public.rows - mean
+            second = _covariance(public, mean, rows)
+        else:
+            mean = np.zeros(len(public.names)) if public.mean is None else public.mean
+            rows, second = public.rows, public.second
+        unit = np.sqrt(np.maximum(np.diag(second), 0))
+        unit = np.where(unit > 0, unit, 1.0)
+        values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
+        null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
+        if rows is not None:
+            values = _believed(values, vectors, rows / unit, intercept)
+        shown = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
+        unseen = _unseen(vectors[:, null], unit, null_scale) if null.any() else None
+        return cls(public, intercept, mean, shown, unseen, unit)
+
+    def space(self, magnified: float = 1.0) -> WhitenedSpace:
+        """The space, in which directions that public rows do not show are so many times as long."""
+        whole = self.shown if self.unseen is None else self.shown + magnified * self.unseen
+        whitening = np.asarray(whole / self.unit)
+        if self.intercept:
+            first = np.concatenate([[1.0], np.zeros(len(whitening))])
+            whitening = np.vstack([first, np.column_stack([-(whitening @ self.mean), whitening])])
+        space = WhitenedSpace(self.public.names, whitening, 1.0, self.mean, self.intercept)
+        return space.rewhitened(np.eye(space.order), public_radius(self.public, space))
+
+    def magnified(self) -> Start | None:
+        """The start in which what m public rows lack is magnified, as it is rare; None if they lack nothing."""
+        shorter = unseen_scale(self.public.n)
+        return None if self.unseen is None or shorter == 1 else Start(self.space(1 / shorter), refinements=0)
+
+
+def _unseen(directions: Matrix, unit: Vector, null_scale: Vector | None) -> Matrix:
+    """The root in the null directions, the columns of a matrix of shape (d, k).
+
+    Raises
+    ------
+    InvalidInput
+        If a column in them has no scale.
+    """
+    scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
+    if (np.abs(directions[np.isnan(scale)]) > _IN_DIRECTION).any():
+        raise InvalidInput(
+            f"the public second moment is singular (rank {len(unit) - directions.shape[1]} of {len(unit)}): "
+            "give a schema with bounds, more public rows, or leave out constant or repeated columns"
+        )
+    ratio = np.where(np.isnan(scale), 0.0, unit / scale)
+    _, sizes, axes = np.linalg.svd(ratio[:, None] * directions, full_matrices=False)
+    turned = directions @ axes.T
+    return np.asarray((turned * sizes) @ turned.T)
 
 
 def _covariance(public: PublicMoments, mean: Vector, rows: Matrix | None) -> Matrix:

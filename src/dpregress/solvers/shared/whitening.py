@@ -31,7 +31,7 @@ _NOTHING, _LITTLE = 0.001, 0.2
 
 
 def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
-    """The facts with the start that suits the budget: bolder where a private second moment would have little noise."""
+    """The facts with the other start, if they have one and a private second moment would have little noise in it."""
     instead = facts.start.instead
     if instead is None:
         return facts
