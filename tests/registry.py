@@ -378,11 +378,26 @@ def _squares(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
 
 def _remainder(family: Family, space: WhitenedSpace, rng: Rng) -> ScoreRemainder:
     """What little remains of rows at the edge is longer than the bound."""
-    return ScoreRemainder(space, family, _coef(space, rng), 0.1 * _bound(space), 1e-4 * space.radius * _bound(space))
+    score = ClippedScore(space, family, _coef(space, rng), 0.1 * _bound(space))
+    return ScoreRemainder(score, 1e-4 * space.radius * _bound(space))
+
+
+def _gradient(family: Family, space: WhitenedSpace, rng: Rng) -> ClippedGradient:
+    """Shorter than the gradients of rows at the edge."""
+    return ClippedGradient(space, family, _coef(space, rng), 0.5 * space.radius * _bound(space))
+
+
+def _remainder_of_gradients(space: WhitenedSpace, rng: Rng) -> ScoreRemainder:
+    gradient = ClippedGradient(space, GaussianFamily, _coef(space, rng), 0.1 * space.radius * _bound(space))
+    return ScoreRemainder(gradient, 1e-4 * space.radius * _bound(space))
 
 
 def _squares_of_wholes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
     return ScoreSquares(_remainder(GaussianFamily, space, rng), 0.05 * space.radius * _bound(space))
+
+
+def _squares_of_gradients(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
+    return ScoreSquares(_gradient(GaussianFamily, space, rng), 0.25 * space.radius * _bound(space))
 
 
 def _squares_of_classes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
@@ -450,7 +465,9 @@ QUERIES = (
     QueryEntry("Poisson Hessian", lambda f, r: PublishedHessian(f, PoissonFamily, _coef(f, r), 3.0), triangle),
     QueryEntry("Gaussian score", lambda f, r: ClippedScore(f, GaussianFamily, _coef(f, r), 0.8 * _bound(f))),
     QueryEntry("Binomial score", lambda f, r: ClippedScore(f, BinomialFamily, _coef(f, r), 0.8 * _bound(f))),
-    QueryEntry("Gaussian gradient", lambda f, r: ClippedGradient(f, GaussianFamily, _coef(f, r), 1e-4)),
+    QueryEntry("Gaussian gradient", partial(_gradient, GaussianFamily)),
+    QueryEntry("Binomial gradient", lambda f, r: ClippedGradient(f, BinomialFamily, _coef(f, r), 1e-4)),
+    QueryEntry("gradient within two radii", lambda f, r: ClippedGradient(f, GaussianFamily, _coef(f, r), 1e-4, 2.0)),
     QueryEntry(
         "unbounded gradient",
         lambda f, r: ClippedGradient(replace(f, radius=math.inf), GaussianFamily, _coef(f, r), 1e-4),
@@ -473,8 +490,10 @@ QUERIES = (
     QueryEntry("multinomial score", _multinomial_score, extremes=rows_of_all_classes),
     QueryEntry("Gaussian remainder", partial(_remainder, GaussianFamily)),
     QueryEntry("Poisson remainder", partial(_remainder, PoissonFamily)),
+    QueryEntry("remainder of gradients", _remainder_of_gradients),
     QueryEntry("squares of scores", _squares, symmetric),
     QueryEntry("squares of whole scores", _squares_of_wholes, symmetric),
+    QueryEntry("squares of gradients", _squares_of_gradients, symmetric),
     QueryEntry("squares of multinomial scores", _squares_of_classes, symmetric, rows_of_all_classes),
     QueryEntry("mean class residual", _mean_class_residual, extremes=rows_of_all_classes),
     QueryEntry(

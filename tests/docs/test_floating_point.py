@@ -105,12 +105,14 @@ def single_rows(space: WhitenedSpace, bound: float, largest: int, rng: np.random
 
 @pytest.mark.parametrize("order", [1, 7, 40])
 @pytest.mark.parametrize("bound", [1e-60, 0.3, 1e60])
-def test_remainders_are_bounded_in_real_arithmetic(order: int, bound: float, seed: int) -> None:
+def test_gradients_and_remainders_are_bounded_in_real_arithmetic(order: int, bound: float, seed: int) -> None:
     """``||v|| <= K`` exactly, for rows and residuals of every size. No seed can break it."""
     space = space_of(order, radius=1.5)
-    query = ScoreRemainder(space, GaussianFamily, np.zeros(order), bound, bound)
-    for row in single_rows(space, bound, 9, np.random.default_rng(seed)):
-        assert squared(query.value(row)) <= Fraction(bound) ** 2
+    score = ClippedScore(space, GaussianFamily, np.zeros(order), bound)
+    gradient = ClippedGradient(space, GaussianFamily, np.zeros(order), bound)
+    for query in (gradient, ScoreRemainder(score, bound), ScoreRemainder(gradient, bound)):
+        for row in single_rows(space, bound, 9, np.random.default_rng(seed)):
+            assert squared(query.value(row)) <= Fraction(bound) ** 2
 
 
 @pytest.mark.parametrize("order", [1, 7, 40])

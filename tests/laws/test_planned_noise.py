@@ -23,9 +23,19 @@ from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.models import BinomialFamily
-from dpregress.queries import Blocks, ClippedScore, MeanResidual, MultinomialScore, Norm, Query, RowSketch
+from dpregress.queries import (
+    Blocks,
+    ClippedGradient,
+    ClippedScore,
+    MeanResidual,
+    MultinomialScore,
+    Norm,
+    Query,
+    RowSketch,
+)
 from dpregress.releases import DiscreteLaplaceNoise, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
+from dpregress.solvers.glm.binary_model import WholeBinaryModel
 from dpregress.solvers.glm.score_loop import ModelledScore
 from dpregress.solvers.linear.residual_plan import Sizes
 from dpregress.solvers.shared.magnitudes import Magnitudes
@@ -37,7 +47,7 @@ from tests.laws.spies import Silent
 from tests.registry import CODED_QUERIES, ESTIMATORS, QUERIES, SPACES, TRUST, EstimatorEntry, QueryEntry, TrustEntry
 
 MU, ROWS, CLOSE = 0.8, 20, 1e-6
-Clipped = ClippedScore | MultinomialScore | MeanResidual
+Clipped = ClippedGradient | ClippedScore | MultinomialScore | MeanResidual
 
 
 def norm_of(entry: QueryEntry) -> Norm:
@@ -119,10 +129,11 @@ def watched() -> Iterator[Watched]:
     """
     seen, planned, stated = Watched(), list[float](), list[tuple[Vector, float]]()
     release, best_clip, sizes_clip, update = TrustModel.release, Magnitudes.best_clip, Sizes.clip, Posterior.update
+    best_whole = WholeBinaryModel.best_clip
 
     def released(self: TrustModel, rows: Any, query: Query[Any], spend: Event, **more: Any) -> Any:
         answer = release(self, rows, query, spend, **more)
-        if isinstance(query, ClippedScore | MultinomialScore):
+        if isinstance(query, ClippedGradient | ClippedScore | MultinomialScore):
             seen.scores.append(noise_of(answer) ** 2)
         bounded = isinstance(query, MeanResidual) and query.family == BinomialFamily
         if planned and isinstance(query, Clipped) and not bounded:
@@ -134,6 +145,10 @@ def watched() -> Iterator[Watched]:
         found = best_clip(self, noise, **more)
         planned[:] = [float(noise(np.array([found]))[0]) / found]
         return found
+
+    def whole(self: WholeBinaryModel, coef: Vector, noise: float) -> float:
+        planned[:] = [noise]
+        return best_whole(self, coef, noise)
 
     def sized(self: Sizes, per_unit: float, inefficiency: float) -> float:
         planned[:] = [per_unit]
@@ -158,6 +173,7 @@ def watched() -> Iterator[Watched]:
         patches.enter_context(patch.object(ModelledScore, "of", classmethod(taken)))
         for cls, name, spy in (
             (TrustModel, "release", released),
+            (WholeBinaryModel, "best_clip", whole),
             (Magnitudes, "best_clip", clipped),
             (Sizes, "clip", sized),
             (Posterior, "update", updated),

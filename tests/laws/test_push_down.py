@@ -29,6 +29,7 @@ from dpregress.mechanisms.base import unrounded_total
 from dpregress.models import BinomialFamily, Family, PoissonFamily, family_of
 from dpregress.public.coding import domain_of
 from dpregress.queries import (
+    ClippedGradient,
     ClippedScore,
     Counted,
     ExposureHistogram,
@@ -192,8 +193,8 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes, MeanClassResidual, MeanResidual,
-        MultinomialScore, PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram,
+        ClippedGradient, ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes, MeanClassResidual,
+        MeanResidual, MultinomialScore, PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram,
         ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
@@ -235,11 +236,15 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
         for coef in ([1e-100, 0.0, -1.0], [1e30, -1e30, 1e-99]):
             for family in ALL_SIZES:
                 score = ClippedScore(unbounded, family, np.array(coef), 2.0**99)
-                remainder = ScoreRemainder(unbounded, family, score.coef, score.clip, 2.0**-99)
+                gradient = ClippedGradient(unbounded, family, score.coef, 2.0**99)
                 asked = (
                     score,
-                    remainder,
+                    gradient,
+                    ScoreRemainder(score, 2.0**-99),
+                    ScoreRemainder(gradient, 2.0**-99),
+                    ClippedGradient(unbounded, family, score.coef, 2.0**-99, 3.0),
                     ScoreSquares(score, 2.0**-99),
+                    ScoreSquares(gradient, 2.0**-99),
                     MeanResidual(unbounded, family, score.coef, -1e-9, 1e30),
                 )
                 for query in asked:

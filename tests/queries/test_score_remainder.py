@@ -21,7 +21,7 @@ FAMILIES = {"gaussian": GaussianFamily, "poisson": PoissonFamily}
 
 
 def asked(bound: float, family: Family = GaussianFamily) -> ScoreRemainder:
-    return ScoreRemainder(SPACE, family, COEF, CLIP, bound)
+    return ScoreRemainder(ClippedScore(SPACE, family, COEF, CLIP), bound)
 
 
 def by_hand(row: Vector, response: float, family: Family, bound: float, survey: float = 1.0) -> Vector:

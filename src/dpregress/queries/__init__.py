@@ -1,6 +1,7 @@
 """What can be asked of private rows, each with its sensitivity."""
 
 from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise_in_mean
+from dpregress.queries.clipped_gradient import ClippedGradient
 from dpregress.queries.count import UsableRowCount
 from dpregress.queries.counted import Counted, among
 from dpregress.queries.deviance import DevianceSums
@@ -11,7 +12,7 @@ from dpregress.queries.newton_moment import PublishedHessian
 from dpregress.queries.ordered_residual import has_order
 from dpregress.queries.pair_tables import Blocks, CentredTables, ModelErrors, PairDistances
 from dpregress.queries.pieces import PieceInformation, PieceScore, PieceTotals
-from dpregress.queries.score import ClippedGradient, ClippedScore, ExposureScore, MeanResidual
+from dpregress.queries.score import ClippedScore, ExposureScore, MeanResidual
 from dpregress.queries.score_remainder import ScoreRemainder
 from dpregress.queries.score_squares import ScoreSquares
 from dpregress.queries.second_moment import SecondMoment

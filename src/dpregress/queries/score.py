@@ -1,4 +1,4 @@
-r"""Scores: sums of x times a residual, with the residual or the whole product clipped."""
+"""Scores: sums of x times a clipped residual, and of residuals alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.exact import TERM_BITS, ExactVector, Grid, Integers, column_sums, cross
-from dpregress.coordinates.products import products, squared_norms
+from dpregress.coordinates.products import products
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.models.families import Family, GaussianFamily
 from dpregress.queries.base import Bound, RowQuery
@@ -102,6 +102,14 @@ class ClippedScore(ResidualQuery):
         )
         return Program.of(stages, rows.integers, ("b",))
 
+    def factor(self, rows: BoundedRows) -> Vector:
+        """The clipped residual of each row, of shape (m,), before it is rounded."""
+        return np.clip(self.residual(rows), -self.clip, self.clip)
+
+    def kept_stages(self) -> tuple[Stage, ...]:
+        """On from the residual ``d`` to ``g``, the same."""
+        return ({"g": clipped(name("d"), -self.clip, self.clip)},)
+
     @property
     def unit(self) -> float:
         """What one in a sum of the program stands for."""
@@ -160,39 +168,6 @@ class ExposureScore(ClippedScore):
         """``w (log e - centre)``, of shape (m,)."""
         offset = np.zeros(len(rows.weight)) if rows.offset is None else rows.offset
         return np.asarray(rows.weight * (offset - self.centre))
-
-
-class ClippedGradient(ResidualQuery):
-    r"""``sum g min(1, C / ||g||)`` with ``g = x w (y - m(x'beta)) f(x'beta)``: the gradient of noisy descent.
-
-    A row contributes at most C, and replacing one changes the sum by at most ``2 C``, for any radius.
-
-    Parameters
-    ----------
-    space, family, coef
-        As in :class:`ClippedScore`; the space's radius may be infinite.
-    clip : float
-        C, the bound on the norm of each row's gradient.
-
-    References
-    ----------
-    Avella-Medina, Bradshaw, Loh (2023), Algorithm 1.
-    """
-
-    tight: ClassVar[bool] = True
-
-    def exact(self, rows: BoundedRows) -> ExactVector:
-        grid = Grid(self.clip, rows.words, TERM_BITS)
-        residual = self.residual(rows)
-        length = np.sqrt(np.maximum(squared_norms(rows.x), np.finfo(float).tiny))
-        bounded = np.sign(residual) * np.minimum(np.abs(residual), grid.inside(self.space.order) / length)
-        return ExactVector(column_sums(grid.nearest(rows.x * bounded[:, None]), grid), grid.step)
-
-    def contribution(self) -> float:
-        return self.clip
-
-    def replacement(self) -> float:
-        return 2 * self.clip
 
 
 class MeanResidual(ResidualQuery):

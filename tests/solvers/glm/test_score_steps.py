@@ -18,6 +18,7 @@ from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily,
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public, start
 from dpregress.queries import (
+    ClippedGradient,
     ClippedScore,
     MeanResidual,
     Query,
@@ -80,6 +81,8 @@ def facts(public: PublicMoments | None, *, intercept: bool = True, n: int = N) -
 
 
 S, H, R, G, M1 = SecondMoment, ResponseHistogram, ResidualHistogram, ClippedScore, MeanResidual
+#: Scores of two classes.
+W = ClippedGradient
 #: The second moment of scores, with its least share where the budget is not small.
 Q, SQUARES = ScoreSquares, 0.01
 #: What weights and clips take from the last score.
@@ -172,7 +175,7 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         M,
         False,
         True,
-        [M1, S, *[G] * 4, U, Q, M1],
+        [M1, S, *[W] * 4, U, Q, M1],
         [START, 0.15, *[0.69 / 6] * 3, 0.69 / 2, REMAINDER, SQUARES, 0.05],
     ),
     "logistic, labelled": (
@@ -180,7 +183,7 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         M,
         True,
         False,
-        [S, G, G, G, U, Q],
+        [S, W, W, W, U, Q],
         [0.15, *with_labels(0.79), REMAINDER, SQUARES],
     ),
 }

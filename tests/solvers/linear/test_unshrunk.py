@@ -234,6 +234,10 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     assert (np.abs(predicting - fit.solution.whitened) <= 0.1 * errors).all()
 
 
+def score_at(coef: Vector) -> ClippedScore:
+    return ClippedScore(WhitenedSpace(NAMES, np.eye(ORDER), 1.0, np.zeros(ORDER)), GaussianFamily, coef, 1.0)
+
+
 @pytest.mark.parametrize("size", [0.01, 1.0, 30.0])
 def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(size: float, seed: int) -> None:
     """The same formulas on any numbers: the fits above have a t(b) near 0 and no doubt. Both are linear algebra."""
@@ -241,7 +245,7 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
     slope, lost, gram = (root @ root.T + np.eye(ORDER) for root in rng.normal(size=(3, ORDER, ORDER)))
     coef, last, value = rng.normal(size=(3, ORDER)) * size
     noise, above = 0.7, 0.3
-    query = ScoreRemainder(WhitenedSpace(NAMES, np.eye(ORDER), 1.0, np.zeros(ORDER)), GaussianFamily, last, 1.0, 1.0)
+    query = ScoreRemainder(score_at(last), 1.0)
     taken = slope - (1 - above) * gram
     score = Untruncated(slope, lambda b: np.asarray(taken @ (b - last)))
     found = Remainder(Answer(query, value, noise**2, np.zeros_like(lost), lost), score)
@@ -265,9 +269,7 @@ def test_far_rows_are_followed_along_one_direction_and_what_a_wider_bound_adds_i
     (first, wide), most = rng.normal(size=(2, ORDER)), math.sqrt(ORDER * (1 + 2 * math.sqrt(2 / ORDER)))
     first *= 0.7 * most * (1.5 if which == "first" else 0.9) / np.linalg.norm(first)
     wide *= 2.0 * most * (1.5 if which == "wider" else 0.9) / np.linalg.norm(wide)
-    query = ScoreRemainder(
-        WhitenedSpace(NAMES, np.eye(ORDER), 1.0, np.zeros(ORDER)), GaussianFamily, np.zeros(ORDER), 1.0, 1.0
-    )
+    query = ScoreRemainder(score_at(np.zeros(ORDER)), 1.0)
     answers = [Answer(query, value, noise**2, none, none) for value, noise in ((first, 0.7), (wide, 2.0))]
     found = Remainder(answers[0], Untruncated(slope, lambda _: np.zeros(ORDER)), answers[1])
     still, moved = (found.move(np.zeros(ORDER), upper=upper) for upper in (False, True))

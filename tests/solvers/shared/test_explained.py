@@ -10,16 +10,20 @@ import pytest
 
 from dpregress import PublicMoments
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.models import Family, GaussianFamily, contrasts, family_of
+from dpregress.models import BinomialFamily, Family, GaussianFamily, contrasts, family_of
 from dpregress.public.whitening import from_public
+from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.multinomial import SurrogateClasses
 from dpregress.solvers.glm.score_loop import Beginning, ModelledScore
-from dpregress.solvers.glm.score_steps import ReleasedMean, SurrogateModel
+from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.explained import Evidence, Explained, FixedPrior, Prior, SlopesPrior, explain
+from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from tests.registry import FAMILIES
 
 ORDER = 4
+#: Of residuals.
+SIZES = Magnitudes(np.array([1.0, 3.0]), np.array([0.9, 0.1]))
 
 
 def surrogates(rng: np.random.Generator) -> tuple[WhitenedSpace, SurrogateRows, Matrix]:
@@ -31,18 +35,20 @@ def surrogates(rng: np.random.Generator) -> tuple[WhitenedSpace, SurrogateRows, 
     return space, surrogate_rows(space, public, gram), gram
 
 
-def model_of(family: Family, rng: np.random.Generator, variance: float = 0.01) -> SurrogateModel:
+def model_of(family: Family, rng: np.random.Generator, variance: float = 0.01) -> FamilyModel:
     space, rows, gram = surrogates(rng)
-    return SurrogateModel(family, space, rows, gram, None, 1_000, variance)
+    if family == BinomialFamily:
+        return BinaryModel(family, space, rows, gram, 1_000, variance)
+    return SurrogateModel(family, space, rows, gram, 1_000, variance, SIZES)
 
 
-def near(model: SurrogateModel, mean: float, rng: np.random.Generator) -> Vector:
+def near(model: FamilyModel, mean: float, rng: np.random.Generator) -> Vector:
     """Coefficients at which all means are possible and inside the link's range."""
     level = model.family.link.predictor(mean) * model.space.constant
     return np.asarray(level + 0.02 * rng.normal(size=ORDER))
 
 
-def score_of(model: SurrogateModel, asked: Vector, value: Vector, variance: float = 1e-4) -> ModelledScore:
+def score_of(model: FamilyModel, asked: Vector, value: Vector, variance: float = 1e-4) -> ModelledScore:
     return ModelledScore.of(model, asked, value, variance, model.information(asked))
 
 
@@ -50,7 +56,7 @@ def test_a_prior_after_a_score_of_rows_beyond_the_range_of_the_link(seed: int) -
     """There the expected scores are huge, while the information leaves such rows out: the system keeps its digits."""
     rng = np.random.default_rng(seed)
     space, rows, gram = surrogates(rng)
-    model = SurrogateModel(family_of("inverse-gaussian"), space, replace(rows, x=1e3 * rows.x), gram, None, 5, 0.01)
+    model = SurrogateModel(family_of("inverse-gaussian"), space, replace(rows, x=1e3 * rows.x), gram, 5, 0.01, SIZES)
     coef = np.ones(ORDER)
     system = np.eye(ORDER)
     score = ModelledScore.of(model, coef, np.ones(ORDER), 1.0, system)

@@ -66,8 +66,8 @@ class ClassCut(CutOff):
     share: float
 
     @classmethod
-    def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float) -> ClassCut:
-        """For a score at these coefficients."""
+    def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float | Vector) -> ClassCut:
+        """For a score at these coefficients; ``clip`` is that of residuals, for all rows or for each, of shape (m,)."""
         mean, weight = family.mean(rows.predictor(coef)), rows.weight
         ones, zeros = np.maximum(weight * (1 - mean) - clip, 0), np.maximum(weight * mean - clip, 0)
         hit = ones + zeros > 0

@@ -12,13 +12,15 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
-from dpregress.queries import Ask, Counted, SecondMoment
+from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.solvers.shared.gram import MixedGram, mixed_gram
-from dpregress.solvers.shared.radius_plan import CLIP, plan_unlabelled
+from dpregress.solvers.shared.radius_plan import CLEAR_GRAM, CLIP, plan_unlabelled
 from dpregress.solvers.shared.whitening import REFINE, refined, refinements
 
 #: Share of mu^2 of the Gram matrix.
 _GRAM = 0.15
+#: The radius of a noisy Gram matrix beside scores of whole rows, in times the usual one.
+_SHORTER = 0.7
 
 
 class ReleasedDesign(NamedTuple):
@@ -41,6 +43,8 @@ def released_design(
     scores: Sequence[GDP],
     norms: RowNorms | None = None,
     clip: float = CLIP,
+    *,
+    whole: bool = False,
 ) -> ReleasedDesign:
     """Release the design.
 
@@ -56,6 +60,9 @@ def released_design(
         Of new rows in the first space. Default: by the public rows.
     clip : float
         The expected clip of residuals, in units of their standard deviation.
+    whole : bool, default=False
+        Whether scores are of whole rows, so that nothing but the Gram matrix rests on the radius. It is shorter then
+        where this matrix is noisy.
     """
     space = facts.start.space
     rounds = refinements(facts)
@@ -65,7 +72,11 @@ def released_design(
         space, norms = better.space, better.norms
     together = GDP(math.hypot(*(each.mu for each in scores)))
     plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=spend["gram"], clip=clip)
-    space = space.rewhitened(np.eye(space.order), plan.radius)
+    radius = plan.radius
+    if whole:
+        noise = space.order * noise_in_mean(SecondMoment.largest_change(radius), spend["gram"], facts.n) ** 2
+        radius *= min(max((CLEAR_GRAM / max(noise, 1e-300)) ** 0.25, _SHORTER), 1.0)
+    space = space.rewhitened(np.eye(space.order), radius)
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
     known = None if facts.public is None or rounds else facts.public.rows
     return ReleasedDesign(space, mixed_gram(second, None if known is None else space.whiten(known)), second.n)

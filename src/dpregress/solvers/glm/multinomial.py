@@ -28,14 +28,9 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
-from dpregress.solvers.glm.score_steps import (
-    MEAN_BOUNDED,
-    MOST_ROWS,
-    SMALLEST_SATURATED,
-    STEPS_OF_CLASSES,
-    STEPS_WITH_PRIOR,
-)
+from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
+from dpregress.solvers.glm.surrogate_model import MOST_ROWS, SMALLEST_SATURATED
 from dpregress.solvers.glm.weak_prior import WeakPrior
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior

@@ -17,7 +17,7 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import sandwich
-from dpregress.queries import Ask, ClippedScore, MultinomialScore
+from dpregress.queries import Ask, ClippedGradient, ClippedScore, MultinomialScore
 from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.glm.cut_off import CutOff
 from dpregress.solvers.glm.secant import Correction
@@ -101,7 +101,7 @@ class ScoreModel(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def question(self, coef: Vector, spend: GDP) -> ClippedScore | MultinomialScore:
+    def question(self, coef: Vector, spend: GDP) -> ClippedScore | ClippedGradient | MultinomialScore:
         """The clipped score at these coefficients, with the clip planned for this cost."""
 
     @abstractmethod

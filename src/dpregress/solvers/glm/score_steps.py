@@ -8,7 +8,8 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
    with an exposure, before that its distribution from a histogram (5%) and its slopes on the features (5%);
 3. the radius weighed against the budget, and one private Gram matrix of the weighted rows, mixed with that of the
    public rows, to which surrogate rows are recoloured;
-4. scores ``mean(s x clip(s (y - m) f, +-C)) + noise``, each at the coefficients that explain all before it best;
+4. scores ``mean(s x clip(s (y - m) f, +-C)) + noise``, or of two classes gradients that are clipped as vectors, each at
+   the coefficients that explain all before it best;
 5. what weights and clips take from the last score (5%), and the mean residual between wide lopsided bounds, which moves
    the intercept as far as it is known better than before.
 
@@ -18,8 +19,7 @@ The clip, by sizes of residuals (public, or from a private histogram, 5%), minim
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
+    ClippedGradient,
     ClippedScore,
     Counted,
     ExposureHistogram,
@@ -47,20 +48,21 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution
-from dpregress.solvers.glm.cut_off import ClassCut, CutOff, LabelledRows, TailCut
+from dpregress.solvers.glm.binary_model import BinaryModel
+from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.public_fit import PublicFit, fit_public
-from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
+from dpregress.solvers.glm.score_loop import Beginning, take_steps
+from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.glm.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
-from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
-from dpregress.solvers.shared.radius_plan import CLIP, TOLERATED
-from dpregress.solvers.shared.remainder import Truncation, ask_remainder, remainder_share
-from dpregress.solvers.shared.repair import floor_information, ridge_penalty
+from dpregress.solvers.shared.radius_plan import CLIP
+from dpregress.solvers.shared.remainder import ask_remainder, remainder_share
+from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
@@ -76,24 +78,12 @@ MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
 #: The same for classes without labelled public rows.
 STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
-#: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
-_SMALLEST_INFORMATION = 0.02
-#: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
-SMALLEST_SATURATED = 0.1
+#: Public rows for each column that show how long rows are.
+_ENOUGH = 3.0
 #: Half octaves above the largest size seen that sizes may lie.
 _FAR = 12
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
-#: A step may move this share of the rows' predictors by no more than the link's longest step.
-MOST_ROWS = 0.95
-#: Intercepts may be so many of the longest steps away.
-_INTERCEPT = 3.0
-#: The standard deviation of predictors, in longest steps, where a plane nearly separates two classes.
-_SEPARATED = 4.0
-#: Share of their second moment that a clip may take from residuals that the model itself bounds.
-_CUT = 0.02
-#: What the surrogate rows miss of a mean that moves, as a share.
-_MEAN_MISSED = 0.1
 
 
 class ScoreSteps(FactSolver):
@@ -158,7 +148,7 @@ class ScoreSteps(FactSolver):
         exposures = (ExposureHistogram, ExposureScore) if self.facts.exposure is not None else ()
         asked = (
             SecondMoment,
-            ClippedScore,
+            ClippedGradient if self._whole else ClippedScore,
             ScoreRemainder,
             ScoreSquares,
             MeanResidual,
@@ -174,7 +164,7 @@ class ScoreSteps(FactSolver):
     def solve(self, ask: Ask) -> Solution:
         rate = self._rate(ask) if self.family == BinomialFamily else None
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
-        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip)
+        space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         return self.among(n)._scored(among(ask, n), space, gram, rate)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
@@ -191,15 +181,14 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space, weak)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
         levels = self._levels(ask, space, coef, prior)
-        shown = None if prior is None else prior.rows
-        model = SurrogateModel(self.family, space, rows, gram, levels, self.facts.n, mixed.variance, shown)
+        model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         steps = take_steps(ask, model, self._begin(model, coef, prior, weak), self._steps, penalty, self.facts.n, told)
         coef, equation, answer = steps.coef, None, None
         if "remainder" in self._spend:
             score = model.question(coef, self._steps[-1])
-            taken = Truncation(rows, model.clipped(coef, score.clip).whole, score.clip)
+            taken = model.truncation(coef, score.clip)
             answer = ask_remainder(ask, score, taken, self._spend["remainder"], self.facts.n)
         paid = self._steps[-1], self._spend.get("squares")
         squares = released_squares(ask, model, steps.coef, *paid, self.facts.n, answer)
@@ -212,6 +201,14 @@ class ScoreSteps(FactSolver):
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether scores are gradients of whole rows: of two classes, if public rows show how long rows are."""
+        public = self.facts.public
+        if self.family != BinomialFamily or public is None or public.rows is None:
+            return False
+        return len(public.rows) >= _ENOUGH * self.facts.start.space.order
 
     def _prior(self, space: WhitenedSpace, weak: WeakPrior | None) -> PublicFit | None:
         public = self.facts.public
@@ -263,7 +260,21 @@ class ScoreSteps(FactSolver):
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
         return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n, _FAR)
 
-    def _begin(self, model: SurrogateModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:
+    def _model(
+        self,
+        space: WhitenedSpace,
+        rows: SurrogateRows,
+        mixed: MixedGram,
+        levels: Magnitudes | None,
+        labelled: LabelledRows | None,
+    ) -> FamilyModel:
+        common = self.family, space, rows, mixed.matrix, self.facts.n, mixed.variance
+        if levels is None:
+            model = BinaryModel(*common)
+            return model.whole if self._whole else model
+        return SurrogateModel(*common, levels, labelled)
+
+    def _begin(self, model: FamilyModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:
         if prior is not None:
             return Beginning.public(prior.coef, prior.covariance, prior.dispersion, weak)
         return model.beginning(coef, weak)
@@ -295,133 +306,3 @@ def _start_share(facts: PublicFacts, budget: GDP) -> float:
     drowned = slopes / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
     mean = noise_in_mean(MeanResidual.largest_change(-0.5, 0.5), budget, facts.n) ** 2 / share / _VARIANCE
     return float(share[np.argmin(mean + _SIGNAL * drowned / (_SIGNAL + drowned))])
-
-
-@dataclass(frozen=True, eq=False)
-class SurrogateModel(ScoreModel):
-    """A family on surrogate rows; ``levels`` are sizes of residuals, None for a response in [0, 1].
-
-    ``labelled`` are public rows with responses, from which a prior was estimated.
-    """
-
-    family: Family
-    space: WhitenedSpace
-    rows: SurrogateRows
-    gram: Matrix
-    levels: Magnitudes | None
-    n: int
-    gram_variance: float
-    labelled: LabelledRows | None = None
-
-    @property
-    def canonical(self) -> bool:  # type: ignore[override]  # of the family
-        return self.family.canonical
-
-    @property
-    def unweighted(self) -> SurrogateModel:
-        rows = self.rows.unweighted
-        return replace(self, rows=rows, gram=self.gram + rows.gram - self.rows.gram)
-
-    def question(self, coef: Vector, spend: GDP) -> ClippedScore:
-        per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
-        levels, least = self.levels, 0.0
-        if levels is None:
-            levels = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef)))
-            least = levels.nearly_all(_CUT)
-        clip = levels.best_clip(lambda clip: per_unit * clip, least=least)
-        if self.levels is not None:  # what a clip takes from classes is known better
-            tolerated = TOLERATED * levels.square_within(clip) * self.space.order / self.n
-            clip = levels.best_clip(lambda clip: per_unit * clip, tolerated=tolerated)
-        return ClippedScore(self.space, self.family, coef, clip)
-
-    def clipped(self, coef: Vector, clip: float) -> Clipped:
-        norms = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
-        if self.levels is None:
-            sizes, kept = _binary_residuals(self.rows, self.family.mean(self.rows.predictor(coef))), 1.0
-        else:
-            sizes, kept = self.levels, 1 - self.levels.above(clip)
-        dispersion = self.dispersion(coef)
-        share = sizes.share_within(clip)
-        within = replace(sizes, size=np.minimum(sizes.size, clip))
-        whole = sizes.seen
-        plain = dispersion * (whole.root_mean_square / max(sizes.root_mean_square, 1e-300)) ** 2
-        return Clipped(kept, share * dispersion, dispersion, norms, within, whole, plain, sizes.beyond(clip))
-
-    def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
-        if self.levels is None:
-            return ClassCut.of(self.rows, self.family, coef, clip)
-        if self.family.distribution.possible(-np.ones(1))[0]:
-            return None
-        if dispersion is None:  # predictions do better without a guess at a tail
-            return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
-        return TailCut.of(self.rows, self.family, coef, clip, dispersion)
-
-    def information(self, coef: Vector) -> Matrix:
-        smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
-        return floor_information(self.rows.information(self.family, coef), self.gram, smallest)
-
-    def expected(self, coef: Vector, asked: Vector) -> Vector:
-        return self.rows.expected(self.family, coef, asked)
-
-    def curvature(self, coef: Vector, asked: Vector) -> Matrix:
-        return self.rows.curvature(self.family, coef, asked)
-
-    def length(self, move: Vector) -> float:
-        return float(np.mean((self.rows.x @ move) ** 2))
-
-    def limited(self, move: Vector) -> Vector:
-        """Shortened so that the predictors of most weighted surrogate rows move by no more than the longest step."""
-        furthest = float(np.quantile(np.abs(self.rows.x @ move), MOST_ROWS))
-        return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
-
-    def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
-        """Nothing is known but the mean, how far predictors go, and a weak prior."""
-        longest = self.family.link.longest
-        reach = longest if math.isfinite(longest) or self.levels is None else self.levels.root_mean_square
-        along = self.space.along_constant
-        slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * reach) ** 2
-        furthest = _SEPARATED * reach if self.levels is None else reach
-        return Beginning(SlopesPrior(coef, intercept, slopes, furthest**2), self.dispersion(coef), weak=weak)
-
-    def dispersion(self, coef: Vector) -> float:
-        """An upper estimate from the residuals at the start, which include what the slopes will explain."""
-        if self.levels is None:
-            return 1.0
-        information = self.rows.weight**2 * self.family.information(self.rows.predictor(coef))
-        found = self.levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
-        return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedMean(Evidence):
-    """The mean response, released before any score, as the mean prediction of the optimum."""
-
-    model: SurrogateModel
-    asked: Vector
-    value: Vector
-    variance: float
-
-    @cached_property
-    def _start(self) -> Vector:
-        """The mean predictions where it was released."""
-        return self.model.family.mean(self.model.rows.predictor(self.asked))
-
-    def change(self, coef: Vector) -> Vector:
-        mean = self.model.family.mean(self.model.rows.predictor(coef))
-        return np.array([np.mean(mean - self._start)])
-
-    def slope(self, coef: Vector) -> Matrix:
-        rows = self.model.rows
-        slope = self.model.family.slope(rows.predictor(coef)) / rows.weight
-        return np.asarray(slope[None, :] @ rows.x / len(slope))
-
-    def error(self, coef: Vector) -> float:
-        length = self.model.length(coef - self.asked)
-        slope = float(np.mean(self.model.family.slope(self.model.rows.predictor(coef))))
-        return (_MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
-
-
-def _binary_residuals(rows: SurrogateRows, mean: Vector) -> Magnitudes:
-    """Sizes of residuals that the model itself expects of a response in {0, 1}."""
-    sizes = np.concatenate([rows.weight * (1 - mean), rows.weight * mean])
-    return Magnitudes(sizes, np.concatenate([mean, 1 - mean]) / len(mean))

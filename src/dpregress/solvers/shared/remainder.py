@@ -20,7 +20,7 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import sandwich
-from dpregress.queries import Ask, ClippedScore, ScoreRemainder, noise_in_mean
+from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder, noise_in_mean
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
@@ -180,12 +180,13 @@ class Truncation:
     rows : SurrogateRows
     sizes : Magnitudes
         Of weighted residuals.
-    clip : float
+    clip : float or ndarray of shape (m,)
+        Of these, for all rows or for each.
     """
 
     rows: SurrogateRows
     sizes: Magnitudes
-    clip: float
+    clip: float | Vector
 
     @cached_property
     def _length(self) -> Vector:
@@ -198,7 +199,8 @@ class Truncation:
         survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
         shares = -np.diff(survival)
         sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
-        taken = sizes / self.rows.shortening[:, None] ** 2 - np.minimum(sizes, self.clip)
+        kept = np.minimum(sizes, np.broadcast_to(self.clip, len(self.rows.x))[:, None])
+        taken = sizes / self.rows.shortening[:, None] ** 2 - kept
         return np.asarray(taken), shares / shares.sum()
 
     def lost(self, bound: float) -> Matrix:
@@ -221,12 +223,13 @@ class Truncation:
         """What the weights take from the second moment of rows."""
         return self._unweighted - self.rows.gram
 
-    def best_bound(self, radius: float, spend: GDP, n: int) -> float:
+    def best_bound(self, contribution: float, spend: GDP, n: int) -> float:
         """The bound of the remainder with the shortest intervals, in the geometric mean over coefficients.
 
-        Sampling, noise and what may lie beyond the bound are added.
+        Sampling, noise and what may lie beyond the bound are added. The bound is a multiple of that of the score, its
+        largest ``contribution``.
         """
-        bounds = radius * self.clip * _BOUNDS
+        bounds = contribution * _BOUNDS
         noise = (noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n) * bounds) ** 2
         sampling = self.sizes.root_mean_square**2 / n * self._unweighted
         slopes = np.eye(len(sampling))
@@ -237,20 +240,22 @@ class Truncation:
         return float(bounds[np.argmin(found)])
 
 
-def ask_remainder(ask: Ask, score: ClippedScore, truncation: Truncation, spend: GDP, n: int) -> Answer:
+def ask_remainder(
+    ask: Ask, score: ClippedScore | ClippedGradient, truncation: Truncation, spend: GDP, n: int
+) -> Answer:
     """What weights and clips take from this score.
 
     Parameters
     ----------
     ask : Ask
-    score : ClippedScore
+    score : ClippedScore or ClippedGradient
     truncation : Truncation
         Of the same score, by surrogate rows.
     spend : GDP
     n : int
         Private rows.
     """
-    return _answer(ask, score, truncation, truncation.best_bound(score.space.radius, spend, n), spend, n)
+    return _answer(ask, score, truncation, truncation.best_bound(score.contribution(), spend, n), spend, n)
 
 
 def ask_wider(ask: Ask, narrow: ScoreRemainder, truncation: Truncation, spend: GDP, n: int) -> Answer:
@@ -266,12 +271,12 @@ def ask_wider(ask: Ask, narrow: ScoreRemainder, truncation: Truncation, spend: G
     """
     sampling = truncation.sizes.root_mean_square / math.sqrt(n)
     bound = _WIDER * sampling / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
-    return _answer(ask, narrow, truncation, max(bound, _LEAST_WIDER * narrow.bound), spend, n)
+    return _answer(ask, narrow.score, truncation, max(bound, _LEAST_WIDER * narrow.bound), spend, n)
 
 
 def _answer(
-    ask: Ask, score: ClippedScore | ScoreRemainder, truncation: Truncation, bound: float, spend: GDP, n: int
+    ask: Ask, score: ClippedScore | ClippedGradient, truncation: Truncation, bound: float, spend: GDP, n: int
 ) -> Answer:
-    query = ScoreRemainder(score.space, score.family, score.coef, score.clip, bound)
+    query = ScoreRemainder(score, bound)
     variance = query.noise(spend, n) ** 2
     return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0))

@@ -113,7 +113,11 @@ class SurrogateRows:
     @property
     def unweighted(self) -> SurrogateRows:
         """The rows without the weights that shorten them, with the same predictors."""
-        shorter = self.shortening
+        return self.within(1 / _LEAST_WEIGHT)
+
+    def within(self, reach: float) -> SurrogateRows:
+        """The rows shortened to so many radii in place of one, with the same predictors."""
+        shorter = np.maximum(self.shortening, 1 / reach)
         return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
 
     @property

@@ -1,0 +1,175 @@
+r"""Gradients of whole rows, clipped as vectors."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.exact import ExactVector, Grid, Integers, column_sums
+from dpregress.coordinates.products import squared_norms
+from dpregress.errors import InvalidInput, NotAnswered
+from dpregress.models.families import Family
+from dpregress.queries.ordered_residual import LEAST, OrderedResidual
+from dpregress.queries.score import ResidualQuery
+from dpregress.rows.bounded import BoundedRows
+from dpregress.rows.ordered import LARGEST, OrderedRows, check_range, squared, within_ball
+from dpregress.rows.ordered_functions import flushed
+from dpregress.rows.row_kernel import Program, RowExpression, Stage, case, clipped, floated, name, sqrt, term
+
+#: Rows that are shorter have no gradient: their squares would underflow.
+_SHORTEST = 2.0**-400
+
+
+class VectorQuery(ResidualQuery):
+    """Common base of sums of vectors ``x b``, a row times a number, each shrunk to the norm K as a vector.
+
+    A row contributes at most K, and replacing one changes the sum by at most ``2 K``, which opposite rows reach.
+    """
+
+    tight: ClassVar[bool] = True
+    pushes_down: ClassVar[bool] = True
+
+    def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float, bound: float) -> None:
+        super().__init__(space, family, coef, clip)
+        if not bound > 0:
+            raise InvalidInput(f"the bound of a vector must be positive, not {bound}")
+        self.bound = bound
+
+    @abstractmethod
+    def unbounded(self, rows: BoundedRows) -> Vector:
+        """b of each row x as it is weighted, before it is shrunk, of shape (m,)."""
+
+    @abstractmethod
+    def unbounded_stages(self, labelled: bool) -> tuple[Stage, ...]:
+        """Stages of a program to ``h``, the same."""
+
+    def factor(self, rows: BoundedRows) -> Vector:
+        """b of each row, of shape (m,)."""
+        limit, length = Grid(self.bound, rows.words).inside(self.space.order), np.sqrt(squared_norms(rows.x))
+        most = np.where(length > _SHORTEST, limit / np.maximum(length, _SHORTEST), 0.0)
+        return np.clip(self.unbounded(rows), -most, most)
+
+    def exact(self, rows: BoundedRows) -> ExactVector:
+        grid = Grid(self.bound, rows.words)
+        return ExactVector(column_sums(self.each(rows), grid), grid.step)
+
+    def each(self, rows: BoundedRows) -> Matrix:
+        return Grid(self.bound, rows.words).nearest(rows.x * self.factor(rows)[:, None])
+
+    # ---------------------------------------------------------------- in a database
+
+    @property
+    def _grid(self) -> Grid:
+        """That of a program, with one word."""
+        return Grid(self.bound, 1)
+
+    def vector_stages(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
+        """Stages to ``a0``, ``a1``, .., the vector of a row before it is shrunk, in steps of x."""
+        if math.isinf(self.space.radius):
+            raise NotAnswered("a database cannot compute gradients of rows of any length: leave the engine out")
+        check_range(self.bound, self.bound / self.space.radius)
+        each = tuple(f"a{i}" for i in range(self.size))
+        return (*self.unbounded_stages(labelled), _times("h", each, OrderedRows(self.space))), each
+
+    def program(self, labelled: bool) -> Program:
+        (stages, each), integers = self.vector_stages(labelled), [f"v{i}" for i in range(self.size)]
+        unit = Grid(self.space.radius, 1).step
+        return Program.of((*stages, *within_ball(each, integers, self._grid, unit)), integers)
+
+    @property
+    def longest(self) -> float:
+        """The norm to which vectors are shrunk, in steps of x."""
+        return min(self._grid.inside(self.size) / Grid(self.space.radius, 1).step, LARGEST)
+
+    def shrunk(self, each: tuple[str, ...]) -> tuple[Stage, ...]:
+        """Stages to ``s``, the share of a vector that is left of it."""
+        length = name("r")
+        return ({"r": sqrt(squared(each))}, {"s": case(length > self.longest, term(self.longest) / length, 1.0)})
+
+    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
+        return ExactVector(whole, self._grid.step)
+
+    # ---------------------------------------------------------------- sensitivity
+
+    @staticmethod
+    def largest_change(bound: float) -> float:
+        """``2 K``, for planning before there is a query."""
+        return 2 * bound
+
+    def contribution(self) -> float:
+        return self.bound
+
+    def replacement(self) -> float:
+        return self.largest_change(self.bound)
+
+
+class ClippedGradient(VectorQuery):
+    r"""``sum g min(1, K / ||g||)`` with ``g = t^2 x~ (y - m(x~'beta)) f``, x~ the row without a weight.
+
+    ``t = min(1, c R / ||x~||)`` is 1 for rows within c radii. A row contributes at most K, and replacing one changes
+    the sum by at most ``2 K``, for any radius. Such a row counts in full while its response is predicted well; in a
+    :class:`~dpregress.queries.ClippedScore`, whose rows have the weight s, it counts ``s^2`` at most.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        Its radius may be infinite.
+    family : Family
+    coef : ndarray of shape (p,)
+        Whitened coefficients, public or released.
+    clip : float
+        K, a public number.
+    reach : float
+        c, at least 1.
+
+    References
+    ----------
+    Avella-Medina, Bradshaw, Loh (2023), Algorithm 1; docs/queries.md.
+    """
+
+    def __init__(
+        self, space: WhitenedSpace, family: Family, coef: Vector, clip: float, reach: float = math.inf
+    ) -> None:
+        super().__init__(space, family, coef, clip, clip)
+        self.reach = reach
+
+    def unbounded(self, rows: BoundedRows) -> Vector:
+        return whole_factor(rows, self.residual(rows), self.reach)
+
+    @property
+    def _factor(self) -> RowExpression:
+        """The same in a program, of the residual ``d``."""
+        if math.isinf(self.reach):
+            return WHOLE_FACTOR
+        square = name("w") * name("w")
+        whole = case(square * self.reach**2 < 1.0, name("d") * self.reach**2, name("d") / square)
+        return clipped(whole, -LARGEST, LARGEST)
+
+    def unbounded_stages(self, labelled: bool) -> tuple[Stage, ...]:
+        residual = OrderedResidual(OrderedRows(self.space), self.family, self.coef).stages(labelled)
+        return (*residual, {"h": self._factor}, flushed("h", LEAST))
+
+    def kept_stages(self) -> tuple[Stage, ...]:
+        """On from the residual ``d`` to ``g``, the factor of x in what the clip leaves."""
+        each = tuple(f"a{i}" for i in range(self.size))
+        before = ({"g": self._factor}, flushed("g", LEAST), _times("g", each, OrderedRows(self.space)))
+        return (*before, *self.shrunk(each), {"g": name("g") * name("s")})
+
+
+def whole_factor(rows: BoundedRows, residual: Vector, reach: float = math.inf) -> Vector:
+    """The factor of the weighted row in the score of the row within so many radii, of shape (m,)."""
+    shrunk = np.where(rows.weight > 0, rows.weight, 1.0) / rows.root
+    return np.asarray(residual * np.minimum(1 / shrunk**2, reach**2))
+
+
+#: The same in a program, of the residual ``d``.
+WHOLE_FACTOR: RowExpression = clipped(name("d") / (name("w") * name("w")), -LARGEST, LARGEST)
+
+
+def _times(factor: str, each: tuple[str, ...], rows: OrderedRows) -> Stage:
+    """The columns ``each``: the integers of x, times a column."""
+    return {a: floated(name(u)) * name(factor) for a, u in zip(each, rows.integers, strict=True)}

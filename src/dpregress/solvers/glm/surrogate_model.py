@@ -1,0 +1,195 @@
+"""A family on surrogate rows: what scores are expected to be, and how the next one is asked."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.models import BinomialFamily, Family
+from dpregress.queries import ClippedGradient, ClippedScore
+from dpregress.solvers.glm.cut_off import CutOff, LabelledRows, TailCut
+from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel
+from dpregress.solvers.glm.weak_prior import WeakPrior
+from dpregress.solvers.shared.explained import Evidence, SlopesPrior
+from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.radius_plan import TOLERATED
+from dpregress.solvers.shared.remainder import Truncation
+from dpregress.solvers.shared.repair import floor_information
+from dpregress.solvers.shared.surrogate import SurrogateRows
+
+#: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
+_SMALLEST_INFORMATION = 0.02
+#: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
+SMALLEST_SATURATED = 0.1
+#: A step may move this share of the rows' predictors by no more than the link's longest step.
+MOST_ROWS = 0.95
+#: Intercepts may be so many of the longest steps away.
+_INTERCEPT = 3.0
+#: What the surrogate rows miss of a mean that moves, as a share.
+_MEAN_MISSED = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyModel(ScoreModel):
+    """What the models of all families have in common.
+
+    Attributes
+    ----------
+    family : Family
+    space : WhitenedSpace
+    rows : SurrogateRows
+    gram : ndarray of shape (p, p)
+        That of the rows.
+    n : int
+    gram_variance : float
+    """
+
+    family: Family
+    space: WhitenedSpace
+    rows: SurrogateRows
+    gram: Matrix
+    n: int
+    gram_variance: float
+
+    @property
+    def canonical(self) -> bool:  # type: ignore[override]  # of the family
+        return self.family.canonical
+
+    @property
+    def longest(self) -> float:
+        """The longest step, in standard deviations of predictors."""
+        return self.family.link.longest
+
+    @property
+    def furthest(self) -> float:
+        """The largest standard deviation of predictors."""
+        return self.longest
+
+    @abstractmethod
+    def question(self, coef: Vector, spend: GDP) -> ClippedScore | ClippedGradient: ...
+
+    @abstractmethod
+    def dispersion(self, coef: Vector) -> float:
+        """Of residuals relative to the family's variance, at most."""
+
+    @abstractmethod
+    def truncation(self, coef: Vector, clip: float) -> Truncation:
+        """What weights and this clip take from a score at these coefficients."""
+
+    def information(self, coef: Vector) -> Matrix:
+        smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
+        return floor_information(self.rows.information(self.family, coef), self.gram, smallest)
+
+    def expected(self, coef: Vector, asked: Vector) -> Vector:
+        return self.rows.expected(self.family, coef, asked)
+
+    def curvature(self, coef: Vector, asked: Vector) -> Matrix:
+        return self.rows.curvature(self.family, coef, asked)
+
+    def length(self, move: Vector) -> float:
+        return float(np.mean((self.rows.x @ move) ** 2))
+
+    def limited(self, move: Vector) -> Vector:
+        """Shortened so that the predictors of most surrogate rows move by no more than the longest step."""
+        furthest = float(np.quantile(np.abs(self.rows.x @ move), MOST_ROWS))
+        return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
+
+    def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
+        """Nothing is known but the mean, how far predictors go, and a weak prior."""
+        along = self.space.along_constant
+        slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * self.longest) ** 2
+        return Beginning(SlopesPrior(coef, intercept, slopes, self.furthest**2), self.dispersion(coef), weak=weak)
+
+
+@dataclass(frozen=True, eq=False)
+class SurrogateModel(FamilyModel):
+    """Counts, amounts and other responses whose residuals have any size: scores of shortened rows.
+
+    Attributes
+    ----------
+    levels : Magnitudes
+        Sizes of residuals.
+    labelled : LabelledRows, optional
+        Public rows with responses, from which a prior was estimated.
+    """
+
+    levels: Magnitudes
+    labelled: LabelledRows | None = None
+
+    @property
+    def longest(self) -> float:
+        longest = self.family.link.longest
+        return longest if math.isfinite(longest) else self.levels.root_mean_square
+
+    @property
+    def unweighted(self) -> SurrogateModel:
+        rows = self.rows.unweighted
+        return replace(self, rows=rows, gram=self.gram + rows.gram - self.rows.gram)
+
+    def question(self, coef: Vector, spend: GDP) -> ClippedScore:
+        per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
+        clip = self.levels.best_clip(lambda clip: per_unit * clip)
+        tolerated = TOLERATED * self.levels.square_within(clip) * self.space.order / self.n
+        clip = self.levels.best_clip(lambda clip: per_unit * clip, tolerated=tolerated)
+        return ClippedScore(self.space, self.family, coef, clip)
+
+    def clipped(self, coef: Vector, clip: float) -> Clipped:
+        norms, sizes = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1)), self.levels
+        dispersion = self.dispersion(coef)
+        share = sizes.share_within(clip)
+        within = replace(sizes, size=np.minimum(sizes.size, clip))
+        whole = sizes.seen
+        plain = dispersion * (whole.root_mean_square / max(sizes.root_mean_square, 1e-300)) ** 2
+        kept = 1 - sizes.above(clip)
+        return Clipped(kept, share * dispersion, dispersion, norms, within, whole, plain, sizes.beyond(clip))
+
+    def truncation(self, coef: Vector, clip: float) -> Truncation:  # noqa: ARG002  # sizes are those at the start
+        return Truncation(self.rows, self.levels.seen, clip)
+
+    def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
+        if self.family.distribution.possible(-np.ones(1))[0]:
+            return None
+        if dispersion is None:  # predictions do better without a guess at a tail
+            return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
+        return TailCut.of(self.rows, self.family, coef, clip, dispersion)
+
+    def dispersion(self, coef: Vector) -> float:
+        """An upper estimate from the residuals at the start, which include what the slopes will explain."""
+        information = self.rows.weight**2 * self.family.information(self.rows.predictor(coef))
+        found = self.levels.root_mean_square**2 / max(float(np.mean(information)), 1e-300)
+        return max(found, 1.0) if self.family.distribution.fixed_dispersion else found
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMean(Evidence):
+    """The mean response, released before any score, as the mean prediction of the optimum."""
+
+    model: FamilyModel
+    asked: Vector
+    value: Vector
+    variance: float
+
+    @cached_property
+    def _start(self) -> Vector:
+        """The mean predictions where it was released."""
+        return self.model.family.mean(self.model.rows.predictor(self.asked))
+
+    def change(self, coef: Vector) -> Vector:
+        mean = self.model.family.mean(self.model.rows.predictor(coef))
+        return np.array([np.mean(mean - self._start)])
+
+    def slope(self, coef: Vector) -> Matrix:
+        rows = self.model.rows
+        slope = self.model.family.slope(rows.predictor(coef)) / rows.weight
+        return np.asarray(slope[None, :] @ rows.x / len(slope))
+
+    def error(self, coef: Vector) -> float:
+        length = self.model.length(coef - self.asked)
+        slope = float(np.mean(self.model.family.slope(self.model.rows.predictor(coef))))
+        return (_MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
