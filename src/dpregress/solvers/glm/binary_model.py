@@ -33,7 +33,7 @@ _CUT = 0.02
 #: Rows are whole within so many radii. Steps were too long where far rows decide, with two and more.
 _REACH = 1.4
 #: Shares of gradients within the clips that are considered.
-_WITHIN = np.concatenate([np.linspace(0.3, 0.95, 14), 1 - np.geomspace(0.05, 1e-5, 25)])
+_WITHIN = 1 - np.geomspace(0.7, 1e-5, 40)
 #: Clips beyond the largest gradient of a surrogate row, in times this.
 _BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: A larger clip may cost this share of the deviance: a clip takes from rows that the model does not expect.
