@@ -31,7 +31,8 @@ from dpregress.queries import (
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
-from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, ridge_prior, shrunk_precision
+from dpregress.solvers.linear.public_prior import ridge_prior
+from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, shrunk_precision
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.radius_plan import plan_unlabelled
 from dpregress.trust import Central, Session

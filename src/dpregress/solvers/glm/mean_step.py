@@ -129,7 +129,8 @@ class MeanAnswer:
         It moves as far as the mean is known better by that than by the coefficients, which have this covariance.
         """
         doubt = float(self.slope @ covariance @ self.slope) + self.bias
-        gain = gain_of(np.array([self.found]), doubt, self.noise)
+        low = self.step.levels is not None and self.found > 0  # a clip takes more from large responses
+        gain = gain_of(np.array([self.found]), doubt, self.noise, biased=low)
         return self.step.moved(self.coef, self.eta, gain * self.found)
 
     def equation(self, dispersion: float) -> MeanEquation:
@@ -144,4 +145,5 @@ class MeanAnswer:
             privacy=self.noise,
             sampling=np.array([[dispersion * float(np.mean(variance)) / n]]),
             bias=self.bias,
+            biased=self.step.levels is not None,
         )

@@ -13,6 +13,7 @@ from dpregress.public import PublicMoments
 from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.scoring import fisher_scoring
 from dpregress.solvers.glm.weak_prior import WeakPrior
+from dpregress.solvers.shared.repair import standardised_penalty
 
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
@@ -22,8 +23,6 @@ RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _SHORT_LIST, _FOLDS = 3, 5
 #: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
 _SMALL_DOUBT = 1.1
-#: Penalty on what standardised columns do not vary in, beside that on their slopes.
-_NEARLY_FREE = 0.01
 #: Share of an information's trace below which an eigenvalue is rounding.
 DIGITS = 1e-15
 
@@ -96,8 +95,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
 
 def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
     """Penalties on whitened slopes, and on slopes of standardised columns: of collinear ones few rows tell little."""
-    standard = space.slopes * rows.std(axis=0)
-    shape = standard @ standard.T + _NEARLY_FREE * np.eye(space.order)
+    shape = standardised_penalty(space, rows)
     if space.intercept:
         shape += np.outer(space.constant, space.constant) / float(space.constant @ space.constant)
     return np.eye(space.order), np.asarray(shape)

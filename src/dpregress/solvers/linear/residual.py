@@ -45,21 +45,21 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore, LinearScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.residual_plan import (
-    RidgePrior,
-    Sizes,
-    plan_labelled,
-    ridge_prior,
-    start_share,
-    starting_precision,
-)
+from dpregress.solvers.linear.public_prior import RidgePrior, best_prior, ridge_prior
+from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, start_share, starting_precision
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
-from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
+from dpregress.solvers.shared.repair import (
+    STEPS_FOLLOW,
+    gram_floor,
+    ridge_penalty,
+    solvable,
+    standardised_penalty,
+)
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.solvers.shared.unresolved import unresolved_covariance
@@ -211,20 +211,23 @@ class Residual(FactSolver):
         assert public.rows is not None
         assert labels is not None
         centre = float(np.mean(labels)) if space.intercept else 0.0
-        prior = self._prior(space, public.rows, labels - centre)
+        x, constant = space.whiten(public.rows), space.constant if space.intercept else None
+        whitened = ridge_prior(x, labels - centre, constant, self._penalty(space))
         plan = plan_labelled(
-            space.whiten(public.rows), prior, norms,
-            n=self.facts.n, scores=self._scores, gram=self._spend["gram"], steps=len(self._steps),
-        )  # fmt: skip
+            x, whitened, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"], steps=len(self._steps)
+        )
+        change = ClippedScore.largest_change(plan.radius, plan.clip)
+        told = whitened.told(noise_in_mean(change, self._scores, self.facts.n) ** 2)
         found = self._gram(ask, self._truncated_space(space, plan.radius, centre))
-        return self.among(found.n)._sharpened(among(ask, found.n), found, plan, public.rows, labels - centre)
+        counted = self.among(found.n)
+        prior = counted._prior(found.space, public.rows, labels - centre, told)
+        return counted._sharpened(among(ask, found.n), found, plan, prior)
 
-    def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, rows: Matrix, labels: Vector) -> Solution:
+    def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, prior: RidgePrior) -> Solution:
         """The fit of the public rows, updated by steps over the usable rows."""
         space, mixed, steps, n = found
         gram = mixed.matrix
-        prior = self._prior(space, rows, labels)
-        clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(rows))
+        clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(prior.residuals))
         dispersion, trusted = prior.dispersion, not prior.unseen
         sampling = dispersion / self.facts.n * np.linalg.inv(gram)
         posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
@@ -257,9 +260,10 @@ class Residual(FactSolver):
             posterior = wider.update(step, slack=slack, most_left=left)
         return self._finished(ask, found, system, posterior, told, levels, clip, dispersion, kept)
 
-    def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector) -> RidgePrior:
-        constant = space.constant if space.intercept else None
-        return ridge_prior(space.whiten(rows), labels, constant, self._penalty(space))
+    def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector, told: float) -> RidgePrior:
+        """The public fit: that to whitened rows where scores tell nearly all, else the one that predicts best."""
+        known = space.whiten(rows), labels, space.constant if space.intercept else None, self._penalty(space)
+        return ridge_prior(*known).beside(best_prior(*known, standardised_penalty(space, rows)), told)
 
     # ------------------------------------------------------------------ without
 

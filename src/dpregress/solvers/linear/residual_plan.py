@@ -1,4 +1,4 @@
-r"""Radius, clips and prior of a residual fit, from public rows and released sizes of residuals.
+r"""Radius and clips of a residual fit, from public rows and released sizes of residuals.
 
 All choices minimise one criterion, the expected excess of the mean squared error over least squares on the private
 rows. With whitened rows this is ``||b - b_ols||^2``. It includes the noise, the bias from weights and clips, and their
@@ -16,11 +16,12 @@ from scipy.special import ndtri
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import definite_inverse, symmetric_power
+from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import GaussianFamily
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
+from dpregress.solvers.linear.public_prior import RidgePrior
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
 from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import (
@@ -41,10 +42,6 @@ _FALSE_BIN = 0.01
 _HIDDEN_NOISES = 2.0
 #: The smallest clip, as a share of the residuals' root mean square.
 _LEAST_CLIP = 0.7
-#: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
-_UNSEEN = 1e-9
-#: The smallest relative size of residuals: after a perfect public fit, private residuals are still not 0.
-_SMALLEST = 1e-4
 #: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
 _VARIANCE = 0.04
 #: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
@@ -58,95 +55,6 @@ _DIGITS = 1e-15
 _LEAST_KEPT = 1e-9
 #: A squared bias of this share of the dispersion is rounding.
 _ROUNDING = 1e-10
-
-
-@dataclass(frozen=True, eq=False)
-class RidgePrior:
-    """A public ridge fit in whitened coordinates.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (p,)
-    covariance : ndarray of shape (p, p)
-        The covariance of the coefficients that the same fit to the whole population would give.
-    dispersion : float
-        Residual variance.
-    residuals : ndarray of shape (m,)
-        Leave-one-out residuals.
-    unseen : bool
-        Whether there are directions in which the rows do not vary.
-    """
-
-    coef: Vector
-    covariance: Matrix
-    dispersion: float
-    residuals: Vector
-    unseen: bool = False
-
-
-def ridge_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix) -> RidgePrior:
-    r"""Ridge regression of public labels, with the empirical Bayes penalty ``lambda = d s^2 / signal``.
-
-    In directions without variation, a slope may be large enough to explain the whole variance of the response.
-
-    Parameters
-    ----------
-    x : ndarray of shape (m, p)
-        Whitened public rows.
-    y : ndarray of shape (m,)
-    constant : ndarray of shape (p,) or None
-        The direction that is not penalised.
-    penalty : ndarray of shape (p, p)
-        The penalty that the user asked for, per row.
-    """
-    m, p = x.shape
-    slopes = np.eye(p)
-    centred = y
-    if constant is not None:
-        unit = constant / np.linalg.norm(constant)
-        slopes -= np.outer(unit, unit)
-        centred = y - y.mean()
-    d = p - (constant is not None)
-    plain = np.linalg.lstsq(x, y, rcond=None)[0]
-    least = (_SMALLEST * (float(np.std(y)) or abs(float(np.mean(y))) or 1.0)) ** 2
-    variance = max(float(np.sum((y - x @ plain) ** 2)) / max(m - p, 1), least)
-    signal = max(float(np.mean(centred**2)) - variance, max(d, 1) * variance / m)
-    second = x.T @ x
-    values, vectors = np.linalg.eigh(second)
-    unseen = vectors[:, values <= _UNSEEN * values[-1]]
-    system = second + d * variance / signal * slopes + m * penalty
-    inverse = symmetric_power(system, -1.0, smallest=_DIGITS * float(np.trace(system)))
-    coef = np.linalg.lstsq(system, x.T @ y, rcond=None)[0]
-    leverage = np.minimum(np.einsum("ij,ij->i", x @ inverse, x), 1.0)
-    residuals = (y - x @ coef) / np.maximum(1 - leverage, 1e-3)
-    dispersion = max(float(np.mean(residuals**2)) * (1 - p / m), least)
-    influence = x @ inverse * (residuals * np.sqrt(1 - leverage))[:, None]
-    covariance = _misfitted(m / max(m - p, 1) * dispersion * inverse, influence)
-    covariance += (signal + variance) * unseen @ unseen.T
-    small = np.abs(residuals) < math.sqrt(least)
-    residuals = np.where(small, math.sqrt(least), residuals)
-    return RidgePrior(coef, np.asarray(covariance), dispersion, residuals, bool(unseen.size))
-
-
-def _misfitted(model: Matrix, influence: Matrix) -> Matrix:
-    """A covariance of coefficients, widened where the influences of rows vary by more than it allows.
-
-    Where a model is not exact, a few long rows with large residuals may determine a coefficient. Eigenvalues of the
-    influences' covariance that those of normal rows reach widen nothing: they deviate twice as far as the law of
-    Marchenko and Pastur says of a second moment, since influences are products.
-
-    Parameters
-    ----------
-    model : ndarray of shape (p, p)
-    influence : ndarray of shape (m, p)
-        Of each row, with residuals that have the variance of errors (HC2).
-    """
-    m, p = influence.shape
-    tiny = _DIGITS * float(np.trace(model))
-    root, back = symmetric_power(model, 0.5), symmetric_power(model, -0.5, smallest=tiny)
-    values, vectors = np.linalg.eigh(back @ (influence.T @ influence) @ back)
-    widened = np.maximum(values / (1 + 2 * math.sqrt(p / m)) ** 2, 1.0)
-    return np.asarray(root @ (vectors * widened) @ vectors.T @ root)
 
 
 def plan_labelled(

@@ -123,7 +123,7 @@ class Posterior:
         noise = step.covariance + before.covariance
         beyond = step.value - before.value + moved
         smallest = max(_JITTER * float(np.trace(noise)), 1e-300)
-        if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= _longest(len(beyond)):
+        if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= longest(len(beyond)):
             return 0.0
         left = max(float(beyond @ beyond) - float(np.trace(noise)), 0.0)
         share = min(math.sqrt(left / max(float(moved @ moved), 1e-300)), most_left, _MOST_LEFT)
@@ -146,7 +146,7 @@ def widening(known: Matrix, step: Step) -> float:
     """
     root = symmetric_power(known, -0.5, smallest=max(_JITTER * float(np.trace(known)), 1e-300))
     noise, vectors = np.linalg.eigh(root @ step.covariance @ root)
-    squares, most = (vectors.T @ root @ step.value) ** 2, _longest(len(step.value))
+    squares, most = (vectors.T @ root @ step.value) ** 2, longest(len(step.value))
     low, high = 0.0, math.log(max(float(squares.sum()) / most, 1.0))
     if float(np.sum(squares / (1 + np.maximum(noise, 0)))) <= most:
         return 1.0
@@ -157,6 +157,6 @@ def widening(known: Matrix, step: Step) -> float:
     return math.exp(high)
 
 
-def _longest(p: int) -> float:
-    """A bound that a chi-square with p degrees of freedom exceeds at most once in a thousand times."""
+def longest(p: int) -> float:
+    """A bound that a chi-square with p degrees of freedom exceeds at most once in a hundred times."""
     return p + _SURPRISE * math.sqrt(2 * p)

@@ -19,6 +19,8 @@ STEPS_FOLLOW = 3.0
 _ANY = 10.0
 #: The share of a matrix's trace below which an eigenvalue is due to rounding.
 _DIGITS = 1e-15
+#: Penalty on what standardised columns do not vary in, beside that on their slopes.
+_NEARLY_FREE = 0.01
 #: Beside a whitened Gram matrix a penalty of this trace leaves no slope worth a digit; more would drown the intercept.
 _ENDLESS = 1e10
 
@@ -47,6 +49,21 @@ def ridge_penalty(space: WhitenedSpace, alpha: float, n: int) -> Matrix:
     slopes = space.slopes
     shape = slopes @ slopes.T
     return np.asarray(min(alpha / n, _ENDLESS / max(float(np.trace(shape)), 1e-300)) * shape)
+
+
+def standardised_penalty(space: WhitenedSpace, rows: Matrix) -> Matrix:
+    """The penalty of one row on slopes of standardised columns, in whitened coordinates.
+
+    What the columns do not vary in has a hundredth of it.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    rows : ndarray of shape (m, d)
+        Public ones, in original units.
+    """
+    standard = space.slopes * rows.std(axis=0)
+    return np.asarray(standard @ standard.T + _NEARLY_FREE * np.eye(space.order))
 
 
 def floor_information(information: Matrix, gram: Matrix, share: float) -> Matrix:

@@ -22,6 +22,7 @@ from dpregress.releases import CovarianceType, Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared.explained import Evidence, FixedPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.posterior import longest
 from dpregress.solvers.shared.remainder import MISSED, Remainder
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
@@ -139,12 +140,15 @@ class ClippedEvidence(Evidence):
         return self.score.error(coef) + (1 - self.kept) ** 2 * float(change @ change) / len(coef)
 
 
-def gain_of(found: Vector, doubt: float, noise: float) -> float:
+def gain_of(found: Vector, doubt: float, noise: float, *, biased: bool = False) -> float:
     """The share of a released residual that is followed, by its variance before the release and that of its noise.
 
-    A residual that both variances cannot explain says itself how far off the mean prediction was.
+    A residual that both variances cannot explain says itself how far off the mean prediction was: the first is widened
+    until a chi-square explains it. If clips are known to bias the mean prediction the way that the residual says, the
+    first is whatever noise does not explain of it.
     """
-    doubt = max(doubt, float(np.mean(found**2)) - noise)
+    explained = len(found) if biased else longest(len(found))
+    doubt = max(doubt, float(np.sum(found**2)) / explained - noise)
     return doubt / (doubt + noise)
 
 
@@ -167,6 +171,8 @@ class MeanEquation:
         The covariance due to sampling.
     bias : float
         The squared bias of the scores' mean predictions, which clips cause.
+    biased : bool
+        Whether clips make mean predictions too small, by an amount that nobody knows.
     """
 
     asked: Vector
@@ -176,6 +182,7 @@ class MeanEquation:
     privacy: float
     sampling: Matrix
     bias: float
+    biased: bool = False
 
     def applied(self, coef: Vector, sampling: Matrix, privacy: Matrix) -> tuple[Vector, Matrix, Matrix]:
         """Coefficients and covariances, with intercepts as far from this equation as it is better than the scores.
@@ -184,7 +191,8 @@ class MeanEquation:
         """
         back = self.constant @ np.linalg.inv(self.slope @ self.constant)
         away = self.value - self.slope @ (coef - self.asked)
-        gain = gain_of(away, float(np.trace(self.slope @ privacy @ self.slope.T)) / len(away) + self.bias, self.privacy)
+        doubt = float(np.trace(self.slope @ privacy @ self.slope.T)) / len(away) + self.bias
+        gain = gain_of(away, doubt, self.privacy, biased=self.biased)
         left = np.eye(len(coef)) - gain * back @ self.slope
         moved = coef + gain * back @ away
         whole = np.eye(len(coef)) - back @ self.slope
