@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpregress.coordinates import Exposure, Vector
+from dpregress.coordinates import Exposure, Matrix, Vector
 from dpregress.public.moments import PublicMoments
 from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
 
 #: With fewer public responses their scale is too uncertain, and they are not used.
 FEWEST_LABELS = 30
+#: With fewer public rows for each column their second moment and norms are too uncertain beside private ones.
+_FEWEST_ROWS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,19 @@ class PublicFacts:
         """Public responses, if there are enough to estimate the scale of the private ones."""
         labels = self.labels
         return labels if labels is not None and len(labels) >= FEWEST_LABELS else None
+
+    @property
+    def known_rows(self) -> Matrix | None:
+        """Public rows whose second moment and norms are like those of private rows in the coordinates of the fit.
+
+        In coordinates that private moments refine, they are if these start from bounds, and if there are enough rows.
+        """
+        if self.public is None or self.public.rows is None:
+            return None
+        if not self.start.refinements:
+            return self.public.rows
+        enough = max(FEWEST_LABELS, _FEWEST_ROWS * len(self.public.names))
+        return self.public.rows if self.start.from_bounds and self.public.n >= enough else None
 
     def assumed_public(self) -> tuple[str, ...]:
         """What the guarantee assumes to be public, in words."""

@@ -69,6 +69,11 @@ class Start:
     row_bound: bool = False
     instead: Start | None = None
 
+    @property
+    def from_bounds(self) -> bool:
+        """Whether it owes nothing to public rows."""
+        return self.refinements == _FROM_BOUNDS
+
 
 def start(
     features: Sequence[str],

@@ -68,7 +68,7 @@ def released_design(
     rounds = refinements(facts)
     norms = RowNorms.of(facts.public, space, refined=bool(rounds)) if norms is None else norms
     for turn in rounds:
-        better = refined(ask, space, spend[turn])
+        better = refined(ask, space, spend[turn], facts.known_rows)
         space, norms = better.space, better.norms
     together = GDP(math.hypot(*(each.mu for each in scores)))
     plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=spend["gram"], clip=clip)
@@ -78,5 +78,5 @@ def released_design(
         radius *= min(max((CLEAR_GRAM / max(noise, 1e-300)) ** 0.25, _SHORTER), 1.0)
     space = space.rewhitened(np.eye(space.order), radius)
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
-    known = None if facts.public is None or rounds else facts.public.rows
+    known = facts.known_rows
     return ReleasedDesign(space, mixed_gram(second, None if known is None else space.whiten(known)), second.n)
