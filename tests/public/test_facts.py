@@ -40,3 +40,22 @@ def test_labels_are_those_of_the_public_rows() -> None:
     assert facts(LABELLED, None).labels is LABELLED.labels
     assert facts(LABELLED.unlabelled(), None).labels is None
     assert facts(None, SCHEMA).labels is None
+
+
+def test_public_rows_tell_of_private_ones_in_their_own_coordinates_or_where_there_are_enough() -> None:
+    """Coordinates from bounds owe nothing to them; those that private moments refine from their own do."""
+    wide = tuple(f"x{i}" for i in range(20))
+    bounds = Schema({name: Numeric(-9, 9) for name in wide})
+    rng = np.random.default_rng(1)
+
+    def known(rows: int, schema: Schema | None) -> bool:
+        public = PublicMoments.from_rows(rng.normal(size=(rows, 20)))
+        found = start(wide, intercept=True, public=public, schema=schema, row_bound=None)
+        return PublicFacts(100, "y", found, public, schema).known_rows is not None
+
+    assert known(400, bounds)
+    assert known(60, bounds)
+    assert not known(39, bounds)
+    assert not known(60, None)
+    assert facts(LABELLED, None).known_rows is LABELLED.rows
+    assert facts(None, SCHEMA).known_rows is None

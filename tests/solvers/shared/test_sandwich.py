@@ -317,9 +317,24 @@ def test_the_model_covariance_releases_nothing_more(make: type[Any], seed: int) 
 
 def test_a_residual_that_noise_cannot_explain_is_followed() -> None:
     """With .6 found, .05 doubted and noise of .04, the level was off; within the noise the gain is the Kalman gain."""
-    assert gain_of(np.array([0.6]), 0.05**2, 0.04**2) == pytest.approx((0.36 - 0.04**2) / 0.36)
+    longest = 1 + 4 * np.sqrt(2)
+    assert gain_of(np.array([0.6]), 0.05**2, 0.04**2) == pytest.approx(1 - longest * 0.04**2 / 0.36)
     assert gain_of(np.array([0.01]), 0.05**2, 0.04**2) == pytest.approx(25 / 41)
     assert gain_of(np.array([0.01]), 0.0, 0.04**2) == 0
+
+
+def test_a_residual_that_noise_may_explain_is_not_taken_for_an_error() -> None:
+    """Noise is beyond two standard deviations in one fit of twenty; nearly all of it would then be in the answer."""
+    known, noise = 0.01**2, 0.1**2
+    for found in (0.1, 0.2, 0.255):
+        assert gain_of(np.array([found]), known, noise) == pytest.approx(known / (known + noise))
+        assert gain_of(np.array([found]), known, noise, biased=True) == pytest.approx(
+            max(0.01, 1 - noise / found**2), 0.1
+        )
+    gains = [gain_of(np.array([found]), known, noise) for found in (0.2, 0.3, 0.5, 1.0, 10.0)]
+    assert gains == sorted(gains)
+    assert gains[-1] > 0.999
+    assert gain_of(np.full(5, 0.2), known, noise) < gain_of(np.full(5, 0.3), known, noise) < 0.75
 
 
 def test_the_least_truncation_that_costs_next_to_nothing() -> None:
