@@ -151,3 +151,51 @@ def test_a_study_with_equal_public_labels(label: float, seed: int) -> None:
     assert_finite(model)
     bare = LocalGLM(ApproxDP(2.0, 1e-6), public=public.unlabelled(), response_bounds=(0.0, 1.0))
     assert model.message_plan_.predicted == bare.plan(("x0", "x1"), N).predicted
+
+
+CENTRAL = ("linear", "ridge", "logistic", "poisson", "gamma")
+
+
+@pytest.mark.parametrize("times", [1e2, 1e8, 1e14])
+@pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
+@pytest.mark.parametrize("name", CENTRAL)
+def test_one_far_cell_among_few_public_rows(name: str, labelled: bool, times: float) -> None:
+    """Where coordinates start from bounds, it sets neither the radius nor the Gram matrix: answers stay useful.
+
+    The worst that such a row may do is that a fit predicts the mean for everybody.
+    """
+    rng, d = np.random.default_rng(17), 10
+    bounds = Schema({f"x{place}": Numeric(-5, 5) for place in range(d)})
+    x, rows, held_out = (rng.normal(size=(size, d)) for size in (20_000, 40, 4_000))
+    y, labels, truth = response(name, x, rng), response(name, rows, rng), response(name, held_out, rng)
+    rows[3, 2] *= times
+    public = PublicMoments.from_rows(rows, labels if labelled else None)
+    model = fitted(name, x, y, np.random.default_rng(1), public=public, schema=bounds)
+    predicted = model.predict_proba(held_out)[:, 1] if name == "logistic" else model.predict(held_out)
+    assert_finite(model)
+    assert np.mean((truth - predicted) ** 2) < 1.1 * np.var(truth)
+
+
+def test_logistic_public_rows_of_zeros_at_a_tiny_budget() -> None:
+    """Gradients of rows of zeros are no clips: a clip of next to nothing has no safe noise."""
+    rng = np.random.default_rng(2)
+    x, rows = rng.normal(size=(50, 3)), rng.normal(size=(200, 3)) * (rng.random((200, 1)) < 0.1)
+    y = (x[:, 0] > 0).astype(float)
+    public, bounds = PublicMoments.from_rows(rows), Schema({f"x{place}": Numeric(-5, 5) for place in range(3)})
+    more = {"privacy": GDP(1e-3), "fit_intercept": False, "public": public, "schema": bounds}
+    assert_finite(fitted("logistic", x, y, np.random.default_rng(3), **more))
+
+
+@pytest.mark.parametrize("name", CENTRAL)
+def test_public_rows_that_lie_too_far_apart_are_refused_before_the_charge(name: str) -> None:
+    """Without bounds there are no other coordinates than theirs; with bounds the fit starts from these."""
+    rng = np.random.default_rng(4)
+    x, rows = rng.normal(size=(N, 2)), rng.normal(size=(200, 2))
+    y = response(name, x, rng)
+    rows[5] = [1e20, 3e20]
+    public = PublicMoments.from_rows(rows)
+    with watched() as steps, pytest.raises(InvalidInput, match="the public second moment is singular"):
+        fitted(name, x, y, rng, public=public)
+    assert not steps
+    bounds = Schema({"x0": Numeric(-5, 5), "x1": Numeric(-5, 5)})
+    assert_finite(fitted(name, x, y, rng, public=public, schema=bounds))

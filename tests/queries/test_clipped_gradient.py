@@ -119,3 +119,21 @@ def test_rows_of_any_length_are_not_for_databases() -> None:
     for each in (query, ScoreRemainder(query, 1.0), ScoreSquares(query, 1.0)):
         with pytest.raises(NotAnswered, match="leave the engine out"):
             each.program(True)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("reach", [1.0, 1.4, math.inf])
+def test_rows_however_far_out_contribute_at_most_the_clip(family: Family, reach: float) -> None:
+    """At 1e170 radii the inverse of a squared weight is no number, and times a residual of 0 it is none at all."""
+    space = WhitenedSpace(("a",), np.array([[1.0, 0.0], [1e70, 1.0]]), 1e-100, np.zeros(1), True, ResponseScale("y"))
+    for response in (0.0, 0.5, 1.0, 1e300):
+        rows = WhitenedRows(space)(RawRows(np.array([[1.0]]), np.array([response])), 3)
+        gradient_of = ClippedGradient(space, family, np.zeros(2), CLIP, reach)
+        for query in (gradient_of, ScoreRemainder(gradient_of, CLIP)):
+            assert np.linalg.norm(np.asarray(query.exact(rows))) <= CLIP
+
+
+@pytest.mark.parametrize("reach", [0.5, -1.0, math.nan, 1e200])
+def test_a_reach_is_at_least_one_radius_and_its_square_a_number(reach: float) -> None:
+    with pytest.raises(InvalidInput, match="radii"):
+        ClippedGradient(SPACE, GaussianFamily, COEF, CLIP, reach)

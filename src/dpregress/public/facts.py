@@ -11,7 +11,7 @@ from dpregress.public.whitening import Start
 
 #: With fewer public responses their scale is too uncertain, and they are not used.
 FEWEST_LABELS = 30
-#: With fewer public rows for each column their second moment and norms are too uncertain beside private ones.
+#: With fewer public rows for each column their second moment is too uncertain beside a private one.
 _FEWEST_ROWS = 2
 
 
@@ -54,9 +54,10 @@ class PublicFacts:
 
     @property
     def known_rows(self) -> Matrix | None:
-        """Public rows whose second moment and norms are like those of private rows in the coordinates of the fit.
+        """Public rows whose second moment is like that of private rows in the coordinates of the fit.
 
-        In coordinates that private moments refine, they are if these start from bounds, and if there are enough rows.
+        In coordinates that private moments refine, it is if these start from bounds, and if there are enough rows.
+        Norms are not: one far row would set the radius, and with it all noise.
         """
         if self.public is None or self.public.rows is None:
             return None

@@ -40,6 +40,8 @@ _ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
 _LARGEST_BOUND = 1e90
 #: Public rows that lie beyond the bounds by a larger factor are refused: squares of squares would overflow.
 _FARTHEST = 1e30
+#: The largest condition number of coordinates, with columns of one scale: beyond it floats are singular.
+_LARGEST_CONDITION = 1e15
 #: The number of private second moments that refine a start from bounds: each resolves a few orders of scale.
 _FROM_BOUNDS = 3
 #: The number of folds, and the factor by which eigenvalues of normal rows may differ out of sample.
@@ -125,14 +127,17 @@ def _start(
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
         root = _Root.of(public, intercept, _known_scale(names, schema))
-        space = root.space()
         few = public.n < _ROWS_PER_COLUMN * len(names)
         if schema is None or not schema.bounds_all(names):
+            space = root.space()
             return Start(space, refinements=1) if few else Start(space, refinements=0, instead=root.magnified())
-        if not few and not _misleading(public, space):
+        if few or not root.solvable:
+            return Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
+        space = root.space()
+        if not _misleading(public, space):
             return Start(space, refinements=0, instead=root.magnified())
         bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-        return bounds if few else Start(space, refinements=0, instead=bounds)
+        return Start(space, refinements=0, instead=bounds)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:
@@ -232,14 +237,35 @@ class _Root:
         unseen = _unseen(vectors[:, null], unit, null_scale) if null.any() else None
         return cls(public, intercept, mean, shown, unseen, unit)
 
-    def space(self, magnified: float = 1.0) -> WhitenedSpace:
-        """The space, in which directions that public rows do not show are so many times as long."""
+    def _whitening(self, magnified: float = 1.0) -> Matrix:
         whole = self.shown if self.unseen is None else self.shown + magnified * self.unseen
         whitening = np.asarray(whole / self.unit)
         if self.intercept:
             first = np.concatenate([[1.0], np.zeros(len(whitening))])
             whitening = np.vstack([first, np.column_stack([-(whitening @ self.mean), whitening])])
-        space = WhitenedSpace(self.public.names, whitening, 1.0, self.mean, self.intercept)
+        return whitening
+
+    @property
+    def solvable(self) -> bool:
+        """Whether floats can solve equations in these coordinates, by columns of one scale."""
+        whitening = self._whitening()
+        unit = np.linalg.norm(whitening, axis=0)
+        scaled = whitening / np.where(unit > 0, unit, 1.0)
+        return bool(np.isfinite(scaled).all() and np.linalg.cond(scaled) < _LARGEST_CONDITION)
+
+    def space(self, magnified: float = 1.0) -> WhitenedSpace:
+        """The space, in which directions that public rows do not show are so many times as long.
+
+        Raises
+        ------
+        InvalidInput
+            If equations in its coordinates cannot be solved.
+        """
+        if not self.solvable:
+            raise InvalidInput(
+                "public rows lie too far apart to whiten by: correct those far beyond the others, or leave them out"
+            )
+        space = WhitenedSpace(self.public.names, self._whitening(magnified), 1.0, self.mean, self.intercept)
         return space.rewhitened(np.eye(space.order), public_radius(self.public, space))
 
     def magnified(self) -> Start | None:

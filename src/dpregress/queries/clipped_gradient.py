@@ -22,6 +22,10 @@ from dpregress.rows.row_kernel import Program, RowExpression, Stage, case, clipp
 
 #: Rows that are shorter have no gradient: their squares would underflow.
 _SHORTEST = 2.0**-400
+#: The largest reach whose square is a number, in radii.
+_FARTHEST = 1e100
+#: Rows that are shortened to less count as if they were not further out: the inverse of the square is a number.
+_LEAST_WEIGHT = 2.0**-500
 
 
 class VectorQuery(ResidualQuery):
@@ -50,7 +54,8 @@ class VectorQuery(ResidualQuery):
     def factor(self, rows: BoundedRows) -> Vector:
         """b of each row, of shape (m,)."""
         limit, length = Grid(self.bound, rows.words).inside(self.space.order), np.sqrt(squared_norms(rows.x))
-        most = np.where(length > _SHORTEST, limit / np.maximum(length, _SHORTEST), 0.0)
+        with np.errstate(over="ignore"):  # infinity clips nothing
+            most = np.where(length > _SHORTEST, limit / np.maximum(length, _SHORTEST), 0.0)
         return np.clip(self.unbounded(rows), -most, most)
 
     def exact(self, rows: BoundedRows) -> ExactVector:
@@ -135,6 +140,8 @@ class ClippedGradient(VectorQuery):
         self, space: WhitenedSpace, family: Family, coef: Vector, clip: float, reach: float = math.inf
     ) -> None:
         super().__init__(space, family, coef, clip, clip)
+        if not (reach == math.inf or 1 <= reach <= _FARTHEST):
+            raise InvalidInput(f"rows are whole within 1 to 1e100 radii, or without end, not {reach}")
         self.reach = reach
 
     def unbounded(self, rows: BoundedRows) -> Vector:
@@ -162,7 +169,7 @@ class ClippedGradient(VectorQuery):
 
 def whole_factor(rows: BoundedRows, residual: Vector, reach: float = math.inf) -> Vector:
     """The factor of the weighted row in the score of the row within so many radii, of shape (m,)."""
-    shrunk = np.where(rows.weight > 0, rows.weight, 1.0) / rows.root
+    shrunk = np.maximum(np.where(rows.weight > 0, rows.weight, 1.0) / rows.root, _LEAST_WEIGHT)
     return np.asarray(residual * np.minimum(1 / shrunk**2, reach**2))
 
 

@@ -31,20 +31,20 @@ def known(x: Matrix, y: Vector) -> tuple[WhitenedSpace, tuple[Matrix, Vector, Ve
     return space, given, standardised_penalty(space, x)
 
 
-def test_where_whitening_misleads_a_penalty_on_standardised_columns_predicts_better(seed: int) -> None:
-    """At 20 populations the best prior is never much worse than the whitened one, and mostly far better."""
+def test_where_whitening_misleads_a_penalty_on_standardised_columns_predicts_better() -> None:
+    """Of 20 populations it is taken in some, and then halves the error; in none is it much worse."""
     ratios = []
     for turn in range(20):
-        x, y = skewed(seed + turn, ROWS)
+        x, y = skewed(turn, ROWS)
         space, given, shape = known(x, y)
-        z, w = skewed(seed + 1_000 + turn, 4_000)
+        z, w = skewed(1_000 + turn, 4_000)
         errors = [
             float(np.mean((w - y.mean() - space.whiten(z) @ prior.coef) ** 2))
             for prior in (best_prior(*given, shape), ridge_prior(*given))
         ]
         ratios.append(errors[0] / errors[1])
-    assert np.median(ratios) < 0.9
-    assert max(ratios) < 1.2
+    assert np.exp(np.mean(np.log(ratios))) < 0.9
+    assert max(ratios) < 1.1
 
 
 def test_the_best_prior_of_exact_labels_is_least_squares(seed: int) -> None:

@@ -38,6 +38,8 @@ _WITHIN = 1 - np.geomspace(0.7, 1e-5, 40)
 _BEYOND = 2.0 ** np.arange(0.5, 6.1, 0.5)
 #: A larger clip may cost this share of the deviance: a clip takes from rows that the model does not expect.
 _TOLERATED = 2e-4
+#: The least clip, in times the largest gradient.
+_SHORTEST = 1e-6
 #: The least share of the information that a clip is taken to leave.
 _LEAST = 1e-3
 
@@ -120,7 +122,8 @@ class WholeBinaryModel(BinaryModel):
         """
         sizes, whole = self.sizes(coef, self.norms), self._information(coef)
         longest = float(sizes.size.max())
-        clips = np.append(np.unique(sizes.quantiles(_WITHIN)), longest * _BEYOND)
+        within = np.maximum(sizes.quantiles(_WITHIN), _SHORTEST * longest)  # gradients of rows of zeros are no clips
+        clips = np.append(np.unique(within), longest * _BEYOND)
         cut = np.array([sizes.cut(clip) for clip in clips.tolist()])
         kept = np.array([self._kept(coef, clip, whole) for clip in clips.tolist()])
         loss = ((noise * clips) ** 2 + cut**2 / self.space.order) / kept**2

@@ -68,7 +68,7 @@ def released_design(
     rounds = refinements(facts)
     norms = RowNorms.of(facts.public, space, refined=bool(rounds)) if norms is None else norms
     for turn in rounds:
-        better = refined(ask, space, spend[turn], facts.known_rows)
+        better = refined(ask, space, spend[turn])
         space, norms = better.space, better.norms
     together = GDP(math.hypot(*(each.mu for each in scores)))
     plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=spend["gram"], clip=clip)

@@ -213,7 +213,7 @@ class PieceSteps(FactSolver):
         space, rounds = facts.start.space, refinements(facts)
         norms = RowNorms.of(facts.public, space, refined=bool(rounds))
         for turn in rounds:
-            better = refined(ask, space, self._spend[turn], facts.known_rows)
+            better = refined(ask, space, self._spend[turn])
             space, norms = better.space, better.norms
         together = GDP(math.hypot(*(each.mu for each in self._scores)))
         plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=self._spend["information 0"])

@@ -21,6 +21,8 @@ _DIGITS = 1e-15
 _RIDGES = 10.0 ** np.arange(-2, 4.1, 0.5)
 #: Parts of the public rows that are left out in turn.
 _FOLDS = 5
+#: Standard errors by which such a fit must predict better than that to whitened slopes.
+_SURE = 1.0
 #: The power of the share that scores tell with which the whitened fit counts beside the one that predicts best.
 _POWER = 10
 
@@ -100,7 +102,12 @@ def best_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix, s
     """
     rows = _LabelledRows(x, y, constant, penalty)
     shape = rows.slopes @ standardised @ rows.slopes
-    return rows.fit(min((rows.whitened, *(ridge * shape for ridge in _RIDGES)), key=rows.left_out))
+    usual = rows.left_out(rows.whitened)
+    found = [(ridge * shape, rows.left_out(ridge * shape)) for ridge in _RIDGES]
+    other, errors = min(found, key=lambda each: float(each[1].sum()))
+    better = usual - errors
+    sure = float(better.sum()) > _SURE * math.sqrt(len(y)) * float(better.std())
+    return rows.fit(other if sure else rows.whitened)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +149,15 @@ class _LabelledRows:
         variance, signal = self._variances
         return np.asarray((self.x.shape[1] - (self.constant is not None)) * variance / signal * self.slopes)
 
-    def left_out(self, shrinkage: Matrix) -> float:
-        """The mean squared error of rows that were left out a fifth at a time, by fits to the others."""
-        fold, total = np.arange(len(self.y)) % _FOLDS, 0.0
+    def left_out(self, shrinkage: Matrix) -> Vector:
+        """The squared errors of rows that were left out a fifth at a time, by fits to the others, of shape (m,)."""
+        fold, errors = np.arange(len(self.y)) % _FOLDS, np.empty(len(self.y))
         for turn in range(_FOLDS):
             inner, outer = fold != turn, fold == turn
             x, penalty = self.x[inner], shrinkage + int(inner.sum()) * self.penalty
             coef = np.linalg.lstsq(x.T @ x + penalty, x.T @ self.y[inner], rcond=None)[0]
-            total += float(np.sum((self.y[outer] - self.x[outer] @ coef) ** 2))
-        return total
+            errors[outer] = (self.y[outer] - self.x[outer] @ coef) ** 2
+        return errors
 
     def fit(self, shrinkage: Matrix) -> RidgePrior:
         """The fit with this penalty on slopes, and what is known about its errors."""

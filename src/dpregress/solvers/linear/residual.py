@@ -165,7 +165,7 @@ class Residual(FactSolver):
     def solve(self, ask: Ask) -> Solution:
         space, norms = self.facts.start.space, self.norms
         for turn in refinements(self.facts):
-            better = refined(ask, space, self._spend[turn], self.facts.known_rows)
+            better = refined(ask, space, self._spend[turn])
             space, norms = better.space, better.norms
         return self._from_prior(ask, space, norms) if self.labelled else self._from_nothing(ask, space, norms)
 
@@ -340,7 +340,8 @@ class Residual(FactSolver):
         The second is paid from the first step, in coordinates whitened by the first matrix.
         """
         moments = ask(Counted(SecondMoment(space.with_response(None))), self._spend["gram"])
-        known = self.facts.known_rows
+        # with labels the radius follows public norms: one far row would then be most of the public rows' matrix
+        known = None if self.labelled and self.facts.start.refinements else self.facts.known_rows
         rows = None if known is None else space.whiten(known)
         if rows is None or not self._may_repeat or not far_apart(moments, rows):
             return _Found(space, mixed_gram(moments, rows, STEPS_FOLLOW), self._steps, moments.n)

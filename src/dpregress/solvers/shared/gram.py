@@ -19,6 +19,8 @@ _ALIKE = 3.0
 _PUBLIC_FLOOR = 0.2
 #: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
 _UNSEEN = 1e-9
+#: The share of a trace below which an eigenvalue is due to rounding.
+_DIGITS = 1e-12
 
 
 class MixedGram(NamedTuple):
@@ -46,6 +48,7 @@ class MixedGram(NamedTuple):
     def of(cls, matrix: Matrix, floor: float, variance: float) -> MixedGram:
         """The matrix with its eigenvalues floored."""
         noise = 2 * math.sqrt(len(matrix) * variance)
+        floor = max(floor, _DIGITS * float(np.trace(matrix)))
         return cls(floored(matrix, floor), variance, floor, max(STEPS_FOLLOW * noise, floor))
 
 

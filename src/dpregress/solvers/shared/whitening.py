@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP
-from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates import WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.public.facts import PublicFacts
 from dpregress.public.moments import PublicMoments
-from dpregress.public.radius import RowNorms, positive, refined_radius
+from dpregress.public.radius import RowNorms, refined_radius
 from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
 from dpregress.solvers.shared.repair import gram_floor
@@ -84,18 +84,10 @@ class Rewhitened:
     norms: RowNorms
 
 
-def refined(ask: Ask, space: WhitenedSpace, spend: GDP, rows: Matrix | None = None) -> Rewhitened:
-    """``W <- A^{-1/2} W`` with A a private second moment in the first space.
-
-    Public rows, of shape (m, d), tell how long rows are in the better space, which owes nothing to them.
-    """
+def refined(ask: Ask, space: WhitenedSpace, spend: GDP) -> Rewhitened:
+    """``W <- A^{-1/2} W`` with A a private second moment in the first space."""
     second = ask(Counted(SecondMoment(space.with_response(None))), spend)
-    better = rewhitened(space, second, gram_floor(second))
-    lengths = None if rows is None else positive(np.linalg.norm(better.space.whiten(rows), axis=1))
-    if lengths is None or not lengths.size:
-        return better
-    norms = RowNorms(lengths, float(np.median(lengths)))
-    return Rewhitened(better.space.rewhitened(np.eye(space.order), norms.median), norms)
+    return rewhitened(space, second, gram_floor(second))
 
 
 def rewhitened(space: WhitenedSpace, second: Moments, floor: float) -> Rewhitened:
