@@ -53,13 +53,7 @@ from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
-from dpregress.solvers.shared.repair import (
-    STEPS_FOLLOW,
-    gram_floor,
-    ridge_penalty,
-    solvable,
-    standardised_penalty,
-)
+from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable, standardised_penalty
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.solvers.shared.unresolved import unresolved_covariance
