@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -245,7 +246,7 @@ class _Root:
             whitening = np.vstack([first, np.column_stack([-(whitening @ self.mean), whitening])])
         return whitening
 
-    @property
+    @cached_property
     def solvable(self) -> bool:
         """Whether floats can solve equations in these coordinates, by columns of one scale."""
         whitening = self._whitening()
