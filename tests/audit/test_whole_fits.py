@@ -20,7 +20,7 @@ from dpregress.accounting import PureDP, Reservation
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import SeededNoiseWarning
 from dpregress.mechanisms import SeededSampler
-from dpregress.queries import ClippedScore, ResponseHistogram, RowSketch, SecondMoment
+from dpregress.queries import ClippedGradient, ResponseHistogram, RowSketch, SecondMoment
 from dpregress.rows import BoundedRows
 from tests.registry import FITS
 
@@ -113,13 +113,13 @@ def test_reports_of_devices(audit: Audit, seed: int) -> None:
 
 
 def test_a_clip_twice_too_large(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    exact = ClippedScore.exact
+    exact = ClippedGradient.exact
 
-    def wide(query: ClippedScore, rows: BoundedRows) -> ExactVector:
-        return exact(ClippedScore(query.space, query.family, query.coef, 2 * query.clip), rows)
+    def wide(query: ClippedGradient, rows: BoundedRows) -> ExactVector:
+        return exact(ClippedGradient(query.space, query.family, query.coef, 2 * query.clip, query.reach), rows)
 
     attack = attacked("linear, labelled")
-    monkeypatch.setattr(ClippedScore, "exact", wide)
+    monkeypatch.setattr(ClippedGradient, "exact", wide)
     assert attack.transcript(0, np.random.default_rng(seed)).reach > 1.5
 
 

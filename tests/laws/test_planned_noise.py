@@ -37,7 +37,7 @@ from dpregress.releases import DiscreteLaplaceNoise, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers.glm.binary_model import WholeBinaryModel
 from dpregress.solvers.glm.score_loop import ModelledScore
-from dpregress.solvers.linear.residual_plan import Sizes
+from dpregress.solvers.linear.scores import Scores, WholeScores
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Step
 from dpregress.solvers.vertical.release import plan_radius, plan_shares, release_party
@@ -128,8 +128,9 @@ def watched() -> Iterator[Watched]:
     That of the score whose squares are asked is not released; bounds of a mean of zeros and ones are not planned.
     """
     seen, planned, stated = Watched(), list[float](), list[tuple[Vector, float]]()
-    release, best_clip, sizes_clip, update = TrustModel.release, Magnitudes.best_clip, Sizes.clip, Posterior.update
+    release, best_clip, update = TrustModel.release, Magnitudes.best_clip, Posterior.update
     best_whole = WholeBinaryModel.best_clip
+    linear, gradients = Scores.best_clip, WholeScores.best_clip
 
     def released(self: TrustModel, rows: Any, query: Query[Any], spend: Event, **more: Any) -> Any:
         answer = release(self, rows, query, spend, **more)
@@ -150,9 +151,13 @@ def watched() -> Iterator[Watched]:
         planned[:] = [noise]
         return best_whole(self, coef, noise)
 
-    def sized(self: Sizes, per_unit: float, inefficiency: float) -> float:
+    def shortened(self: Scores, levels: Magnitudes, per_unit: float, inefficiency: float) -> float:
         planned[:] = [per_unit]
-        return sizes_clip(self, per_unit, inefficiency)
+        return linear(self, levels, per_unit, inefficiency)
+
+    def uncut(self: WholeScores, levels: Magnitudes, per_unit: float, inefficiency: float) -> float:
+        planned[:] = [per_unit]
+        return gradients(self, levels, per_unit, inefficiency)
 
     def updated(self: Posterior, step: Step, **more: Any) -> Posterior:
         seen.variances.append(step.variance)
@@ -175,7 +180,8 @@ def watched() -> Iterator[Watched]:
             (TrustModel, "release", released),
             (WholeBinaryModel, "best_clip", whole),
             (Magnitudes, "best_clip", clipped),
-            (Sizes, "clip", sized),
+            (Scores, "best_clip", shortened),
+            (WholeScores, "best_clip", uncut),
             (Posterior, "update", updated),
         ):
             patches.enter_context(patch.object(cls, name, spy))

@@ -2,49 +2,71 @@
 
 Written from the equations of the method alone, to cross-check an independent implementation.
 
-A transcript has one entry per released score: where it was asked, the released mean g, the standard deviation of
-its noise, and the share alpha of residuals beyond its clip. H is the released Gram matrix, whose entries have the
-variance eps_G, and M the released second moment of whole contributions, per row.
+A transcript has one entry per released score: where it was asked, b_t, the released mean g_t and the standard
+deviation sigma_t of its noise. H is the released Gram matrix, whose entries have the variance eps_G, and M the released
+second moment of whole contributions, per row. What a clip leaves of the slope of a score is S, without it T, and c is
+the share of rows that it clips. Of a score whose residuals are clipped S is (1 - c) H and T is H; of gradients of whole
+rows they are means over rows (``left``).
 
-    theta_t = b_t + ((1 - alpha_t) H)^-1 g_t
-    v_t     = sigma_t^2/(1 - alpha_t)^2 tr(H^-2)/p + (eps_G + alpha_t^2/p) |b_T - b_t|^2
-    theta   = sum w_t theta_t,  w_t proportional to 1/v_t
-    V       = J^-1 M J^-1 / n + (sum w_t^2 v_t) p H^-2 / tr(H^-2)
+    theta = (sum S_t' S_t / v_t)^-1 sum S_t' (g_t + S_t b_t) / v_t,   V_privacy = (sum S_t' S_t / v_t)^-1
+    v_t   = sigma_t^2 + eps_G |m_t|^2 + c_t^2 |T_t m_t|^2 / p,   m_t = b_T - b_t
+    V     = J^-1 M J^-1 / n + V_privacy
 
 What weights and clips take from the last score is released as v, with noise of the standard deviation s_K. J is the
 slope of the ordinary score, and u what they take from a row with the whitened features x, the weight s and the
 residual r; the bound K shrinks it.
 
-    u      = x r - s x clip(s r, +-C),  v = mean u min(1, K/|u|)
-    t(b)   = (J - (1 - alpha_T) H) (b - b_T)
+    u      = x r - s x clip(s r, +-C),   of gradients   u = x r - shortened(t^2 x r, C),  t = min(1, 1.4 s)
+    v      = mean u min(1, K/|u|)
+    t(b)   = (J - S_T) (b - b_T)
     theta <- theta + J^-1 G (v - t(theta)),  G = T (T + s_K^2 I)^-1
+
+Where rows are far out a second remainder is released, at a wider bound (``followed``).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 
-def merged(asked, scores, sigmas, alphas, gram, gram_variance, last):
+class Asked(NamedTuple):
+    """A score of the transcript: where, its mean and the deviation of that; S, T and c."""
+
+    place: np.ndarray
+    score: np.ndarray
+    sigma: float
+    left: np.ndarray
+    whole: np.ndarray
+    clipped: float
+
+
+def merged(asked, gram_variance, last):
     """The estimate, and the variance of its noise as a matrix; ``last`` is where the fit ends, b_T."""
-    order = len(gram)
-    inverse = np.linalg.inv(gram)
-    squared = inverse @ inverse
-    thetas, variances = [], []
-    for place, score, sigma, alpha in zip(asked, scores, sigmas, alphas, strict=True):
-        thetas.append(place + inverse @ score / (1 - alpha))
-        noise = sigma**2 / (1 - alpha) ** 2 * np.trace(squared) / order
-        away = float(np.sum((last - place) ** 2))
-        variances.append(noise + (gram_variance + alpha**2 / order) * away)
-    weights = 1 / np.array(variances)
-    weights = weights / weights.sum()
-    estimate = sum(weight * theta for weight, theta in zip(weights, thetas, strict=True))
-    total = float(np.sum(weights**2 * np.array(variances)))
-    return estimate, total * order * squared / np.trace(squared)
+    order = len(last)
+    precision, explained = np.zeros((order, order)), np.zeros(order)
+    for place, score, sigma, left, whole, clipped in asked:
+        away = last - place
+        wrong = gram_variance * away @ away + clipped**2 * np.sum((whole @ away) ** 2) / order
+        variance = sigma**2 + wrong
+        precision = precision + left.T @ left / variance
+        explained = explained + left.T @ (score + left @ place) / variance
+    return np.linalg.solve(precision, explained), np.linalg.inv(precision)
 
 
 def sampling(slope, meat, n):
     """The sandwich, with J the slope of what the meat is the second moment of."""
     bread = np.linalg.inv(slope)
     return bread @ meat @ bread / n
+
+
+def points(sizes, shares):
+    """64 quantiles of sizes, in equal shares."""
+    ascending = np.argsort(sizes)
+    below = np.cumsum(shares[ascending])
+    found = []
+    for point in range(64):
+        found.append(sizes[ascending][below >= (point + 0.5) / 64][0])
+    return np.array(found), np.ones(64) / 64
 
 
 def kept(rows, weights, sizes, shares, bound):
@@ -57,9 +79,74 @@ def kept(rows, weights, sizes, shares, bound):
     return within / whole
 
 
-def remainder(row, weight, residual, clip):
-    """What the weight and the clip take from the score of a row."""
-    return row * residual - weight * row * np.clip(weight * residual, -clip, clip)
+def clipped_residual(row, weight, residual, clip):
+    """What a row adds to a score whose residuals are clipped."""
+    return weight * row * np.clip(weight * residual, -clip, clip)
+
+
+def gradient(row, weight, residual, clip):
+    """What a row adds to a score of whole rows: weights are those of a radius 1.4 times as long."""
+    reach = min(1.0, 1.4 * weight)
+    return shortened(reach**2 * row * residual, clip)
+
+
+def length(row, weight):
+    """That of the gradient of a row whose weighted residual is 1, without a clip."""
+    return np.linalg.norm(gradient(row, weight, 1 / weight, np.inf))
+
+
+def left(gram, rows, weights, sizes, shares, clip):
+    """S of gradients, row by row: the second moment of rows at the reach whose gradients are within the clip.
+
+    What the second moment of weighted rows lacks of H is added.
+    """
+    found = np.array(gram)
+    for row, weight in zip(rows, weights, strict=True):
+        reached = min(1.0, 1.4 * weight) * row
+        within = shares @ (sizes * length(row, weight) <= clip)
+        found = found + within * np.outer(reached, reached) / len(rows)
+        found = found - weight**2 * np.outer(row, row) / len(rows)
+    return found
+
+
+def whole(gram, rows, weights):
+    """T of gradients: S without a clip."""
+    return left(gram, rows, weights, np.ones(1), np.ones(1), np.inf)
+
+
+def gradients(rows, weights, sizes, shares):
+    """The lengths of gradients before a clip, and their shares: 200 quantiles of rows' lengths, times sizes."""
+    lengths = [length(row, weight) for row, weight in zip(rows, weights, strict=True)]
+    quantiles = np.quantile(lengths, (np.arange(200) + 0.5) / 200)
+    return np.outer(quantiles, sizes).ravel(), np.outer(np.ones(200) / 200, shares).ravel()
+
+
+def cut(rows, weights, sizes, shares, clip):
+    """The share of gradients that a clip shortens."""
+    lengths, counts = gradients(rows, weights, sizes, shares)
+    return counts[lengths > clip].sum()
+
+
+def best_clip(lengths, counts, per_unit, order, n):
+    """The clip of gradients: the largest whose loss is within a twentieth of the sampling variance of the least loss.
+
+    The noise has the root mean squared norm ``per_unit`` for a clip of 1.
+    """
+    ascending = np.argsort(lengths)
+    clips = []
+    for share in 1 - np.geomspace(0.7, 1e-5, 40):
+        reached = np.cumsum(counts[ascending]) >= share
+        clips.append(lengths[ascending][reached][0])
+    for times in (1, 2**0.5, 2, 2**1.5, 4):
+        clips.append(times * lengths.max())
+    square = counts @ lengths**2
+    losses = []
+    for clip in clips:
+        over = np.maximum(lengths - clip, 0)
+        removed, kept = counts @ over**2 / square, 1 - counts @ (over * lengths) / square
+        noise = (per_unit * clip) ** 2
+        losses.append((noise + 0.15 * removed**2 * square / order) / kept**2 + removed * square / n)
+    return max(clip for clip, loss in zip(clips, losses, strict=True) if loss <= min(losses) + 0.05 * square / n)
 
 
 def shortened(vector, bound):
@@ -76,28 +163,39 @@ def slope(gram, rows, weights):
     return found
 
 
-def expected(slope, gram, alpha, estimate, last):
-    """``t(b)``."""
-    return (slope - (1 - alpha) * gram) @ (estimate - last)
+def expected(slope, left, estimate, last):
+    """``t(b)``, with S of the last score."""
+    return (slope - left) @ (estimate - last)
+
+
+def root(matrix):
+    """The symmetric root of a positive definite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors @ np.diag(np.sqrt(values)) @ vectors.T
 
 
 def recoloured(rows, weights, gram):
-    """Rows, linearly transformed so that their weighted Gram matrix is this one: they stand for the private rows."""
+    """Rows, linearly transformed so that their weighted Gram matrix is this one: they stand for the private rows.
+
+    Of the maps that do this, it is the symmetric one A, with A (weighted Gram) A = H, which moves rows least.
+    """
     weighted = rows * weights[:, None]
-    now = np.linalg.cholesky(weighted.T @ weighted / len(rows))
-    return rows @ np.linalg.inv(now).T @ np.linalg.cholesky(gram).T
+    now, target = weighted.T @ weighted / len(rows), root(gram)
+    symmetric = target @ np.linalg.inv(root(target @ now @ target)) @ target
+    return rows @ symmetric
 
 
-def unfitted(rows, weights, sizes, shares, clip, bound):
+def unfitted(rows, weights, sizes, shares, added, bound):
     """T before it is scaled, and L: a 25th of the second moment of u, and that of what the bound takes of it.
 
-    Every row has weighted residuals ``s r`` of every size, in these shares.
+    Every row has weighted residuals ``s r`` of every size, in these shares; ``added(row, weight, residual)`` is what it
+    adds to the last score.
     """
     order = rows.shape[1]
     whole, beyond = np.zeros((order, order)), np.zeros((order, order))
     for row, weight in zip(rows, weights, strict=True):
         for size, share in zip(sizes, shares, strict=True):
-            taken = remainder(row, weight, size / weight, clip)
+            taken = row * size / weight - added(row, weight, size / weight)
             left = taken - shortened(taken, bound)
             whole += share * np.outer(taken, taken) / len(rows)
             beyond += share * np.outer(left, left) / len(rows)
@@ -131,6 +229,25 @@ def move(slope, lost, surprise, noise, generous):
         covariance = covariance + np.outer(doubt, doubt)
     moved = bread @ followed @ surprise
     return moved, covariance + generous * np.outer(moved, moved)
+
+
+def followed(slope, surprise, noise, wider, wider_noise):
+    """The move and its covariance where a second remainder at a wider bound was released, of far rows.
+
+    Nothing is followed unless one of both stands out of its noise; then the first one along all directions, and the
+    wider one along that of the one that stands out more. What it adds is a doubt.
+    """
+    order = len(surprise)
+    bread, clear = np.linalg.inv(slope), order * (1 + 2 * np.sqrt(2 / order))
+    first, second = surprise @ surprise / noise**2, wider @ wider / wider_noise**2
+    along = surprise if first >= second else wider
+    along = along / np.linalg.norm(along)
+    added = along @ (wider - surprise)
+    moved = bread @ (surprise + added * along)
+    variance = noise**2 * np.eye(order) + (wider_noise**2 + added**2) * np.outer(along, along)
+    if max(first, second) <= clear:
+        return np.zeros(order), np.zeros((order, order))
+    return moved, bread @ variance @ bread
 
 
 def shift(slope, beyond):

@@ -18,6 +18,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.public.whitening import start
 from dpregress.queries import (
+    ClippedGradient,
     ClippedScore,
     MeanResidual,
     Query,
@@ -32,9 +33,11 @@ from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
 from dpregress.solvers.linear.public_prior import ridge_prior
-from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, shrunk_precision
-from dpregress.solvers.shared.gram import far_apart, mixed_gram
-from dpregress.solvers.shared.radius_plan import plan_unlabelled
+from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, shrunk_precision, with_clear_gram
+from dpregress.solvers.linear.scores import Scores, linear_scores
+from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
+from dpregress.solvers.shared.radius_plan import TruncationPlan, plan_unlabelled
+from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
 from tests.support import kinds
 
@@ -80,18 +83,22 @@ def run(
 
 
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
-Q, F, U = ScoreSquares, ShortenedRows, ScoreRemainder
-UNLABELLED = [M, S, R, C, R, C, R, C, F, C, U, Q, M]
+Q, F, U, G = ScoreSquares, ShortenedRows, ScoreRemainder, ClippedGradient
+BY_SCHEMA: list[type[Query[Any]]] = [S, S, S, M, S, R, C, R, C, R, C, F, C, U, Q, M]
+UNLABELLED = [M, S, R, G, R, G, R, G, F, G, U, Q, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
-    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, C, C, F, R, C, U, Q, M]),
-    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, C, C, F, R, C, U, Q]),
+    "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, G, G, F, R, G, U, Q, M]),
+    "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, G, G, F, R, G, U, Q]),
     "unlabelled": (lambda x, _y: facts(N, PublicMoments.from_rows(x)), [H, *UNLABELLED]),
     "a bounded response": (
         lambda x, _y: facts(N, PublicMoments.from_rows(x), Schema({"y": Numeric(-40, 40), **BOUNDS})),
         UNLABELLED,
     ),
     "few public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x[:14], y[:14])), [S, H, *UNLABELLED]),
-    "a schema": (lambda _x, _y: facts(N, None, Schema({"y": Numeric(-40, 40), **BOUNDS})), [S, S, S, *UNLABELLED]),
+    "a schema": (
+        lambda _x, _y: facts(N, None, Schema({"y": Numeric(-40, 40), **BOUNDS})),
+        BY_SCHEMA,
+    ),
 }
 
 
@@ -186,9 +193,48 @@ def test_the_planned_radius_does_not_depend_on_the_radius_to_begin_with(setting:
             made, start=replace(made.start, space=space.rewhitened(np.eye(space.order), factor * space.radius))
         )
         _, questions = run(Residual(other, GDP(1.0), 0.0), x[:N], y[:N], 1.0, seed)
-        radii.append([query.space.radius for query, _ in questions if isinstance(query, ClippedScore)])
+        radii.append([query.space.radius for query, _ in questions if isinstance(query, ClippedGradient)])
     assert radii[0]
     np.testing.assert_allclose(radii[1], radii[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "variance", "level", "whole"),
+    [(9, 1e-4, 0.0, True), (8, 1e-4, 0.0, False), (9, 0.2, 0.0, False), (9, 1e-4, 0.01, True), (9, 1e-4, 0.03, False)],
+)
+def test_scores_are_of_whole_rows_where_lengths_and_the_gram_matrix_are_known(
+    rows: int, variance: float, level: float, whole: bool, seed: int
+) -> None:
+    """By three public rows a column, noise of at most .4 in spectral norm, and 2% of private rows with an unseen level.
+
+    2 sqrt(3 * .2) is 1.5, beside a mean eigenvalue near 1.
+    """
+    x, _ = data(seed, rows)
+    x[:, 2], radius = 0.0, 5.0
+    gram = x.T @ x / rows + np.diag([0.0, 0.0, level * radius**2])
+    made = facts(N, PublicMoments.from_rows(x), Schema(BOUNDS), intercept=False)
+    space = WhitenedSpace(NAMES, np.eye(3), radius, np.zeros(3))
+    assert linear_scores(made, space, MixedGram.of(gram, 0.0, variance)).whole is whole
+    assert not linear_scores(made, space, MixedGram.of(gram, 0.0, variance), alike=False).whole
+
+
+@pytest.mark.parametrize(("rows", "mu", "planned"), [(201, 1e3, True), (201, 0.01, False), (15, 1e-4, True)])
+def test_a_radius_beside_whole_rows_is_as_long_as_the_gram_matrix_allows(
+    rows: int, mu: float, planned: bool, seed: int
+) -> None:
+    """As planned where noise is small, no shorter than without labels where it is not; as planned where both fail.
+
+    201 public rows make up for a drowned private matrix, 15 do not.
+    """
+    x, _ = data(seed, rows)
+    public, budget = PublicMoments.from_rows(x), GDP(mu)
+    space = facts(N, public, intercept=False).start.space
+    norms = RowNorms.of(public, space, refined=False)
+    plan = TruncationPlan(40.0, 1.0, 0.0, 0.0)
+    radius = with_clear_gram(plan, space.whiten(x), norms, n=N, scores=budget, gram=budget).radius
+    usual = plan_unlabelled(norms, 3, n=N, scores=budget, gram=budget).radius
+    assert min(usual, 40.0) <= radius <= 40.0
+    assert (radius == 40.0) is planned
 
 
 def test_the_prior_of_many_rows_is_least_squares(seed: int) -> None:
@@ -262,8 +308,10 @@ def test_sizes_that_drown_leave_the_reach() -> None:
 def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
     sizes = Sizes.of_histogram(histogram([400.0, 400.0, 200.0, 0.0, 0.0, 0.0], 1.0), 32.0)
     assert not sizes.blind
-    assert sizes.clip(1e-9, 1e-9) >= 8
-    assert sizes.clip(10.0, 1e-9) <= 6
+    space = WhitenedSpace(NAMES, np.eye(3), 2.0, np.zeros(3))
+    scores = Scores(space, MixedGram.of(np.eye(3), 0.0, 1e-9), SurrogateRows(np.eye(3), np.ones(3), np.zeros((3, 3))))
+    assert scores.best_clip(sizes.levels, 1e-9, 1e-9) >= 8
+    assert scores.best_clip(sizes.levels, 10.0, 1e-9) <= 6
     assert sizes.levels.above(1e9) == 0
 
 

@@ -64,7 +64,7 @@ from dpregress.solvers.shared.radius_plan import CLIP
 from dpregress.solvers.shared.remainder import ask_remainder, remainder_share
 from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
-from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
+from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
 from dpregress.solvers.shared.whitening import planned_start
 
 _EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
@@ -76,10 +76,8 @@ _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private scores.
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
-#: The same for classes without labelled public rows.
+#: The same for classes without labelled public rows, or with too few of the rarer class to fit all coefficients.
 STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
-#: Public rows for each column that show how long rows are.
-_ENOUGH = 3.0
 #: Half octaves above the largest size seen that sizes may lie.
 _FAR = 12
 #: How many public rows' worth may lie above the largest public residual.
@@ -123,7 +121,8 @@ class ScoreSteps(FactSolver):
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
-        weights = steps or (STEPS_WITH_PRIOR if labelled else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
+        short = labelled and not (natural and _few_events(facts))
+        weights = steps or (STEPS_WITH_PRIOR if short else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
@@ -146,9 +145,11 @@ class ScoreSteps(FactSolver):
         if not has_order(self.family):
             return None
         exposures = (ExposureHistogram, ExposureScore) if self.facts.exposure is not None else ()
+        gradients = (ClippedGradient,) if self._whole else ()
         asked = (
             SecondMoment,
-            ClippedGradient if self._whole else ClippedScore,
+            *gradients,
+            ClippedScore,
             ScoreRemainder,
             ScoreSquares,
             MeanResidual,
@@ -204,11 +205,8 @@ class ScoreSteps(FactSolver):
 
     @property
     def _whole(self) -> bool:
-        """Whether scores are gradients of whole rows: of two classes, if public rows show how long rows are."""
-        public = self.facts.public
-        if self.family != BinomialFamily or public is None or public.rows is None:
-            return False
-        return len(public.rows) >= _ENOUGH * self.facts.start.space.order
+        """Whether scores may be gradients of whole rows: of two classes, if public rows show how long rows are."""
+        return self.family == BinomialFamily and shows_lengths(self.facts.public, self.facts.start.space.order)
 
     def _prior(self, space: WhitenedSpace, weak: WeakPrior | None) -> PublicFit | None:
         public = self.facts.public
@@ -271,7 +269,7 @@ class ScoreSteps(FactSolver):
         common = self.family, space, rows, mixed.matrix, self.facts.n, mixed.variance
         if levels is None:
             model = BinaryModel(*common)
-            return model.whole if self._whole else model
+            return model.whole if self._whole and rows.complete(space.radius) else model
         return SurrogateModel(*common, levels, labelled)
 
     def _begin(self, model: FamilyModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:
@@ -292,6 +290,12 @@ class Rate(NamedTuple):
         rarest = min(max(2 * noise, 1 / n), 0.5)
         value = min(max(found, rarest), 1 - rarest)
         return cls(value, noise**2 + max(value - found, 0) ** 2)
+
+
+def _few_events(facts: PublicFacts) -> bool:
+    """Whether fewer public rows than coefficients are of the rarer class: their fit is little but its penalty."""
+    labels = facts.trusted_labels
+    return labels is not None and min(labels.sum(), (1 - labels).sum()) < facts.start.space.order
 
 
 def _start_share(facts: PublicFacts, budget: GDP) -> float:

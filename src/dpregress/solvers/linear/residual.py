@@ -27,6 +27,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
+    ClippedGradient,
     ClippedScore,
     Counted,
     FarVotes,
@@ -42,20 +43,27 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
-from dpregress.solvers.linear.estimates import FinalScore, LinearScore
+from dpregress.solvers.linear.estimates import FinalScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.public_prior import RidgePrior, best_prior, ridge_prior
-from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, start_share, starting_precision
+from dpregress.solvers.linear.residual_plan import (
+    Sizes,
+    plan_labelled,
+    start_share,
+    starting_precision,
+    with_clear_gram,
+)
+from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
-from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
+from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
-from dpregress.solvers.shared.posterior import Posterior, Step, most_left
+from dpregress.solvers.shared.posterior import Posterior, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable, standardised_penalty
-from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, gain_of, meat_share
-from dpregress.solvers.shared.surrogate import surrogate_rows
+from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
+from dpregress.solvers.shared.surrogate import shows_lengths
 from dpregress.solvers.shared.unresolved import unresolved_covariance
 from dpregress.solvers.shared.whitening import (
     REFINE,
@@ -86,10 +94,9 @@ _UNLIKE = 2.0
 
 
 class _Found(NamedTuple):
-    """The Gram matrix and its space, the remaining steps, and the number of usable rows."""
+    """The form of scores, with the Gram matrix and its space, the remaining steps, and the number of usable rows."""
 
-    space: WhitenedSpace
-    mixed: MixedGram
+    scores: Scores
     steps: tuple[GDP, ...]
     n: int
 
@@ -136,7 +143,7 @@ class Residual(FactSolver):
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
         histograms = (ResponseHistogram, ResidualHistogram)
-        scores = (ClippedScore, ScoreRemainder, ScoreSquares, MeanResidual)
+        scores = (ClippedScore, ClippedGradient, ScoreRemainder, ScoreSquares, MeanResidual)
         return (SecondMoment, *scores, ShortenedRows, FarVotes, *histograms)
 
     @property
@@ -210,49 +217,53 @@ class Residual(FactSolver):
         plan = plan_labelled(
             x, whitened, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"], steps=len(self._steps)
         )
+        if shows_lengths(public, space.order):
+            plan = with_clear_gram(plan, x, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"])
         change = ClippedScore.largest_change(plan.radius, plan.clip)
         told = whitened.told(noise_in_mean(change, self._scores, self.facts.n) ** 2)
         found = self._gram(ask, self._truncated_space(space, plan.radius, centre))
         counted = self.among(found.n)
-        prior = counted._prior(found.space, public.rows, labels - centre, told)
+        prior = counted._prior(found.scores.space, public.rows, labels - centre, told)
         return counted._sharpened(among(ask, found.n), found, plan, prior)
 
     def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, prior: RidgePrior) -> Solution:
         """The fit of the public rows, updated by steps over the usable rows."""
-        space, mixed, steps, n = found
-        gram = mixed.matrix
+        scores, steps, n = found
+        space, mixed = scores.space, scores.mixed
+        gram, penalty = mixed.matrix, self._penalty(space)
         clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(prior.residuals))
         dispersion, trusted = prior.dispersion, not prior.unseen
-        sampling = dispersion / self.facts.n * np.linalg.inv(gram)
+        sampling = dispersion / n * np.linalg.inv(gram)
         posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
-        system = self._system(space, gram)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
-        told: list[ClippedEvidence] = []
+        told: list[LinearScore] = []
         for turn, spend in enumerate(steps):
             last = turn == len(steps) - 1
             spend, kept = self._held_back(ask, found, spend) if last else (spend, None)
             slack, clipped = mixed.variance, 1.0
-            share = (_CLEAR / (self.facts.n * spend.mu)) ** 2
-            if not trusted or (last and share <= _LOOK):
+            share = (_CLEAR / (n * spend.mu)) ** 2
+            look = not trusted or (last and share <= _LOOK)
+            if look:
                 share = min(max(share, _LEAST_LOOK), _LOOK)
-                look, spend = split(spend, (share, 1 - share))
-                sizes = Sizes.asked(ask, space, posterior.coef, reach, look)
-                clipped = sizes.levels.above(clip)
+                cost, spend = split(spend, (share, 1 - share))
+                sizes = Sizes.asked(ask, space, posterior.coef, reach, cost)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, space)
             if not trusted:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
-                clip = sizes.clip(self._score(space, posterior.coef).noise_length(spend, n), space.order / n)
-                clipped = sizes.levels.above(clip)
-                slack += clipped**2 / space.order
-            step, score = self._measured(ask, found, system, posterior.coef, clip, spend)
-            told.append(ClippedEvidence(score, 1 - levels.above(clip)))
+            if not trusted or scores.whole:
+                clip = scores.planned_clip(posterior.coef, levels, spend, n)
+            if look:
+                clipped = scores.clipped(sizes.levels, clip)
+            slack += 0.0 if trusted else clipped**2 / space.order
+            step, score = scores.step(ask, posterior.coef, levels, clip, spend, penalty, n)
+            told.append(score)
             wider = posterior.inflated(step)
             trusted = trusted and wider is posterior
-            left = most_left(system, mixed.off, clipped)
+            left = most_left(step.system, mixed.off, clipped)
             posterior = wider.update(step, slack=slack, most_left=left)
-        return self._finished(ask, found, system, posterior, told, levels, clip, dispersion, kept)
+        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept)
 
     def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector, told: float) -> RidgePrior:
         """The public fit: that to whitened rows where scores tell nearly all, else the one that predicts best."""
@@ -272,30 +283,30 @@ class Residual(FactSolver):
 
     def _found_out(self, ask: Ask, found: _Found, reach: float, mean: float, doubt: float) -> Solution:
         """Steps over the usable rows, starting from the mean response with variance ``doubt``."""
-        space, mixed, steps, n = found
-        gram = mixed.matrix
+        scores, steps, n = found
+        space, mixed = scores.space, scores.mixed
+        gram, penalty = mixed.matrix, self._penalty(space)
         coef = mean * space.constant if space.intercept else np.zeros(space.order)
-        system = self._system(space, gram)
         posterior: Posterior | None = None
-        told: list[ClippedEvidence] = []
+        told: list[LinearScore] = []
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
                 sizes = Sizes.asked(ask, space, coef, reach, self._spend[f"levels {turn}"])
-            clip = sizes.clip(self._score(space, coef).noise_length(spend, n), space.order / n)
-            step, score = self._measured(ask, found, system, coef, clip, spend)
-            told.append(ClippedEvidence(score, 1 - sizes.levels.above(clip)))
+            clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
+            step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)
+            told.append(score)
             if posterior is None:
                 variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
                 posterior = Posterior(coef, np.zeros_like(gram), starting_precision(space, gram, step, variance, doubt))
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
-            clipped = sizes.levels.above(clip)
-            slack, left = mixed.variance + clipped**2 / space.order, most_left(system, mixed.off, clipped)
+            slack = mixed.variance + score.clipped**2 / space.order
+            left = most_left(step.system, mixed.off, score.clipped)
             posterior = posterior.inflated(step).update(step, slack=slack, most_left=left)
             coef = posterior.coef
         assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
-        return self._finished(ask, found, system, posterior, told, sizes.levels, clip, dispersion, kept)
+        return self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
 
     def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
         """The centre of the response and a bound on its distance from there: declared, or twice the largest size."""
@@ -338,31 +349,20 @@ class Residual(FactSolver):
         known = None if self.labelled and self.facts.start.refinements else self.facts.known_rows
         rows = None if known is None else space.whiten(known)
         if rows is None or not self._may_repeat or not far_apart(moments, rows):
-            return _Found(space, mixed_gram(moments, rows, STEPS_FOLLOW), self._steps, moments.n)
+            scores = linear_scores(self.facts, space, mixed_gram(moments, rows, STEPS_FOLLOW))
+            return _Found(scores, self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))
         radius = better.norms.median * space.radius / self.norms.median  # keeps the ratio to the median
         space = better.space.rewhitened(np.eye(space.order), radius)
         moments = ask(Counted(SecondMoment(space.with_response(None))), again)
-        return _Found(space, mixed_gram(moments, None), (first, *self._steps[1:]), moments.n)
-
-    def _score(self, space: WhitenedSpace, coef: Vector, clip: float = 1.0) -> ClippedScore:
-        """The question of a step; the query with a clip of 1 is for planning the clip."""
-        return ClippedScore(space, GaussianFamily, coef, clip)
-
-    def _measured(
-        self, ask: Ask, found: _Found, system: Matrix, coef: Vector, clip: float, spend: GDP
-    ) -> tuple[Step, LinearScore]:
-        """A released Newton step, and the score that it follows."""
-        query = self._score(found.space, coef, clip)
-        score, variance = ask(query, spend), query.noise(spend, self.facts.n) ** 2
-        step = np.linalg.solve(system, score.mean - self._penalty(found.space) @ coef)
-        return Step(np.asarray(step), system, variance), LinearScore(found.mixed, coef, score.mean, variance)
+        scores = linear_scores(self.facts, space, mixed_gram(moments, None), alike=False)
+        return _Found(scores, (first, *self._steps[1:]), moments.n)
 
     def _held_back(self, ask: Ask, found: _Found, step: GDP) -> tuple[GDP, Kept | None]:
         """What is left of the last step where there are far rows, and what they are asked for."""
-        spend, gram = self._spend.get("far"), found.mixed.matrix
-        return held_back(ask, found.space, gram, spend, step, n=self.facts.n, public=self.far_public)
+        spend, scores = self._spend.get("far"), found.scores
+        return held_back(ask, scores.space, scores.mixed.matrix, spend, step, n=self.facts.n, public=self.far_public)
 
     def _dispersion(self, levels: Magnitudes, space: WhitenedSpace) -> float:
         """The dispersion of residuals, from the sizes of weighted residuals."""
@@ -376,32 +376,30 @@ class Residual(FactSolver):
         self,
         ask: Ask,
         found: _Found,
-        system: Matrix,
         posterior: Posterior,
-        told: Sequence[ClippedEvidence],
+        told: Sequence[LinearScore],
         levels: Magnitudes,
         clip: float,
         dispersion: float,
         kept: Kept | None,
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual."""
-        space, mixed, coef, n = found.space, found.mixed, posterior.coef, self.facts.n
+        space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
             move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
-        final = FinalScore(self._score(space, coef, clip), mixed, levels, dispersion, self._mean_weight(space))
-        rows = surrogate_rows(space, self.facts.public, mixed.matrix, self.facts.schema)
-        truncation, remainder = final.truncation(rows), None
+        final = FinalScore(found.scores, coef, clip, levels, dispersion, self._mean_weight(space))
+        truncation, remainder = final.truncation, None
         if "remainder" in self._spend:
-            answer = ask_remainder(ask, final.score, truncation, self._spend["remainder"], n)
+            answer = ask_remainder(ask, final.query, truncation, self._spend["remainder"], n)
             wide = None if kept is None else ask_wider(ask, answer.query, truncation, kept.wider, n)
-            remainder = Remainder(answer, final.untruncated(truncation), wide)
+            remainder = Remainder(answer, final.untruncated(), wide)
         query = None if remainder is None else remainder.answer.query
-        meat = final.meat(ask, query, self._spend.get("squares"), truncation, n)
+        meat = final.meat(ask, query, self._spend.get("squares"), n)
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
-        result = final.estimates(told, meat, equation, hidden, truncation, n, remainder)
+        result = final.estimates(told, meat, equation, hidden, n, remainder)
         if remainder is not None:
             coef = coef + remainder.move(coef, penalty=self._penalty(space)).value
         if equation is not None:
@@ -410,11 +408,11 @@ class Residual(FactSolver):
             coef = coef + gain * float(equation.value[0]) * space.constant
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
-        return Solution(coef, system, space, None, uncertainty, result)
+        return Solution(coef, self._system(space, mixed.matrix), space, None, uncertainty, result)
 
     def _mean_residual(self, ask: Ask, found: _Found, final: FinalScore) -> MeanEquation:
         """The released mean residual between wide bounds."""
-        spend, space, coef = self._spend["mean"], found.space, final.score.coef
+        spend, space, coef = self._spend["mean"], found.scores.space, final.coef
         per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
         upper = final.levels.best_clip(lambda clip: per_unit * clip)
         answer = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)

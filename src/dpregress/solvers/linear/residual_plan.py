@@ -8,7 +8,6 @@ far beyond the largest public row and residual.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +21,7 @@ from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.linear.public_prior import RidgePrior
+from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
 from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import (
@@ -31,6 +31,7 @@ from dpregress.solvers.shared.radius_plan import (
     TruncationPlan,
     candidates,
     least_truncating,
+    plan_unlabelled,
 )
 
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
@@ -40,8 +41,9 @@ _SEEN = 0.5
 _FALSE_BIN = 0.01
 #: The number of standard deviations of a bin's noise that may be hidden above the largest size observed.
 _HIDDEN_NOISES = 2.0
-#: The smallest clip, as a share of the residuals' root mean square.
-_LEAST_CLIP = 0.7
+#: Scores are of whole rows if the noise of the Gram matrix, in spectral norm, is at most this share of its mean
+#: eigenvalue. With labels a shorter radius is planned, down to the usual one, for less noise; so many are considered.
+CLEAR, _PLANNED, _RADII = 0.4, 0.25, 33
 #: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
 _VARIANCE = 0.04
 #: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
@@ -91,7 +93,7 @@ def plan_labelled(
         kept = max(1 - cut_rows, _LEAST_KEPT)
         cut_rows += hidden / m * largest**2 / p
         private = noise_in_mean(SecondMoment.largest_change(radius / unit), gram, n) ** 2 / 2  # of an entry
-        entry = private / (1 + private * m * p**2 / max(float(np.mean((weight * norms) ** 4)), 1e-300))
+        entry = _mixed_variance(private, weight * norms, p)
         unsolved = min(1.0, 2 * p * entry / kept**2) ** steps * float(eigenvalues.sum())
         sizes = weight * np.abs(prior.residuals)
         second = float(np.mean(sizes**2))
@@ -109,6 +111,44 @@ def plan_labelled(
             expected = float(np.sum((1 - gain) ** 2 * eigenvalues + gain**2 * (noise + bias / p)))
             plans.append(TruncationPlan(radius / unit, clip, expected + inefficiency + unsolved, cut_rows + cut))
     return least_truncating(plans, TOLERATED * p / n * prior.dispersion)
+
+
+def _mixed_variance(private: float, norms: Vector, p: int) -> float:
+    """The variance of an entry of a Gram matrix, mixed with that of public rows of these norms."""
+    return private / (1 + private * len(norms) * p**2 / max(float(np.mean(norms**4)), 1e-300))
+
+
+def with_clear_gram(
+    plan: TruncationPlan, x: Matrix, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP
+) -> TruncationPlan:
+    """The plan, with a shorter radius where the Gram matrix would be noisy: scores of whole rows do not rest on it.
+
+    It is the longest one with little noise, no shorter than without labels; the plan stays as it is if there is too
+    much noise in any case.
+
+    Parameters
+    ----------
+    plan : TruncationPlan
+    x : ndarray of shape (m, p)
+        Whitened public rows.
+    expected_norms : RowNorms
+        Norms of new rows.
+    n : int
+        Number of private rows.
+    scores, gram : GDP
+    """
+    p, norms = x.shape[1], np.linalg.norm(x, axis=1)
+    norms = norms * (expected_norms.median / float(np.median(positive(norms))))
+
+    def noise(radius: float) -> float:
+        private = noise_in_mean(SecondMoment.largest_change(radius), gram, n) ** 2 / 2
+        within = np.minimum(norms, radius)
+        return float(spectral_noise(_mixed_variance(private, within, p), p) * p / np.mean(within**2))
+
+    usual = plan_unlabelled(expected_norms, p, n=n, scores=scores, gram=gram).radius
+    radii = np.geomspace(min(usual, plan.radius), plan.radius, _RADII).tolist()
+    radius = max((radius for radius in radii if noise(radius) <= _PLANNED), default=radii[0])
+    return replace(plan, radius=radius) if noise(radius) <= CLEAR else plan
 
 
 def _inverse(rows: Matrix) -> Matrix:
@@ -149,25 +189,6 @@ class Sizes:
         )
         most = max(2 * reach, float(edges[1:][seen].max()))
         return cls(replace(levels, size=np.minimum(levels.size, most)), blind=False)
-
-    def clip(self, per_unit: float, inefficiency: float) -> float:
-        """The bound with the smallest sum of squared noise, approximate squared bias and loss of efficiency.
-
-        Parameters
-        ----------
-        per_unit : float
-            Root mean squared noise of the step for a clip of 1.
-        inefficiency : float
-            ``p / n``.
-        """
-        second = self.levels.root_mean_square**2
-        bounds = self.levels.size[self.levels.size >= _LEAST_CLIP * math.sqrt(second)] * self.levels.most
-        losses = np.array([self._loss(float(bound), second, per_unit, inefficiency) for bound in bounds])
-        return float(bounds[losses <= losses.min() + TOLERATED * inefficiency * second].max())
-
-    def _loss(self, bound: float, second: float, per_unit: float, inefficiency: float) -> float:
-        cut = float(self.levels.share @ np.maximum(self.levels.size - bound, 0) ** 2)
-        return (per_unit * bound) ** 2 + PROXY * cut * (cut / second) + inefficiency * cut
 
 
 def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:

@@ -47,9 +47,19 @@ class MixedGram(NamedTuple):
     @classmethod
     def of(cls, matrix: Matrix, floor: float, variance: float) -> MixedGram:
         """The matrix with its eigenvalues floored."""
-        noise = 2 * math.sqrt(len(matrix) * variance)
+        noise = spectral_noise(variance, len(matrix))
         floor = max(floor, _DIGITS * float(np.trace(matrix)))
         return cls(floored(matrix, floor), variance, floor, max(STEPS_FOLLOW * noise, floor))
+
+    @property
+    def noise(self) -> float:
+        """That in spectral norm, relative to the mean eigenvalue."""
+        return spectral_noise(self.variance, len(self.matrix)) / float(np.mean(np.diag(self.matrix)))
+
+
+def spectral_noise(variance: float, order: int) -> float:
+    """The expected spectral norm of symmetric noise whose entries have this variance."""
+    return 2 * math.sqrt(order * variance)
 
 
 def mixed_gram(moments: Moments, public: Matrix | None, noises: float = NOISES) -> MixedGram:

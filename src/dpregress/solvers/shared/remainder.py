@@ -182,11 +182,14 @@ class Truncation:
         Of weighted residuals.
     clip : float or ndarray of shape (m,)
         Of these, for all rows or for each.
+    longer : float or ndarray of shape (m,)
+        The score before the clip, over that of the row as it is weighted.
     """
 
     rows: SurrogateRows
     sizes: Magnitudes
     clip: float | Vector
+    longer: float | Vector = 1.0
 
     @cached_property
     def _length(self) -> Vector:
@@ -199,7 +202,8 @@ class Truncation:
         survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
         shares = -np.diff(survival)
         sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
-        kept = np.minimum(sizes, np.broadcast_to(self.clip, len(self.rows.x))[:, None])
+        clip, longer = (np.broadcast_to(each, len(self.rows.x))[:, None] for each in (self.clip, self.longer))
+        kept = np.minimum(longer * sizes, clip)
         taken = sizes / self.rows.shortening[:, None] ** 2 - kept
         return np.asarray(taken), shares / shares.sum()
 

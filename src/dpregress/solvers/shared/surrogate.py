@@ -32,6 +32,10 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _SMALLEST = 1e-3
 #: The least weight of a row of which the unweighted one is taken for like a private row.
 _LEAST_WEIGHT = 0.01
+#: Public rows for each column that show how long rows are.
+_ENOUGH = 3.0
+#: The largest share of private rows that surrogate rows may lack where the lengths of rows matter.
+_MISSED = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +124,10 @@ class SurrogateRows:
         shorter = np.maximum(self.shortening, 1 / reach)
         return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
 
+    def complete(self, radius: float) -> bool:
+        """Whether few rows of this radius, along one direction, explain what is unseen."""
+        return float(np.linalg.eigvalsh(self.unseen)[-1]) <= _MISSED * radius**2
+
     @property
     def gram(self) -> Matrix:
         """``mean x x'`` of the rows as they are weighted."""
@@ -127,6 +135,11 @@ class SurrogateRows:
 
     def _gram(self, weights: Vector) -> Matrix:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
+
+
+def shows_lengths(public: PublicMoments | None, order: int) -> bool:
+    """Whether there are enough public rows to tell how long rows of this many columns are."""
+    return public is not None and public.rows is not None and len(public.rows) >= _ENOUGH * order
 
 
 def surrogate_rows(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.errors import UnboundedData
 from dpregress.public.schema import Schema
-from dpregress.solvers.shared.gram import MixedGram
+from dpregress.solvers.shared.gram import MixedGram, spectral_noise
 
 #: A slope that changes the response by all of its reach over all of a direction is this many standard deviations away.
 _DEVIATIONS = 3.0
@@ -42,7 +40,7 @@ def unresolved_covariance(
     covariance : ndarray of shape (p, p)
     """
     values, vectors = np.linalg.eigh(mixed.matrix)
-    noise = 2 * math.sqrt(len(values) * mixed.variance)
+    noise = spectral_noise(mixed.variance, len(values))
     left = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values) ** steps)
     extent = _extents(space, vectors, schema)
     size = left * reach / np.maximum(extent, 1e-300) / _DEVIATIONS
@@ -67,6 +65,6 @@ def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Ma
 def unidentified_directions(mixed: MixedGram) -> Matrix:
     """The projection on eigenvectors along which the Gram matrix does not exceed its noise, of shape (p, p)."""
     values, vectors = np.linalg.eigh(mixed.matrix)
-    noise = 2 * math.sqrt(len(values) * mixed.variance)
+    noise = spectral_noise(mixed.variance, len(values))
     unknown = vectors[:, values <= max(mixed.floor * (1 + _ROUNDING), noise)]
     return np.asarray(unknown @ unknown.T)
