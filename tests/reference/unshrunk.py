@@ -63,9 +63,7 @@ def points(sizes, shares):
     """64 quantiles of sizes, in equal shares."""
     ascending = np.argsort(sizes)
     below = np.cumsum(shares[ascending])
-    found = []
-    for point in range(64):
-        found.append(sizes[ascending][below >= (point + 0.5) / 64][0])
+    found = [sizes[ascending][below >= (point + 0.5) / 64][0] for point in range(64)]
     return np.array(found), np.ones(64) / 64
 
 
@@ -137,8 +135,7 @@ def best_clip(lengths, counts, per_unit, order, n):
     for share in 1 - np.geomspace(0.7, 1e-5, 40):
         reached = np.cumsum(counts[ascending]) >= share
         clips.append(lengths[ascending][reached][0])
-    for times in (1, 2**0.5, 2, 2**1.5, 4):
-        clips.append(times * lengths.max())
+    clips.extend(times * lengths.max() for times in (1, 2**0.5, 2, 2**1.5, 4))
     square = counts @ lengths**2
     losses = []
     for clip in clips:

@@ -198,9 +198,7 @@ def asked(fit: Fit, told: Told, gram: Matrix, sizes: Vector, shares: Vector) -> 
     rows, weights = likeness(fit, query.space, gram)
     left = reference.left(gram, rows, weights, sizes, shares, query.clip)
     above = reference.cut(rows, weights, sizes * 2**0.25, shares, query.clip)
-    return reference.Asked(
-        query.coef, told.answer.mean, told.noise, left, reference.whole(gram, rows, weights), above
-    )
+    return reference.Asked(query.coef, told.answer.mean, told.noise, left, reference.whole(gram, rows, weights), above)
 
 
 def merged(fit: Fit) -> Merged:
@@ -249,16 +247,17 @@ def relative(ours: Matrix, right: Matrix) -> Matrix:
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(design: str, seed: int) -> None:
-    """The estimate within .3 of its standard errors: 42 fits, which moved by up to 3.4, differed by .16 at most.
+    """The estimate within .3 of its standard errors: 90 fits, which moved by up to 1.1, differed by .06 at most.
 
-    - The implementation weighs scores by H and not by its trace, and variances are those at the merged estimate.
+    30 of each design, at seeds from 600; predictions, which moved by up to .6, differed by .01.
+
     - T is scaled by v itself, so that an error in it changes the gain G by (1 - G) of that. Rows that stand for the
-      private ones differ (1,000 random normal rows, another root of the Gram matrix), by a few per cent of T.
-    - Privacy: 10%, and what lies beyond K: 20%. The implementation takes sizes at 64 points, which understates the
-      rarest by 6%, and few rows are beyond K. The 42 fits differed by 6% and 8%. Where hardly any row is beyond K,
-      chance decides on a shift of a tenth of a per cent of the sampling variance, of which a per cent is added.
-    - Sampling: between the second moment as it was released and that divided by the share that its bound keeps, as the
-      implementation takes this share at 64 quantiles and so without the rarest sizes; and 5% for the slope.
+      private ones differ by a schema alone (4,000 random normal rows), by a few per cent of T.
+    - Privacy: 10%, and what lies beyond K: 20%. The 90 fits differed by 4.3% and 10.3%. The implementation takes sizes
+      at 64 points, which changes the rarest by 6%, and few rows are beyond K. Rows have to be those of the symmetric
+      map: a Cholesky factor turns the few public rows beyond K, and what lies there differed by 33%.
+    - Sampling: 5%, with the share that its bound keeps at 64 quantiles of sizes, and for the slope. The 90 fits
+      differed by 4.1%: at long R, and .5% elsewhere.
     """
     fit = fitted(design, seed)
     found, rows = fit.unshrunk, len(fit.design.x)
@@ -345,12 +344,20 @@ def taken(design: str, seed: int) -> float:
 
 
 def test_the_move_is_towards_least_squares(seed: int) -> None:
-    """MARGIN_SCHEMA"""
+    """Where residuals are clipped: over four fits it takes a fifth of the squared distance, on average, or more.
+
+    60 fits at other seeds had shares of .199 to .92, with a mean of .28 and a standard deviation of .09.
+    """
     shares = [taken("a mean that saturates, by a schema", seed + turn) for turn in range(4)]
     assert np.mean(shares) > 0.2
 
 
+@pytest.mark.slow
 def test_the_move_is_towards_least_squares_where_gradients_are_clipped(seed: int) -> None:
-    """MARGIN_GRADIENT"""
-    shares = [taken("a mean that saturates", seed + turn) for turn in range(8)]
-    assert sum(share > 0 for share in shares) >= 4
+    """Most of what clips of gradients take is beyond the bound K, so that the move is short: above 0, over 12 fits.
+
+    60 fits at other seeds had a mean share of .139 with a standard deviation of .108, and 55 were above 0. The mean of
+    twelve is below 0 at 4.5 of its standard deviations.
+    """
+    shares = [taken("a mean that saturates", seed + turn) for turn in range(12)]
+    assert np.mean(shares) > 0

@@ -269,7 +269,7 @@ class ScoreSteps(FactSolver):
         common = self.family, space, rows, mixed.matrix, self.facts.n, mixed.variance
         if levels is None:
             model = BinaryModel(*common)
-            return model.whole if self._whole and rows.complete(space.radius) else model
+            return model.whole if self._whole and rows.complete(space.radius, mixed.floor) else model
         return SurrogateModel(*common, levels, labelled)
 
     def _begin(self, model: FamilyModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:

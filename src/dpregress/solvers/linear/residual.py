@@ -89,7 +89,7 @@ _AGAIN = 0.5
 #: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
 #: suffices, and of all steps if public labels are not informative.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
-#: The largest ratio of the median sizes of private and public residuals.
+#: The largest ratio of the median sizes of private and public residuals, and of the median norms of rows.
 _UNLIKE = 2.0
 
 
@@ -348,7 +348,7 @@ class Residual(FactSolver):
         # with labels the radius follows public norms: one far row would then be most of the public rows' matrix
         known = None if self.labelled and self.facts.start.refinements else self.facts.known_rows
         rows = None if known is None else space.whiten(known)
-        if rows is None or not self._may_repeat or not far_apart(moments, rows):
+        if known is None or rows is None or not self._may_repeat or not far_apart(moments, rows):
             scores = linear_scores(self.facts, space, mixed_gram(moments, rows, STEPS_FOLLOW))
             return _Found(scores, self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
@@ -356,7 +356,9 @@ class Residual(FactSolver):
         radius = better.norms.median * space.radius / self.norms.median  # keeps the ratio to the median
         space = better.space.rewhitened(np.eye(space.order), radius)
         moments = ask(Counted(SecondMoment(space.with_response(None))), again)
-        scores = linear_scores(self.facts, space, mixed_gram(moments, None), alike=False)
+        lengths = np.linalg.norm(space.whiten(known), axis=1)
+        alike = 1 / _UNLIKE < float(np.median(lengths)) / better.norms.median < _UNLIKE
+        scores = linear_scores(self.facts, space, mixed_gram(moments, None), alike=alike)
         return _Found(scores, (first, *self._steps[1:]), moments.n)
 
     def _held_back(self, ask: Ask, found: _Found, step: GDP) -> tuple[GDP, Kept | None]:

@@ -269,9 +269,9 @@ class WholeScores(Scores):
 def linear_scores(facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *, alike: bool = True) -> Scores:
     """Of whole rows, if public rows show how long they are and the Gram matrix stands out from its noise.
 
-    ``alike`` is whether public rows vary where private ones do.
+    ``alike`` is whether public rows are about as long as private ones.
     """
     rows = surrogate_rows(space, facts.public, mixed.matrix, facts.schema)
     known = alike and space.order > space.intercept and shows_lengths(facts.public, space.order)
-    whole = known and mixed.noise <= CLEAR and rows.complete(space.radius)
+    whole = known and mixed.noise <= CLEAR and rows.complete(space.radius, mixed.floor)
     return (WholeScores if whole else Scores)(space, mixed, rows)

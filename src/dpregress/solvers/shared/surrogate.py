@@ -124,9 +124,9 @@ class SurrogateRows:
         shorter = np.maximum(self.shortening, 1 / reach)
         return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
 
-    def complete(self, radius: float) -> bool:
-        """Whether few rows of this radius, along one direction, explain what is unseen."""
-        return float(np.linalg.eigvalsh(self.unseen)[-1]) <= _MISSED * radius**2
+    def complete(self, radius: float, floor: float) -> bool:
+        """Whether few rows of this radius, along one direction, explain what is unseen beyond the floor of noise."""
+        return float(np.linalg.eigvalsh(self.unseen)[-1]) <= floor + _MISSED * radius**2
 
     @property
     def gram(self) -> Matrix:
