@@ -59,11 +59,13 @@ class BinaryModel(FamilyModel):
     @property
     def whole(self) -> WholeBinaryModel:
         """The same on rows that are whole, but for the farthest."""
-        model = self._with(self.rows.within(_REACH))
+        rows = self.rows.within(_REACH)
+        longer = replace(rows, unseen=_REACH * rows.unseen)  # nobody knows how long unseen rows are
+        model = self._with(longer)
         return WholeBinaryModel(model.family, model.space, model.rows, model.gram, model.n, model.gram_variance)
 
     def _with(self, rows: SurrogateRows) -> BinaryModel:
-        return replace(self, rows=rows, gram=self.gram + rows.gram - self.rows.gram)
+        return replace(self, rows=rows, gram=self.gram + rows.second - self.rows.second)
 
     def dispersion(self, coef: Vector) -> float:  # noqa: ARG002  # that of a class
         return 1.0

@@ -78,6 +78,8 @@ MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
 #: The same for classes without labelled public rows, or with too few of the rarer class to fit all coefficients.
 STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
+#: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
+_MISSED = 0.001
 #: Half octaves above the largest size seen that sizes may lie.
 _FAR = 12
 #: How many public rows' worth may lie above the largest public residual.
@@ -269,7 +271,8 @@ class ScoreSteps(FactSolver):
         common = self.family, space, rows, mixed.matrix, self.facts.n, mixed.variance
         if levels is None:
             model = BinaryModel(*common)
-            return model.whole if self._whole and rows.complete(space.radius, mixed.floor) else model
+            known = self._whole and rows.complete(_MISSED * space.radius**2, mixed.floor)
+            return model.whole if known else model
         return SurrogateModel(*common, levels, labelled)
 
     def _begin(self, model: FamilyModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:

@@ -105,7 +105,7 @@ def best_prior(x: Matrix, y: Vector, constant: Vector | None, penalty: Matrix, s
     usual = rows.left_out(rows.whitened)
     found = [(ridge * shape, rows.left_out(ridge * shape)) for ridge in _RIDGES]
     other, errors = min(found, key=lambda each: float(each[1].sum()))
-    better = usual - errors
+    better = (usual - errors) / max(float(usual.max()), 1e-300)  # squared once more below
     sure = float(better.sum()) > _SURE * math.sqrt(len(y)) * float(better.std())
     return rows.fit(other if sure else rows.whitened)
 

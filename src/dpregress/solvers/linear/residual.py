@@ -59,7 +59,7 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, most_left
-from dpregress.solvers.shared.radius_plan import HIDDEN, TruncationPlan, plan_unlabelled
+from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable, standardised_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
@@ -217,6 +217,7 @@ class Residual(FactSolver):
         plan = plan_labelled(
             x, whitened, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"], steps=len(self._steps)
         )
+        longest = plan.radius
         if shows_lengths(public, space.order):
             plan = with_clear_gram(plan, x, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"])
         change = ClippedScore.largest_change(plan.radius, plan.clip)
@@ -224,14 +225,15 @@ class Residual(FactSolver):
         found = self._gram(ask, self._truncated_space(space, plan.radius, centre))
         counted = self.among(found.n)
         prior = counted._prior(found.scores.space, public.rows, labels - centre, told)
-        return counted._sharpened(among(ask, found.n), found, plan, prior)
+        clip = plan.clip if plan.radius == longest and not found.scores.whole else None
+        return counted._sharpened(among(ask, found.n), found, clip, prior)
 
-    def _sharpened(self, ask: Ask, found: _Found, plan: TruncationPlan, prior: RidgePrior) -> Solution:
-        """The fit of the public rows, updated by steps over the usable rows."""
+    def _sharpened(self, ask: Ask, found: _Found, planned: float | None, prior: RidgePrior) -> Solution:
+        """The fit of the public rows, updated by steps over the usable rows, with the planned clip if there is one."""
         scores, steps, n = found
         space, mixed = scores.space, scores.mixed
         gram, penalty = mixed.matrix, self._penalty(space)
-        clip, levels = plan.clip, Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(prior.residuals))
+        levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(prior.residuals))
         dispersion, trusted = prior.dispersion, not prior.unseen
         sampling = dispersion / n * np.linalg.inv(gram)
         posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
@@ -252,8 +254,8 @@ class Residual(FactSolver):
                     dispersion = self._dispersion(sizes.levels, space)
             if not trusted:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
-            if not trusted or scores.whole:
-                clip = scores.planned_clip(posterior.coef, levels, spend, n)
+            known = planned if trusted else None
+            clip = scores.planned_clip(posterior.coef, levels, spend, n) if known is None else known
             if look:
                 clipped = scores.clipped(sizes.levels, clip)
             slack += 0.0 if trusted else clipped**2 / space.order

@@ -40,6 +40,8 @@ _REACH = 1.4
 _LENGTHS = (np.arange(200) + 0.5) / 200
 #: Shares of gradients within the clips that are considered, and clips beyond the largest, in times this.
 _WITHIN, _BEYOND = 1 - np.geomspace(0.7, 1e-5, 40), 2.0 ** np.arange(0, 2.1, 0.5)
+#: The largest share of private rows that surrogate rows may lack along a direction.
+_MISSED = 0.02
 #: The least share of the slope that a clip is taken to leave.
 _LEAST_KEPT = 1e-3
 #: The smallest clip of residuals, as a share of their root mean square.
@@ -214,8 +216,13 @@ class WholeScores(Scores):
         return np.asarray(np.maximum(np.linalg.norm(self.rows.x, axis=1) * self._longer, 1e-300))
 
     @cached_property
+    def _unseen(self) -> Matrix:
+        """What surrogate rows lack: of rows as long as the radius it is ``_REACH^2`` times that of shortened ones."""
+        return _REACH * (self.mixed.matrix - self.rows.gram)
+
+    @cached_property
     def slope(self) -> Matrix:
-        return self.mixed.matrix + self.rows.within(_REACH).gram - self.rows.gram
+        return self.rows.within(_REACH).gram + self._unseen
 
     def _gradients(self, levels: Magnitudes) -> Magnitudes:
         """Lengths of gradients, with sizes of residuals that do not depend on the row."""
@@ -225,23 +232,21 @@ class WholeScores(Scores):
 
     def best_clip(self, levels: Magnitudes, per_unit: float, inefficiency: float) -> float:
         gradients, p = self._gradients(levels), self.space.order
-        second = gradients.root_mean_square**2
-        largest = float(gradients.size.max())
-        clips = np.unique(np.append(gradients.quantiles(_WITHIN), largest * _BEYOND))
-        taken = np.array([gradients.beyond(clip) for clip in clips.tolist()])
-        kept = np.array([self._kept(gradients, clip) for clip in clips.tolist()])
-        loss = ((per_unit * clips) ** 2 + PROXY * taken**2 * second / p) / kept**2
-        loss += inefficiency * taken * second / p
+        clips = np.unique(np.append(gradients.quantiles(_WITHIN), float(gradients.size.max()) * _BEYOND))
+        order = np.argsort(gradients.size)
+        size, share = gradients.size[order], gradients.share[order]
+        beyond = np.searchsorted(size, clips, side="right")
+        rows, total, square = (_from(share * size**power)[beyond] for power in range(3))  # of lengths above each clip
+        second = float(share @ size**2)
+        cut = np.maximum(square - 2 * clips * total + clips**2 * rows, 0.0)
+        kept = np.maximum(1 - (square - clips * total) / max(second, 1e-300), _LEAST_KEPT)
+        loss = ((per_unit * clips) ** 2 + PROXY * cut * (cut / second) / p) / kept**2 + inefficiency * cut / p
         return float(clips[loss <= loss.min() + TOLERATED * inefficiency * second / p].max())
-
-    def _kept(self, gradients: Magnitudes, clip: float) -> float:
-        """The share of the second moment of gradients that a clip leaves."""
-        taken = float(gradients.share @ (np.maximum(gradients.size - clip, 0) * gradients.size))
-        return max(1 - taken / max(gradients.root_mean_square**2, 1e-300), _LEAST_KEPT)
 
     def _most(self, clip: float) -> Vector:
         """The size of weighted residuals up to which each row is not clipped, of shape (m,)."""
-        return np.asarray(clip / self._lengths)
+        with np.errstate(over="ignore"):  # nothing clips rows of zeros
+            return np.asarray(clip / self._lengths)
 
     def clipped(self, levels: Magnitudes, clip: float) -> float:
         return self._gradients(levels).above(clip)
@@ -251,7 +256,7 @@ class WholeScores(Scores):
         within = np.append(0.0, np.cumsum(levels.share[order]))
         share = within[np.searchsorted(levels.size[order], self._most(clip), side="right")]
         whole = self.rows.within(_REACH).x
-        return np.asarray((whole * share[:, None]).T @ whole / len(whole) + self.mixed.matrix - self.rows.gram)
+        return np.asarray((whole * share[:, None]).T @ whole / len(whole) + self._unseen)
 
     def system(self, levels: Magnitudes, clip: float, *, latest: bool = True) -> Matrix:
         """Half way between the slope that the clip leaves and the whole one: residuals become shorter on the way."""
@@ -262,8 +267,12 @@ class WholeScores(Scores):
         return float(np.mean([levels.cut(bound) for bound in most.tolist()]))
 
     def truncation(self, levels: Magnitudes, clip: float) -> Truncation:
-        norms = np.linalg.norm(self.rows.x, axis=1)
-        return Truncation(self.rows, levels.seen, clip / np.maximum(norms, 1e-300), self._longer)
+        return Truncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
+
+
+def _from(values: Vector) -> Vector:
+    """The sum of each value and all after it, and 0 at the end."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
 def linear_scores(facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *, alike: bool = True) -> Scores:
@@ -273,5 +282,5 @@ def linear_scores(facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *,
     """
     rows = surrogate_rows(space, facts.public, mixed.matrix, facts.schema)
     known = alike and space.order > space.intercept and shows_lengths(facts.public, space.order)
-    whole = known and mixed.noise <= CLEAR and rows.complete(space.radius, mixed.floor)
+    whole = known and mixed.noise <= CLEAR and rows.complete(_MISSED * space.radius**2, mixed.floor)
     return (WholeScores if whole else Scores)(space, mixed, rows)

@@ -29,6 +29,8 @@ _STEPS, _HALVINGS, _TOLERANCE, _SHORT = 50, 10, 1e-13, 1e-5
 _WHOLE = 1 - 1e-9
 #: Share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
+#: A step whose square is no number is none.
+_LONGEST = 1e150
 #: Grid of the variance of a slope: so many points over so many decades below the most; and the least gain.
 _GRID, _DECADES, _SMALLEST_GAIN = 60, 5.0, 1e-12
 
@@ -191,7 +193,7 @@ class _Equations:
         pull = known.precision @ (known.mean - self.coef) + self.pull
         with np.errstate(over="ignore", invalid="ignore"):  # a step beyond the range of floats is no step
             way = definite_inverse(known.precision + self.precision, _DIGITS) @ pull
-        return way if np.isfinite(way).all() else np.zeros_like(pull)
+        return way if (np.abs(way) <= _LONGEST).all() else np.zeros_like(pull)
 
 
 def _descended(
@@ -208,11 +210,12 @@ def _descended(
 
     def objective(at: Vector) -> float:
         away = at - known.mean
-        misfit = sum(
-            weight * float(np.sum((score.value - score.change(at)) ** 2))
-            for score, weight in zip(scores, weights, strict=True)
-        )
-        return float(misfit + away @ known.precision @ away)
+        with np.errstate(over="ignore"):  # what is beyond the range of floats explains nothing
+            misfit = sum(
+                weight * float(np.sum((score.value - score.change(at)) ** 2))
+                for score, weight in zip(scores, weights, strict=True)
+            )
+            return float(misfit + away @ known.precision @ away)
 
     coef, best, last = start, objective(start), np.inf
     for _ in range(_STEPS):

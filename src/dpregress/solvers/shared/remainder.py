@@ -181,7 +181,7 @@ class Truncation:
     sizes : Magnitudes
         Of weighted residuals.
     clip : float or ndarray of shape (m,)
-        Of these, for all rows or for each.
+        Of these times ``longer``, for all rows or for each.
     longer : float or ndarray of shape (m,)
         The score before the clip, over that of the row as it is weighted.
     """

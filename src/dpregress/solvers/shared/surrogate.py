@@ -34,8 +34,6 @@ _SMALLEST = 1e-3
 _LEAST_WEIGHT = 0.01
 #: Public rows for each column that show how long rows are.
 _ENOUGH = 3.0
-#: The largest share of private rows that surrogate rows may lack where the lengths of rows matter.
-_MISSED = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +122,24 @@ class SurrogateRows:
         shorter = np.maximum(self.shortening, 1 / reach)
         return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
 
-    def complete(self, radius: float, floor: float) -> bool:
-        """Whether few rows of this radius, along one direction, explain what is unseen beyond the floor of noise."""
-        return float(np.linalg.eigvalsh(self.unseen)[-1]) <= floor + _MISSED * radius**2
+    def complete(self, most: float, floor: float) -> bool:
+        """Whether the rows tell how long private ones are, of which some may have levels that no row here has.
+
+        They hold most of the Gram matrix, and along no direction is there more than this unseen beyond the floor of
+        noise.
+        """
+        largest, unseen = float(np.linalg.eigvalsh(self.unseen)[-1]), float(np.trace(self.unseen))
+        return unseen <= float(np.trace(self.gram)) and largest <= floor + most
 
     @property
     def gram(self) -> Matrix:
         """``mean x x'`` of the rows as they are weighted."""
         return self._gram(np.ones(len(self.x)))
+
+    @property
+    def second(self) -> Matrix:
+        """The same with what is unseen."""
+        return self.gram + self.unseen
 
     def _gram(self, weights: Vector) -> Matrix:
         return np.asarray((self.x * weights[:, None]).T @ self.x / len(self.x))
