@@ -79,7 +79,7 @@ class Plan:
         level : float
         """
         target, place = self._target(width, name, level), self.names.index(name)
-        n, done = self.n, 0
+        n, done, tried = self.n, 0, dict[int, float]()
         for _ in range(_ROUNDS):
             sampling, noise = (each[place] for each in self.pilot(trust, n, self.privacy))
             power = 1 if trust == "local" else 2
@@ -87,12 +87,14 @@ class Plan:
             if not math.isfinite(sampling):
                 n, done = 4 * n, 0
                 continue
-            if math.hypot(sampling, noise) <= target * (1 + _CLOSE / 4) and done and abs(n / done - 1) < _CLOSE:
-                break
+            tried[n] = math.hypot(sampling, noise) / target
+            if tried[n] <= 1 + _CLOSE / 4 and done and abs(n / done - 1) < _CLOSE:
+                return n
             # a / n + b / n^power = target^2
             root = (a + math.sqrt(a * a + 4 * b * target**2)) / (2 * target**2) if power == 2 else (a + b) / target**2
             n, done = max(math.ceil(root), 2 * len(self.names)), n
-        return n
+        # pilots differ by chance, and rounds need not settle: the number that came nearest is one that was tried
+        return min(tried, key=lambda rows: abs(math.log(tried[rows])), default=n)
 
     def epsilon_for(self, width: float, name: str, *, trust: str = "central", level: float = 0.95) -> float:
         """The smallest epsilon, at the delta of the budget, for an interval of this width; infinite if n is too small.
