@@ -59,9 +59,7 @@ class BinaryModel(FamilyModel):
     @property
     def whole(self) -> WholeBinaryModel:
         """The same on rows that are whole, but for the farthest."""
-        rows = self.rows.within(_REACH)
-        longer = replace(rows, unseen=_REACH * rows.unseen)  # nobody knows how long unseen rows are
-        model = self._with(longer)
+        model = self._with(self.rows.whole(_REACH))
         return WholeBinaryModel(model.family, model.space, model.rows, model.gram, model.n, model.gram_variance)
 
     def _with(self, rows: SurrogateRows) -> BinaryModel:

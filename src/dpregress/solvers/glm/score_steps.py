@@ -123,8 +123,8 @@ class ScoreSteps(FactSolver):
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
-        short = labelled and not (natural and _few_events(facts))
-        weights = steps or (STEPS_WITH_PRIOR if short else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
+        informed = labelled and not (natural and _few_events(facts))
+        weights = steps or (STEPS_WITH_PRIOR if informed else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),

@@ -27,7 +27,7 @@ from dpregress.queries import Ask, ClippedGradient, ClippedScore
 from dpregress.solvers.linear.residual_plan import CLEAR
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.magnitudes import Magnitudes, sums_from
 from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import PROXY, TOLERATED
 from dpregress.solvers.shared.remainder import Truncation
@@ -161,10 +161,10 @@ class Scores:
         """
         query = self.question(coef, clip)
         score, variance = ask(query, spend), query.noise(spend, n) ** 2
-        system = solvable(self.system(levels, clip, latest=latest) + penalty)
+        left, clipped = self.left(levels, clip), self.clipped(levels, clip)
+        system = solvable((self.system(left) if latest else self.slope) + penalty)
         step = np.linalg.solve(system, score.mean - penalty @ coef)
-        slopes, clipped = (self.slope, self.left(levels, clip)), self.clipped(levels, clip)
-        told = LinearScore(coef, score.mean, variance, *slopes, self.mixed.variance, clipped)
+        told = LinearScore(coef, score.mean, variance, self.slope, left, self.mixed.variance, clipped)
         return Step(np.asarray(step), system, variance), told
 
     @property
@@ -180,11 +180,8 @@ class Scores:
         """The slope that a clip leaves."""
         return (1 - levels.above(clip)) * self.slope
 
-    def system(self, levels: Magnitudes, clip: float, *, latest: bool = True) -> Matrix:  # noqa: ARG002
-        """What steps are solved with; ``latest`` if sizes are those at the coefficients of the step.
-
-        What clips take of a slope is left to the next step.
-        """
+    def system(self, left: Matrix) -> Matrix:  # noqa: ARG002
+        """What steps are solved with where the clip leaves this slope: what it takes is left to the next step."""
         return self.slope
 
     def cut(self, levels: Magnitudes, clip: float) -> float:
@@ -216,13 +213,13 @@ class WholeScores(Scores):
         return np.asarray(np.maximum(np.linalg.norm(self.rows.x, axis=1) * self._longer, 1e-300))
 
     @cached_property
-    def _unseen(self) -> Matrix:
-        """What surrogate rows lack: of rows as long as the radius it is ``_REACH^2`` times that of shortened ones."""
-        return _REACH * (self.mixed.matrix - self.rows.gram)
+    def _reached(self) -> SurrogateRows:
+        """Surrogate rows that are whole within the reach."""
+        return self.rows.whole(_REACH)
 
     @cached_property
     def slope(self) -> Matrix:
-        return self.rows.within(_REACH).gram + self._unseen
+        return self._reached.second
 
     def _gradients(self, levels: Magnitudes) -> Magnitudes:
         """Lengths of gradients, with sizes of residuals that do not depend on the row."""
@@ -236,7 +233,9 @@ class WholeScores(Scores):
         order = np.argsort(gradients.size)
         size, share = gradients.size[order], gradients.share[order]
         beyond = np.searchsorted(size, clips, side="right")
-        rows, total, square = (_from(share * size**power)[beyond] for power in range(3))  # of lengths above each clip
+        rows, total, square = (
+            sums_from(share * size**power)[beyond] for power in range(3)
+        )  # of lengths above each clip
         second = float(share @ size**2)
         cut = np.maximum(square - 2 * clips * total + clips**2 * rows, 0.0)
         kept = np.maximum(1 - (square - clips * total) / max(second, 1e-300), _LEAST_KEPT)
@@ -255,12 +254,12 @@ class WholeScores(Scores):
         order = np.argsort(levels.size)
         within = np.append(0.0, np.cumsum(levels.share[order]))
         share = within[np.searchsorted(levels.size[order], self._most(clip), side="right")]
-        whole = self.rows.within(_REACH).x
-        return np.asarray((whole * share[:, None]).T @ whole / len(whole) + self._unseen)
+        whole = self._reached.x
+        return np.asarray((whole * share[:, None]).T @ whole / len(whole) + self._reached.unseen)
 
-    def system(self, levels: Magnitudes, clip: float, *, latest: bool = True) -> Matrix:
+    def system(self, left: Matrix) -> Matrix:
         """Half way between the slope that the clip leaves and the whole one: residuals become shorter on the way."""
-        return floored((self.slope + self.left(levels, clip)) / 2, self.mixed.floor) if latest else self.slope
+        return floored((self.slope + left) / 2, self.mixed.floor)
 
     def cut(self, levels: Magnitudes, clip: float) -> float:
         most = np.quantile(self._most(clip), _LENGTHS)
@@ -268,11 +267,6 @@ class WholeScores(Scores):
 
     def truncation(self, levels: Magnitudes, clip: float) -> Truncation:
         return Truncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
-
-
-def _from(values: Vector) -> Vector:
-    """The sum of each value and all after it, and 0 at the end."""
-    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
 def linear_scores(facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *, alike: bool = True) -> Scores:

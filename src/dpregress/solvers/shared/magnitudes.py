@@ -160,13 +160,18 @@ class Magnitudes:
         order = np.argsort(self.size)
         size, share = self.size[order], self.share[order]
         bound = size * self.most
-        rows, total = (np.append(np.cumsum(of[::-1])[::-1], 0)[1:] for of in (share, share * size))  # that lie above
+        rows, total = (sums_from(of)[1:] for of in (share, share * size))  # that lie above
         cut = np.maximum(total - rows * bound, 0)
         usable = (np.cumsum(share) >= 0.5) & (share > 0) & (size > 0)
         if not usable.any():
             return 1.0
         loss = np.where(usable, noise(bound) ** 2 + (cut_weight * cut) ** 2, np.inf)
         return max(float(bound[loss <= loss.min() + tolerated].max()), least)
+
+
+def sums_from(values: Vector) -> Vector:
+    """The sum of each value and all after it, and 0 at the end."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
 def visible_count(histogram: Histogram) -> float:

@@ -122,6 +122,13 @@ class SurrogateRows:
         shorter = np.maximum(self.shortening, 1 / reach)
         return replace(self, x=self.x / shorter[:, None], weight=self.weight / shorter)
 
+    def whole(self, reach: float) -> SurrogateRows:
+        """The rows within a reach, with what they lack: of unseen rows nobody knows how long they are.
+
+        Rows beyond the reach have ``reach^2`` times the second moment of rows shortened to the radius, others the same.
+        """
+        return replace(self.within(reach), unseen=reach * self.unseen)
+
     def complete(self, most: float, floor: float) -> bool:
         """Whether the rows tell how long private ones are, of which some may have levels that no row here has.
 
