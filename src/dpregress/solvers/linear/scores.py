@@ -233,9 +233,8 @@ class WholeScores(Scores):
         order = np.argsort(gradients.size)
         size, share = gradients.size[order], gradients.share[order]
         beyond = np.searchsorted(size, clips, side="right")
-        rows, total, square = (
-            sums_from(share * size**power)[beyond] for power in range(3)
-        )  # of lengths above each clip
+        above = [sums_from(share * size**power)[beyond] for power in range(3)]  # of lengths above each clip
+        rows, total, square = above
         second = float(share @ size**2)
         cut = np.maximum(square - 2 * clips * total + clips**2 * rows, 0.0)
         kept = np.maximum(1 - (square - clips * total) / max(second, 1e-300), _LEAST_KEPT)
