@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpregress.inference import moment_estimates, original_coefficients, original_estimates
 from dpregress.public.facts import PublicFacts
@@ -53,6 +54,7 @@ def estimates_of(
 def original(solution: Solution, uncertainty: Uncertainty | None, facts: PublicFacts) -> Coefficients:
     """Coefficients in original units with their standard errors, which are NaN if not known."""
     privacy, total = (None, None) if uncertainty is None else (uncertainty.privacy, uncertainty.total)
-    return original_coefficients(
+    found = original_coefficients(
         solution.space, solution.whitened, target=facts.target, n=facts.n, privacy=privacy, total=total
     )
+    return replace(found, reach=solution.reach)

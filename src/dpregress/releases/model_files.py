@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,7 @@ def model_text(
         "features": list(coefficients.features),
         **_numbers(coefficients),
         "fill": coefficients.fill.tolist(),
+        "reach": finite_or_null(getattr(coefficients, "reach", ())),
         "response": _of_response(response),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
@@ -280,6 +282,15 @@ def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
     return ClassCoefficients(classes, tuple(_coefficients({**record, **numbers}) for numbers in each))
 
 
+def _reach(record: Mapping[str, Any]) -> tuple[float, float]:
+    """What predictors are kept between; files of earlier versions, and of several classes, have no such bounds."""
+    ends = record.get("reach") or (None, None)
+    lower, upper = (math.copysign(math.inf, side) if end is None else float(end) for end, side in zip(ends, (-1, 1)))
+    if not lower <= upper:
+        raise InvalidInput(f"its predictors cannot reach from {lower} to {upper}")
+    return lower, upper
+
+
 def _coefficients(record: Mapping[str, Any]) -> Coefficients:
     features = tuple(str(name) for name in record["features"])
     vectors = {
@@ -295,6 +306,7 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
         intercept=float(record["intercept"]),
         target=str(record["target"]),
         n=_count(record["n"]),
+        reach=_reach(record),
         **vectors,
     )
 

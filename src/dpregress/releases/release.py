@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -168,6 +169,8 @@ class Coefficients:
         Standard deviation due to privacy noise and sampling.
     fill : ndarray of shape (d,)
         The values that replace missing cells, in predictions as in the fit.
+    reach : (float, float)
+        Predictors are kept between these: those of rows such as the fit knew, and somewhat beyond. By default, anywhere.
     """
 
     features: tuple[str, ...]
@@ -178,10 +181,11 @@ class Coefficients:
     privacy_error: Vector
     standard_error: Vector
     fill: Vector
+    reach: tuple[float, float] = (-math.inf, math.inf)
 
     def predict(self, x: Matrix) -> Vector:
-        """``x @ coef + intercept``, of shape (m,); a cell that is not finite counts as the fill value."""
-        return np.asarray(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept)
+        """``x @ coef + intercept`` within reach, of shape (m,); a cell that is not finite counts as the fill value."""
+        return np.clip(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept, *self.reach)
 
     def in_order(self, features: Sequence[str]) -> Coefficients:
         """The same coefficients, in the order of these features."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
@@ -73,6 +74,8 @@ class Solution:
         Estimates for inference; those of joint moments follow from the moments.
     lost : ndarray of shape (p, p) or None
         The part of the rows' second moment that weights take, where the moments are weighted.
+    reach : (float, float)
+        What predictors are kept between.
     """
 
     whitened: Vector
@@ -82,6 +85,7 @@ class Solution:
     uncertainty: Uncertainty | None = None
     unshrunk: Unshrunk | None = None
     lost: Matrix | None = None
+    reach: tuple[float, float] = (-math.inf, math.inf)
 
 
 class Solver(ABC):

@@ -48,6 +48,7 @@ from dpregress.queries import (
     noise_in_mean,
 )
 from dpregress.solvers.base import FactSolver, Solution
+from dpregress.solvers.glm.amounts import Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.design import design_shares, released_design
@@ -123,6 +124,9 @@ class ScoreSteps(FactSolver):
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
+        positive = not family.distribution.possible(-np.ones(1))[0]
+        starts = positive and facts.start.space.intercept and not labelled and not natural
+        self._between = between(facts, budget.mu) if starts else None
         informed = labelled and not (natural and _few_events(facts))
         weights = steps or (STEPS_WITH_PRIOR if informed else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
@@ -130,7 +134,7 @@ class ScoreSteps(FactSolver):
             **design_shares(facts),
             "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
             "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
-            "levels": 0.0 if labelled or natural else _LEVELS,
+            "levels": 0.0 if labelled or natural or self._between else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
@@ -182,8 +186,9 @@ class ScoreSteps(FactSolver):
 
         weak = WeakPrior.of(space, gram, self.facts.schema) if has_scale(self.family) else None
         prior = self._prior(space, weak)
-        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, rate)
-        levels = self._levels(ask, space, coef, prior)
+        amounts = None if self._between is None else self._amounts(ask, space, self._between)
+        coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, amounts or rate)
+        levels = self._levels(ask, space, coef, prior if amounts is None else amounts)
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
@@ -203,7 +208,8 @@ class ScoreSteps(FactSolver):
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
-        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates)
+        reach = (-math.inf, math.inf) if weak is None or self.family == BinomialFamily else rows.reach(coef)
+        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 
     @property
     def _whole(self) -> bool:
@@ -236,27 +242,35 @@ class ScoreSteps(FactSolver):
         labels = self.facts.trusted_labels
         return None if labels is None or not self._labelled else Rate.of(float(np.mean(labels)), 0.0, len(labels))
 
+    def _amounts(self, ask: Ask, space: WhitenedSpace, bounds: tuple[float, float]) -> Amounts:
+        """The response between its bounds, where noise hides the bins of a histogram."""
+        counts = bool(self.family.distribution.possible(np.zeros(1))[0])
+        return Amounts.released(ask, space, self.facts, bounds, self._spend["start"], counts=counts)
+
     def _start(
-        self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, rate: Rate | None
+        self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, known: Rate | Amounts | None
     ) -> tuple[Vector, float]:
         """No slopes, and the intercept of the mean with its variance: of two classes their rate, else the mean size."""
         if "start" not in self._spend:
             return np.zeros(space.order), 0.0
-        if rate is not None:
-            return self.family.link.predictor(rate.value) * space.constant, rate.variance
-        sizes = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"]))
-        mean = sizes.mean
-        level = self.family.link.predictor(mean)
+        if known is None:
+            mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
+            known = Rate(mean, (0.5 * mean) ** 2)
+        level = self.family.link.predictor(known.value)
         if exposures is not None:  # the link is the logarithm: the overall rate
             level -= math.log(exposures.mean)
-        return level * space.constant, (0.5 * mean) ** 2
+        return level * space.constant, known.variance
 
-    def _levels(self, ask: Ask, space: WhitenedSpace, coef: Vector, prior: PublicFit | None) -> Magnitudes | None:
+    def _levels(
+        self, ask: Ask, space: WhitenedSpace, coef: Vector, known: PublicFit | Amounts | None
+    ) -> Magnitudes | None:
         """Sizes of residuals at the start, from the public rows or released; None if they are bounded anyway."""
         if self.family == BinomialFamily:
             return None
-        if prior is not None:
-            return Magnitudes.of_sample(prior.residuals * prior.rows.weight)
+        if isinstance(known, PublicFit):
+            return Magnitudes.of_sample(known.residuals * known.rows.weight)
+        if known is not None:
+            return known.sizes(float(self.family.factor(np.array([self.family.link.predictor(known.value)]))[0]))
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
         return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n, _FAR)
 
@@ -282,7 +296,7 @@ class ScoreSteps(FactSolver):
 
 
 class Rate(NamedTuple):
-    """The rate of the second of two classes, away from 0 and 1, and its variance."""
+    """A mean response, such as the rate of the second of two classes away from 0 and 1, and its variance."""
 
     value: float
     variance: float

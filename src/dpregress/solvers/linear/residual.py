@@ -54,6 +54,7 @@ from dpregress.solvers.linear.residual_plan import (
     starting_precision,
     with_clear_gram,
 )
+from dpregress.solvers.linear.start import Start, located, unbounded
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
@@ -79,6 +80,9 @@ from dpregress.solvers.shared.whitening import (
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
 #: Without labels: shares of what is left after the mean response.
 _GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
+#: The share of the start that looks for the response between its bounds, if noise is large, and the n mu from which a
+#: mean between any bounds is plain.
+_WHERE, _PLAIN = 0.5, 500.0
 STEPS = (1.0, 1.0, 2.0, 3.0)
 #: If the noise of a step exceeds 1/8 of the reach of y: two steps, one histogram, and more for the mean.
 _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
@@ -191,18 +195,21 @@ class Residual(FactSolver):
         few = noise > 1 / _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
+        looked = self.declared is not None and (few or n_mu < _PLAIN)  # sizes at the mean are known from there
+        turns = range(1 if looked else 0, 1 if few else 3)
         first = start_share(self.facts.n, budget, noise) * (1 - scale) if start.space.intercept else 0.0
         shares = {
             **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM,
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
-            **{f"levels {turn}": levels for turn in range(1 if few else 3)},
+            **{f"levels {turn}": levels for turn in turns},
             "far": self._far,
             "remainder": remainder_share(self.facts.start.space),
             "squares": self._squares,
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
-        return {"scale": scale, "start": first, **left}, STEPS_FEW if few else STEPS
+        where = max(_WHERE * first, levels) if looked else 0.0
+        return {"scale": scale, "where": where, "start": max(first - where, 0.0), **left}, STEPS_FEW if few else STEPS
 
     # ------------------------------------------------------------------ with labelled public rows
 
@@ -276,31 +283,35 @@ class Residual(FactSolver):
 
     def _from_nothing(self, ask: Ask, space: WhitenedSpace, norms: RowNorms) -> Solution:
         n = self.facts.n
-        centre, reach = self._reach(ask, space)
+        start = self._start(ask, space)
         plan = plan_unlabelled(norms, space.order, n=n, scores=self._scores, gram=self._spend["gram"])
-        space = self._truncated_space(space, plan.radius, centre)
-        mean, doubt = self._mean_response(ask, space, reach)
+        space = self._truncated_space(space, plan.radius, start.centre)
+        if "start" in self._spend:
+            start = start.averaged(ask, space, self._spend["start"], n)
         found = self._gram(ask, space)
-        return self.among(found.n)._found_out(among(ask, found.n), found, reach, mean, doubt)
+        return self.among(found.n)._found_out(among(ask, found.n), found, start)
 
-    def _found_out(self, ask: Ask, found: _Found, reach: float, mean: float, doubt: float) -> Solution:
-        """Steps over the usable rows, starting from the mean response with variance ``doubt``."""
+    def _found_out(self, ask: Ask, found: _Found, start: Start) -> Solution:
+        """Steps over the usable rows, starting from the mean response."""
         scores, steps, n = found
         space, mixed = scores.space, scores.mixed
         gram, penalty = mixed.matrix, self._penalty(space)
-        coef = mean * space.constant if space.intercept else np.zeros(space.order)
+        coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
         posterior: Posterior | None = None
         told: list[LinearScore] = []
+        sizes = start.sizes or Sizes.unknown(start.reach)
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
-                sizes = Sizes.asked(ask, space, coef, reach, self._spend[f"levels {turn}"])
+                asked = Sizes.likely if start.sizes else Sizes.asked
+                sizes = asked(ask, space, coef, start.reach, self._spend[f"levels {turn}"])
             clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
             step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)
             told.append(score)
             if posterior is None:
-                variance = (reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
-                posterior = Posterior(coef, np.zeros_like(gram), starting_precision(space, gram, step, variance, doubt))
+                variance = (start.reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
+                known = starting_precision(space, gram, step, variance, start.doubt)
+                posterior = Posterior(coef, np.zeros_like(gram), known)
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
             slack = mixed.variance + score.clipped**2 / space.order
             left = most_left(step.system, mixed.off, score.clipped)
@@ -310,24 +321,13 @@ class Residual(FactSolver):
         dispersion = self._dispersion(sizes.levels, space)
         return self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
 
-    def _reach(self, ask: Ask, space: WhitenedSpace) -> tuple[float, float]:
-        """The centre of the response and a bound on its distance from there: declared, or twice the largest size."""
-        if self.declared is not None:
-            return self.declared.centre, self.declared.scale * self.declared.bound
-        unscaled = space.with_response(ResponseScale(self.facts.target))
-        seen = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), self._spend["scale"]))
-        return 0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max())
-
-    def _mean_response(self, ask: Ask, space: WhitenedSpace, reach: float) -> tuple[float, float]:
-        """The mean response, shrunk towards the centre, and its variance."""
-        if "start" not in self._spend:
-            return 0.0, 0.0
-        spend = self._spend["start"]
-        query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -reach, reach))
-        found = ask(query, spend)
-        noise = query.noise(spend, found.n) ** 2
-        gain = 1 / (1 + 3 * noise / reach**2)  # a mean that could lie anywhere between the bounds
-        return gain * float(found.mean[0]), gain * noise
+    def _start(self, ask: Ask, space: WhitenedSpace) -> Start:
+        """What is known about the response before its mean."""
+        if self.declared is None:
+            return unbounded(ask, space, self.facts.target, self._spend["scale"])
+        if "where" in self._spend:
+            return located(ask, space, self.facts.target, self.declared, self._spend["where"])
+        return Start(self.declared.centre, self.declared.scale * self.declared.bound)
 
     # ------------------------------------------------------------------ what both share
 

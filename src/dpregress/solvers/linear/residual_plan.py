@@ -22,6 +22,7 @@ from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.linear.public_prior import RidgePrior
 from dpregress.solvers.shared.gram import spectral_noise
+from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
 from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import (
@@ -50,6 +51,8 @@ _VARIANCE = 0.04
 _CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
 #: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
 _DOWN, _ABOVE = 20, 40
+#: Decades of the share of variance that slopes may explain, and so many shares among them.
+_DECADES, _SHARES = 3.0, 200
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
@@ -170,6 +173,19 @@ class Sizes:
         return cls.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
 
     @classmethod
+    def likely(cls, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
+        """Of residuals that are at most as large as the reach, where noise may hide every bin."""
+        edges = reach * 2.0 ** (np.arange(-2 * _DOWN, 1) / 2)
+        sizes = np.sqrt(edges[:-1] * edges[1:])
+        seen = LikelyValues.of(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), sizes)
+        return cls(Magnitudes(sizes, seen.share, HALF_BIN), blind=False)
+
+    @classmethod
+    def unknown(cls, reach: float) -> Sizes:
+        """The reach itself."""
+        return cls(Magnitudes(np.array([reach]), np.ones(1)), blind=True)
+
+    @classmethod
     def of_histogram(cls, histogram: Histogram, reach: float) -> Sizes:
         """Bins that exceed the noise, plus a tail that may be hidden in it; the reach itself if no bin does.
 
@@ -182,7 +198,7 @@ class Sizes:
         seen = histogram.total > np.where(expected, threshold, visible_count(histogram))
         size = np.sqrt(edges[:-1] * edges[1:])
         if not seen.any():
-            return cls(Magnitudes(np.array([reach]), np.ones(1)), blind=True)
+            return cls.unknown(reach)
         counts = np.where(seen, histogram.total, 0.0)
         levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
             _HIDDEN_NOISES * noise / histogram.n
@@ -194,7 +210,7 @@ class Sizes:
 def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:
     r"""The prior precision of slopes before the first step, by empirical Bayes on the share of explained variance.
 
-    Slopes are ``N(0, rho v / d)`` with rho uniform on (0, 1), v the response's variance and d the number of slopes;
+    Slopes are ``N(0, rho v / d)`` with log rho uniform, v the response's variance and d the number of slopes;
     the answer is the precision whose Kalman gain is the posterior mean of ``tau / (tau + noise)``.
 
     Parameters
@@ -209,7 +225,7 @@ def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: M
     """
     d = float(np.trace(directions))
     error = float(np.sum(directions * noise)) / d
-    tau = (np.arange(200) + 0.5) / 200 * variance / d
+    tau = np.logspace(-_DECADES, 0, _SHARES) * variance / d
     size = float(step @ directions @ step)
     log_weight = -d / 2 * np.log(tau + error) - size / 2 / (tau + error)
     weight = np.exp(log_weight - log_weight.max())

@@ -32,6 +32,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _SMALLEST = 1e-3
 #: The least weight of a row of which the unweighted one is taken for like a private row.
 _LEAST_WEIGHT = 0.01
+#: Predictors are kept within so many times the distance of the farthest row from the median one.
+_FARTHER = 1.2
 #: Public rows for each column that show how long rows are.
 _ENOUGH = 3.0
 
@@ -55,6 +57,12 @@ class SurrogateRows:
         For several columns of coefficients, of shape (m, columns).
         """
         return np.asarray((self.x @ coef).T / self.weight + self.offset).T
+
+    def reach(self, coef: Vector) -> tuple[float, float]:
+        """The least and the largest predictor of the unweighted rows, without offsets, and half as far again."""
+        eta = self.x @ coef / self.weight
+        middle = float(np.median(eta))
+        return middle + _FARTHER * (float(eta.min()) - middle), middle + _FARTHER * (float(eta.max()) - middle)
 
     def among(self, which: NDArray[np.bool_]) -> SurrogateRows:
         """Those of the rows."""

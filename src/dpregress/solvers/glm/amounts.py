@@ -1,0 +1,97 @@
+"""The mean of counts or amounts, and sizes of residuals from there, where noise hides the bins of a histogram."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpregress.accounting import GDP, split
+from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
+from dpregress.models import GaussianFamily
+from dpregress.public.facts import PublicFacts
+from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
+from dpregress.solvers.shared.likely_values import LikelyValues
+from dpregress.solvers.shared.magnitudes import Magnitudes
+
+#: The n mu below which responses are looked for between their bounds, and the share of that in the start.
+_PLAIN, _LOOK = 2000.0, 0.5
+#: Half octaves below the upper bound that sizes may lie; those of counts reach down to one.
+_DEEPEST, _LEAST_DEEP, _COUNT = 40, 12, 2**-0.5
+#: The mean by the histogram alone is off by this share of itself.
+_ROUGH = 0.5
+#: A mean is no smaller than this share of the upper bound.
+_SMALLEST = 1e-12
+#: What the clip of the mean cuts off counts so many times.
+_TAIL = 2.0
+
+
+def between(facts: PublicFacts, mu: float) -> tuple[float, float] | None:
+    """Bounds of a positive response between which it is looked for; None if it has none, or n mu is large."""
+    if facts.n * mu >= _PLAIN or facts.schema is None or not facts.schema.bounds_all([facts.target]):
+        return None
+    lower, upper = facts.schema.bounds_of(facts.target)
+    return (max(lower, 0.0), upper) if upper > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """What is known about a positive response.
+
+    Attributes
+    ----------
+    value, variance : float
+        The mean, and its variance.
+    values : LikelyValues
+    width : ndarray of shape (bins,)
+    """
+
+    value: float
+    variance: float
+    values: LikelyValues
+    width: Vector
+
+    @classmethod
+    def released(
+        cls, ask: Ask, space: WhitenedSpace, facts: PublicFacts, bounds: tuple[float, float], spend: GDP, *, counts: bool
+    ) -> Amounts:
+        """From a histogram of sizes, and from the mean up to the clip that it suggests.
+
+        Parameters
+        ----------
+        ask : Ask
+        space : WhitenedSpace
+        facts : PublicFacts
+        bounds : (float, float)
+        spend : GDP
+        counts : bool
+            Whether the response may be 0.
+        """
+        look, rest = split(spend, (_LOOK, 1 - _LOOK))
+        lower, upper = bounds
+        least = max(lower, upper * 2.0 ** (-_DEEPEST / 2), _COUNT if counts else 0.0)
+        bins = max(math.ceil(2 * math.log2(upper / least)), _LEAST_DEEP) if upper > least else _LEAST_DEEP
+        edges = upper * 2.0 ** (np.arange(-bins, 1) / 2)
+        plain = replace(space, exposure=None).with_response(ResponseScale(facts.target))
+        value, width = np.sqrt(edges[:-1] * edges[1:]), np.diff(edges)
+        if counts:
+            value[0], width[0] = 0.0, 0.0
+        values = LikelyValues.of(ask(ResponseHistogram(plain, edges), look), value, atom=counts)
+        unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), rest, facts.n)
+        sizes = Magnitudes(value, values.share)
+        clip = sizes.best_clip(lambda bound: unit * bound, cut_weight=_TAIL)
+        half = clip / 2
+        centred = plain.with_response(ResponseScale(facts.target, half))
+        query = Counted(MeanResidual(centred, GaussianFamily, np.zeros(plain.order), -half, half))
+        found = ask(query, rest)
+        noise = query.noise(rest, found.n) ** 2 + sizes.cut(clip) ** 2
+        rough = values.variance + (_ROUGH * values.mean) ** 2
+        gain = rough / (rough + noise)
+        mean = values.mean + gain * (half + float(found.mean[0]) + sizes.cut(clip) - values.mean)
+        return cls(max(mean, math.sqrt(gain * noise), _SMALLEST * upper), gain * noise, values, width)
+
+    def sizes(self, factor: float) -> Magnitudes:
+        """Distances from the mean, times the factor of a score there."""
+        found = self.values.sizes(self.value, self.width)
+        return replace(found, size=factor * found.size)

@@ -1,0 +1,74 @@
+"""Where a residual fit without labels starts: the mean response and the sizes of residuals from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpregress.accounting import GDP
+from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.models import GaussianFamily
+from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
+from dpregress.solvers.linear.residual_plan import Sizes
+from dpregress.solvers.shared.likely_values import LikelyValues
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
+
+#: Bins between the bounds of a response in which its values are looked for.
+_PLACES = 64
+#: Residuals are looked for within so many root mean squared distances from the mean.
+_WITHIN = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known about a response.
+
+    Attributes
+    ----------
+    centre, reach : float
+        The middle of what is possible, and the largest distance from there.
+    sizes : Sizes or None
+        Of distances from the centre, if the response was looked for.
+    mean, doubt : float
+        The mean about the centre, and its variance. A mean may lie anywhere within reach if nothing is released.
+    """
+
+    centre: float
+    reach: float
+    sizes: Sizes | None = None
+    mean: float = 0.0
+    doubt: float = 0.0
+
+    def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> Start:
+        """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
+        clip, cut, known = self.reach, 0.0, self.reach**2 / 3
+        if self.sizes is not None:
+            levels, known = self.sizes.levels, self.doubt
+            unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, n)
+            clip = levels.best_clip(lambda bound: unit * bound)
+            cut = levels.cut(clip)
+        query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -clip, clip))
+        found = ask(query, spend)
+        noise = query.noise(spend, found.n) ** 2 + cut**2
+        gain = known / (known + noise) if known else 0.0
+        return replace(self, mean=gain * float(found.mean[0]), doubt=gain * noise)
+
+
+def located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> Start:
+    """Where a response lies between its bounds, by a histogram of its places there."""
+    reach = declared.scale * declared.bound
+    lower, width = (declared.centre - reach, 2 * reach) if space.intercept else (0.0, reach)
+    edges = np.linspace(0.0, width, _PLACES + 1)
+    seen = ask(ResponseHistogram(space.with_response(ResponseScale(target, lower)), edges), spend)
+    likely = LikelyValues.of(seen, lower + (edges[:-1] + edges[1:]) / 2)
+    centre = likely.mean if space.intercept else 0.0
+    levels = likely.sizes(centre, np.diff(edges))
+    return Start(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=likely.variance + (edges[1] - edges[0]) ** 2 / 12)
+
+
+def unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> Start:
+    """Twice the largest size of a response without bounds."""
+    unscaled = space.with_response(ResponseScale(target))
+    seen = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), spend))
+    return Start(0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max()))
