@@ -208,8 +208,20 @@ class ScoreSteps(FactSolver):
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
-        reach = (-math.inf, math.inf) if weak is None or self.family == BinomialFamily else rows.reach(coef)
+        reach = (-math.inf, math.inf) if self.family == BinomialFamily or weak is None else self._reach(rows, coef)
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
+
+    def _reach(self, rows: SurrogateRows, coef: Vector) -> tuple[float, float]:
+        """What predictors are kept between: the bounds of the response, and what rows like the public ones have."""
+        facts, lower, upper = self.facts, -math.inf, math.inf
+        if facts.schema is not None and facts.exposure is None and facts.schema.bounds_all([facts.target]):
+            least, most = facts.schema.bounds_of(facts.target)
+            lower = self.family.link.predictor(least) if least > 0 else lower
+            upper = self.family.link.predictor(most) if most > 0 else upper
+        if facts.public is None or facts.public.rows is None:
+            return lower, upper
+        least, most = rows.reach(coef)
+        return (max(lower, least), min(upper, most)) if max(lower, least) < min(upper, most) else (lower, upper)
 
     @property
     def _whole(self) -> bool:
