@@ -284,8 +284,8 @@ def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
 
 def _reach(record: Mapping[str, Any]) -> tuple[float, float]:
     """What predictors are kept between; files of earlier versions, and of several classes, have no such bounds."""
-    ends = record.get("reach") or (None, None)
-    lower, upper = (math.copysign(math.inf, side) if end is None else float(end) for end, side in zip(ends, (-1, 1)))
+    least, most = record.get("reach") or (None, None)
+    lower, upper = -math.inf if least is None else float(least), math.inf if most is None else float(most)
     if not lower <= upper:
         raise InvalidInput(f"its predictors cannot reach from {lower} to {upper}")
     return lower, upper

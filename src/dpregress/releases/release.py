@@ -170,7 +170,7 @@ class Coefficients:
     fill : ndarray of shape (d,)
         The values that replace missing cells, in predictions as in the fit.
     reach : (float, float)
-        Predictors are kept between these: those of rows such as the fit knew, and somewhat beyond. By default, anywhere.
+        Predictors are kept between these: those of rows like the ones the fit knew, and somewhat beyond.
     """
 
     features: tuple[str, ...]

@@ -54,7 +54,14 @@ class Amounts:
 
     @classmethod
     def released(
-        cls, ask: Ask, space: WhitenedSpace, facts: PublicFacts, bounds: tuple[float, float], spend: GDP, *, counts: bool
+        cls,
+        ask: Ask,
+        space: WhitenedSpace,
+        facts: PublicFacts,
+        bounds: tuple[float, float],
+        spend: GDP,
+        *,
+        counts: bool,
     ) -> Amounts:
         """From a histogram of sizes, and from the mean up to the clip that it suggests.
 

@@ -5,10 +5,10 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
 1. coordinates from the public moment, refined for 10% of mu^2 if there are few public rows; a radius that depends on
    the budget;
 2. a start: with labelled public rows their ridge fit, with its covariance as a prior; otherwise the mean response
-   between bounds from the schema or from a private histogram of its sizes;
+   between bounds from the schema or from a private histogram of its values or of their sizes;
 3. one private Gram matrix of the weighted rows, mixed with that of the public rows;
-4. steps ``b += K H^{-1} [mean(s x clip(s (y - x'b), +-C)) + noise]``, K the Kalman gain given the posterior before the
-step; 5. the mean residual between wide bounds, which corrects the intercept.
+4. steps ``b += K H^{-1} [mean(s x clip(s (y - x'b), +-C)) + noise]``, K the Kalman gain given what is known before;
+5. the mean residual between wide bounds, which corrects the intercept.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from dpregress.solvers.linear.residual_plan import (
     starting_precision,
     with_clear_gram,
 )
-from dpregress.solvers.linear.start import Start, located, unbounded
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
+from dpregress.solvers.linear.start import Start
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
-from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
+from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
@@ -285,7 +285,7 @@ class Residual(FactSolver):
 
     def _from_nothing(self, ask: Ask, space: WhitenedSpace, norms: RowNorms) -> Solution:
         n = self.facts.n
-        start = self._start(ask, space)
+        start = Start.of(ask, space, self.facts.target, self.declared, self._spend)
         plan = plan_unlabelled(norms, space.order, n=n, scores=self._scores, gram=self._spend["gram"])
         space = self._truncated_space(space, plan.radius, start.centre)
         if "start" in self._spend:
@@ -322,14 +322,6 @@ class Residual(FactSolver):
         assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
         return self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
-
-    def _start(self, ask: Ask, space: WhitenedSpace) -> Start:
-        """What is known about the response before its mean."""
-        if self.declared is None:
-            return unbounded(ask, space, self.facts.target, self._spend["scale"])
-        if "where" in self._spend:
-            return located(ask, space, self.facts.target, self.declared, self._spend["where"])
-        return Start(self.declared.centre, self.declared.scale * self.declared.bound)
 
     # ------------------------------------------------------------------ what both share
 

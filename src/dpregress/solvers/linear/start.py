@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +41,28 @@ class Start:
     mean: float = 0.0
     doubt: float = 0.0
 
+    @classmethod
+    def of(
+        cls, ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale | None, spend: Mapping[str, GDP]
+    ) -> Start:
+        """Before its mean is released: between bounds, where histograms of values or sizes say, or what is declared.
+
+        Parameters
+        ----------
+        ask : Ask
+        space : WhitenedSpace
+        target : str
+        declared : ResponseScale or None
+            By the bounds of the schema.
+        spend : mapping of str to GDP
+            "scale" if there are no bounds, and "where" if the response is looked for between them.
+        """
+        if declared is None:
+            return _unbounded(ask, space, target, spend["scale"])
+        if "where" in spend:
+            return _located(ask, space, target, declared, spend["where"])
+        return cls(declared.centre, declared.scale * declared.bound)
+
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> Start:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
         clip, cut, known = self.reach, 0.0, self.reach**2 / 3
@@ -55,7 +78,7 @@ class Start:
         return replace(self, mean=gain * float(found.mean[0]), doubt=gain * noise)
 
 
-def located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> Start:
+def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> Start:
     """Where a response lies between its bounds, by a histogram of its places there."""
     reach = declared.scale * declared.bound
     lower, width = (declared.centre - reach, 2 * reach) if space.intercept else (0.0, reach)
@@ -64,10 +87,11 @@ def located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale
     likely = LikelyValues.of(seen, lower + (edges[:-1] + edges[1:]) / 2)
     centre = likely.mean if space.intercept else 0.0
     levels = likely.sizes(centre, np.diff(edges))
-    return Start(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=likely.variance + (edges[1] - edges[0]) ** 2 / 12)
+    doubt = likely.variance + float(edges[1]) ** 2 / 12  # that of a place within its bin too
+    return Start(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=doubt)
 
 
-def unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> Start:
+def _unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> Start:
     """Twice the largest size of a response without bounds."""
     unscaled = space.with_response(ResponseScale(target))
     seen = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), spend))
