@@ -161,13 +161,20 @@ def run(job: Job) -> list[Row]:
 
 
 def _rows(job: Job, parts: Parts) -> Iterator[Row]:
+    yield from fitted_rows(parts, job.split, job.table, job.epsilons, job.ways, job.peers)
+
+
+def fitted_rows(
+    parts: Parts, split: int, table: str, epsilons: Sequence[float], ways: Sequence[str], peers: bool = False
+) -> Iterator[Row]:
+    """A row for each way and epsilon of the library's fit to these parts, and for each peer and epsilon."""
     family, known = parts.family, parts.known()
     (x, y), (z, w) = parts.rows(parts.private), parts.rows(parts.held_out)
     plain = least_squares(x, y) if parts.entry.family == "gaussian" else scored_fit(x, y, family)
     trivial = LinearFit(np.zeros(x.shape[1]), float(family.link.predictor(mean_only(x, y).intercept)))
     best = deviance(family, plain, z, w)
     fixed = {
-        "table": job.table, "family": parts.entry.family, "n": len(x), "columns": x.shape[1], "split": job.split,
+        "table": table, "family": parts.entry.family, "n": len(x), "columns": x.shape[1], "split": split,
         "public_only": deviance(family, known.fit, z, w) / best, "trivial": deviance(family, trivial, z, w) / best,
         "plain_auc": _auc(parts, w, family.mean(plain.predict(z))),
     }  # fmt: skip
@@ -175,17 +182,17 @@ def _rows(job: Job, parts: Parts) -> Iterator[Row]:
     def row(method: str, knows: str, epsilon: float, predict: Predict) -> Row:
         return {**fixed, "method": method, "knows": knows, "epsilon": epsilon, **_judged(parts, w, best, predict)}
 
-    for way in job.ways:
-        for epsilon in job.epsilons:
-            seed = [11, job.split, WAYS.index(way)]
+    for way in ways:
+        for epsilon in epsilons:
+            seed = [11, split, WAYS.index(way)]
             yield row("library", way, epsilon, lambda w=way, e=epsilon, s=seed: parts.library(w, e, s))  # type: ignore[misc]
-    if job.peers:
+    if peers:
         tuner = Tuner(known, len(x), DELTA)
         for place, peer in enumerate(peers_of(family)):
-            for epsilon in job.epsilons:
+            for epsilon in epsilons:
 
                 def predict(peer=peer, epsilon=epsilon, place=place):  # type: ignore[no-untyped-def]
-                    fit = tuner.fit(peer, x, y, epsilon, np.random.default_rng([13, job.split, place]))
+                    fit = tuner.fit(peer, x, y, epsilon, np.random.default_rng([13, split, place]))
                     return None if fit is None else family.mean(fit.predict(z))
 
                 yield row(peer.name, peer.knows, epsilon, predict)
