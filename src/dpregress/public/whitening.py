@@ -223,7 +223,7 @@ class _Root:
         """
         if intercept:
             mean = public.augmented(True)[0, 1:]
-            rows = None if public.rows is None else public.rows - mean
+            rows = None if public.rows is None else _centred(public.rows - mean)
             second = _covariance(public, mean, rows)
         else:
             mean = np.zeros(len(public.names)) if public.mean is None else public.mean
@@ -295,12 +295,18 @@ def _unseen(directions: Matrix, unit: Vector, null_scale: Vector | None) -> Matr
     return np.asarray((turned * sizes) @ turned.T)
 
 
+def _centred(rows: Matrix) -> Matrix:
+    """Rows about their mean: about one with rounding, a constant would have the variance of that."""
+    return np.asarray(rows - rows.mean(axis=0))
+
+
 def _covariance(public: PublicMoments, mean: Vector, rows: Matrix | None) -> Matrix:
     """The covariance of public rows, from centred rows if the moment has lost digits; exactly 0 in constant columns.
 
     What rounding leaves of a constant would otherwise count as its variance.
     """
-    known, raw, rounding = public.second - np.outer(mean, mean), np.diag(public.second), _ROUNDING
+    known, raw = public.second - np.outer(mean, mean), np.diag(public.second)
+    rounding = max(_ROUNDING, public.n * float(np.finfo(np.float64).eps))  # long sums have lost more digits
     if rows is not None and (np.diag(known) < _CANCELLED * raw).any():
         known, rounding = rows.T @ rows / len(rows), _ROUNDING_CENTRED
     varies = np.diag(known) > rounding * raw
