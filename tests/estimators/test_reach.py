@@ -1,0 +1,116 @@
+"""Predictions of log-link models stay near those of rows that the fit knew."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpregress
+from dpregress import (
+    GDP,
+    DPGammaRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    Numeric,
+    Schema,
+)
+from dpregress.errors import InvalidInput
+from dpregress.releases import Coefficients
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+
+SCHEMA = Schema({"a": Numeric(0, 60), "b": Numeric(-5, 5), "y": Numeric(0.01, 200)})
+
+
+def rows(rng: np.random.Generator, n: int) -> pa.Table:
+    """A skewed column and amounts."""
+    a = np.minimum(np.exp(rng.normal(size=n)), 60)
+    b = np.clip(rng.normal(size=n), -5, 5)
+    y = np.clip(np.exp(1 - 0.1 * np.minimum(a, 5) + 0.2 * b) * rng.gamma(2, 0.5, n), 0.01, 200)
+    return pa.table({"a": a, "b": b, "y": y})
+
+
+def fitted(model: Any = DPGammaRegressor, public: bool = True, **more: Any) -> Any:
+    """A fit with 300 unlabelled public rows, or by the schema alone."""
+    rng = np.random.default_rng(0)
+    shown = rows(rng, 300).select(["a", "b"]) if public else None
+    return model(GDP(0.5), public=shown, schema=SCHEMA, random_state=1, **more).fit_table(
+        rows(rng, 8_000), "y", ["a", "b"]
+    )
+
+
+FAR = pa.table({"a": [1e6, -1e6, 1.0], "b": [0.0, 0.0, 0.0]})
+
+
+@pytest.mark.parametrize("model", [DPGammaRegressor, DPPoissonRegressor])
+def test_far_rows_are_predicted_within_reach(model: Any) -> None:
+    fit = fitted(model)
+    low, high = fit.coefficients_.reach
+    assert -math.inf < low < high < math.inf
+    found = fit.predict(FAR)
+    assert set(found[:2]) <= {math.exp(low), math.exp(high)}
+    assert math.exp(low) < found[2] < math.exp(high)
+    assert math.exp(low) >= 0.01 * (1 - 1e-12)  # the least response of the schema
+    assert math.exp(high) <= 200 * (1 + 1e-12)
+
+
+def test_by_a_schema_the_response_bounds_them() -> None:
+    low, high = fitted(public=False).coefficients_.reach
+    assert (low, high) == pytest.approx((math.log(0.01), math.log(200)))
+
+
+def test_other_models_predict_anywhere() -> None:
+    assert fitted(DPLinearRegression).coefficients_.reach == (-math.inf, math.inf)
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(2_000, 2))
+    schema = Schema({"x0": Numeric(-5, 5), "x1": Numeric(-5, 5)})
+    two = DPLogisticRegression(GDP(1.0), schema=schema, classes=(0, 1), random_state=1).fit(
+        x, (x[:, 0] > 0).astype(int)
+    )
+    assert two.coefficients_.reach == (-math.inf, math.inf)
+
+
+def test_a_saved_model_has_the_same_reach(tmp_path: Path) -> None:
+    fit = fitted()
+    fit.save(tmp_path / "fit")
+    loaded = dpregress.load(tmp_path / "fit")
+    assert loaded.coefficients_.reach == fit.coefficients_.reach
+    np.testing.assert_array_equal(loaded.predict(FAR), fit.predict(FAR))
+
+
+@pytest.mark.parametrize(
+    ("reach", "refused"),
+    [
+        (None, False),
+        ([None, 3.0], False),
+        ([3.0, 1.0], True),
+        ([1.0], True),
+        ("far", True),
+        (["a", "b"], True),
+        (7, True),
+    ],
+)
+def test_reach_of_a_file(reach: Any, refused: bool, tmp_path: Path) -> None:
+    """Files of earlier versions have none; what is no reach is refused."""
+    fitted().save(tmp_path / "fit")
+    path = next((tmp_path / "fit").glob("**/model.json"))
+    record = json.loads(path.read_text())
+    record["reach"] = reach
+    path.write_text(json.dumps(record))
+    if refused:
+        with pytest.raises(InvalidInput):
+            dpregress.load(tmp_path / "fit")
+    else:
+        assert dpregress.load(tmp_path / "fit").coefficients_.reach == (-math.inf, math.inf if reach is None else 3.0)
+
+
+def test_the_order_of_features_does_not_matter() -> None:
+    found: Coefficients = fitted().coefficients_
+    assert found.in_order(("b", "a")).reach == found.reach

@@ -1,0 +1,62 @@
+"""Values by a histogram whose noise hides every bin: where they lie, how spread they are, and how sure that is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.releases import Histogram, Isotropic
+from dpregress.solvers.shared.likely_values import LikelyValues
+
+BINS, ROWS = 64, 3_000
+PLACES = np.arange(BINS) + 0.5
+
+
+def released(values: Vector, sigma: float, rng: np.random.Generator) -> Histogram:
+    """Counts of values in bins of width 1 with noise."""
+    counts = np.bincount(np.clip(values, 0, BINS - 1).astype(int), minlength=BINS) + rng.normal(0, sigma, BINS)
+    space = WhitenedSpace(("a",), np.eye(1), 1.0, np.zeros(1))
+    return Histogram(counts, len(values), Isotropic(sigma), (), space, np.arange(BINS + 1.0))
+
+
+@pytest.mark.parametrize(("centre", "spread"), [(10.0, 2.0), (32.0, 8.0), (60.0, 1.0)])
+def test_hidden_bins_tell_the_centre_and_the_spread_together(centre: float, spread: float, seed: int) -> None:
+    """Bins are a few noises high at most; z-scores of 40 means stay within 5.5 (1e-6 in all)."""
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        values = rng.normal(centre, spread, ROWS)
+        found = LikelyValues.of(released(values, 60.0, rng), PLACES)
+        width = np.ones(BINS)
+        assert abs(found.mean - np.clip(values, 0, BINS).mean()) < 5.5 * np.sqrt(found.variance + 1 / 12)
+        size = found.sizes(found.mean, width).root_mean_square
+        assert spread / 3 < size < 3 * spread
+
+
+def test_without_noise_the_shares_of_a_candidate_are_found(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    edges = np.arange(BINS + 1.0)
+    shares = np.diff(norm.cdf(edges, 20.0, 64.0))
+    exact = released(np.zeros(1), 1e-9, rng)
+    noiseless = Histogram(1_000 * shares / shares.sum(), 1_000, Isotropic(1e-3), (), exact.space, edges)
+    found = LikelyValues.of(noiseless, PLACES)
+    np.testing.assert_allclose(found.share, shares / shares.sum(), atol=1e-9)
+    assert found.variance < 1e-12
+
+
+def test_an_atom_is_told_from_a_narrow_distribution(seed: int) -> None:
+    """Zero inflated counts: the share of the first bin beside others far away."""
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random(ROWS) < 0.6, 0.0, rng.normal(30, 2, ROWS))
+    seen = released(values, 20.0, rng)
+    atom, none = LikelyValues.of(seen, PLACES, atom=True), LikelyValues.of(seen, PLACES)
+    assert atom.share[0] == pytest.approx(0.6, abs=0.08)
+    assert abs(atom.mean - values.mean()) < abs(none.mean - values.mean())
+
+
+def test_noise_alone_leaves_everything_open(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = LikelyValues.of(released(rng.normal(32, 2, 50), 1e6, rng), PLACES)
+    assert found.share.sum() == pytest.approx(1)
+    assert found.variance > 10.0
