@@ -100,7 +100,7 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         interval: IntervalKind | None = None,
         level: float = 0.95,
     ) -> Any:
-        """Mean responses ``m(X coef + intercept + log exposure)``, of shape (m,).
+        """Mean responses ``m(X coef + intercept + log exposure)``, of shape (m,); see ``Coefficients.reach``.
 
         Parameters
         ----------

@@ -284,8 +284,13 @@ def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
 
 def _reach(record: Mapping[str, Any]) -> tuple[float, float]:
     """What predictors are kept between; files of earlier versions, and of several classes, have no such bounds."""
-    least, most = record.get("reach") or (None, None)
-    lower, upper = -math.inf if least is None else float(least), math.inf if most is None else float(most)
+    ends = record.get("reach")
+    if ends is None or ends == []:
+        return -math.inf, math.inf
+    numbers = isinstance(ends, list) and all(end is None or type(end) in (int, float) for end in ends)
+    if not numbers or len(ends) != 2:
+        raise InvalidInput("the reach of its predictors is not two numbers")
+    lower, upper = (-math.inf if ends[0] is None else float(ends[0])), (math.inf if ends[1] is None else float(ends[1]))
     if not lower <= upper:
         raise InvalidInput(f"its predictors cannot reach from {lower} to {upper}")
     return lower, upper

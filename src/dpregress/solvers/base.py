@@ -13,6 +13,9 @@ from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Query
 from dpregress.releases import CovarianceType, Moments
 
+#: Predictors of any size.
+ANYWHERE = (-math.inf, math.inf)
+
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
@@ -85,7 +88,7 @@ class Solution:
     uncertainty: Uncertainty | None = None
     unshrunk: Unshrunk | None = None
     lost: Matrix | None = None
-    reach: tuple[float, float] = (-math.inf, math.inf)
+    reach: tuple[float, float] = ANYWHERE
 
 
 class Solver(ABC):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpregress.accounting import GDP, split
+from dpregress.accounting import GDP
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
@@ -15,8 +15,8 @@ from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noi
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
-#: The n mu below which responses are looked for between their bounds, and the share of that in the start.
-_PLAIN, _LOOK = 2000.0, 0.5
+#: The n mu between which responses are looked for between their bounds, and the share of that in the start.
+_BLIND, _PLAIN, LOOK = 40.0, 2000.0, 0.5
 #: Half octaves below the upper bound that sizes may lie; those of counts reach down to one.
 _DEEPEST, _LEAST_DEEP, _COUNT = 40, 12, 2**-0.5
 #: The mean by the histogram alone is off by this share of itself.
@@ -28,8 +28,8 @@ _TAIL = 2.0
 
 
 def between(facts: PublicFacts, mu: float) -> tuple[float, float] | None:
-    """Bounds of a positive response between which it is looked for; None if it has none, or n mu is large."""
-    if facts.n * mu >= _PLAIN or facts.schema is None or not facts.schema.bounds_all([facts.target]):
+    """Bounds of a positive response between which it is looked for; None if it has none, or n mu is large or tiny."""
+    if not _BLIND <= facts.n * mu < _PLAIN or facts.schema is None or not facts.schema.bounds_all([facts.target]):
         return None
     lower, upper = facts.schema.bounds_of(facts.target)
     return (max(lower, 0.0), upper) if upper > 0 else None
@@ -59,6 +59,7 @@ class Amounts:
         space: WhitenedSpace,
         facts: PublicFacts,
         bounds: tuple[float, float],
+        look: GDP,
         spend: GDP,
         *,
         counts: bool,
@@ -71,11 +72,11 @@ class Amounts:
         space : WhitenedSpace
         facts : PublicFacts
         bounds : (float, float)
-        spend : GDP
+        look, spend : GDP
+            Of the histogram and of the mean.
         counts : bool
             Whether the response may be 0.
         """
-        look, rest = split(spend, (_LOOK, 1 - _LOOK))
         lower, upper = bounds
         least = max(lower, upper * 2.0 ** (-_DEEPEST / 2), _COUNT if counts else 0.0)
         bins = max(math.ceil(2 * math.log2(upper / least)), _LEAST_DEEP) if upper > least else _LEAST_DEEP
@@ -84,21 +85,22 @@ class Amounts:
         value, width = np.sqrt(edges[:-1] * edges[1:]), np.diff(edges)
         if counts:
             value[0], width[0] = 0.0, 0.0
-        values = LikelyValues.of(ask(ResponseHistogram(plain, edges), look), value, atom=counts)
-        unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), rest, facts.n)
+        values = LikelyValues.of(ask(ResponseHistogram(plain, edges), look), value)
+        unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, facts.n)
         sizes = Magnitudes(value, values.share)
         clip = sizes.best_clip(lambda bound: unit * bound, cut_weight=_TAIL)
         half = clip / 2
         centred = plain.with_response(ResponseScale(facts.target, half))
         query = Counted(MeanResidual(centred, GaussianFamily, np.zeros(plain.order), -half, half))
-        found = ask(query, rest)
-        noise = query.noise(rest, found.n) ** 2 + sizes.cut(clip) ** 2
+        found = ask(query, spend)
+        noise = query.noise(spend, found.n) ** 2 + sizes.cut(clip) ** 2
         rough = values.variance + (_ROUGH * values.mean) ** 2
         gain = rough / (rough + noise)
         mean = values.mean + gain * (half + float(found.mean[0]) + sizes.cut(clip) - values.mean)
-        return cls(max(mean, math.sqrt(gain * noise), _SMALLEST * upper), gain * noise, values, width)
+        least = max(math.sqrt(gain * noise), _SMALLEST * upper)
+        return cls(max(mean, least), gain * noise + max(least - mean, 0.0) ** 2, values, width)
 
     def sizes(self, factor: float) -> Magnitudes:
         """Distances from the mean, times the factor of a score there."""
         found = self.values.sizes(self.value, self.width)
-        return replace(found, size=factor * found.size)
+        return replace(found, size=abs(factor) * found.size)

@@ -47,8 +47,8 @@ from dpregress.queries import (
     has_order,
     noise_in_mean,
 )
-from dpregress.solvers.base import FactSolver, Solution
-from dpregress.solvers.glm.amounts import Amounts, between
+from dpregress.solvers.base import ANYWHERE, FactSolver, Solution
+from dpregress.solvers.glm.amounts import LOOK, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.design import design_shares, released_design
@@ -142,7 +142,8 @@ class ScoreSteps(FactSolver):
         start = 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget)
         if start > _START:  # all else shares what it leaves
             shares = {name: share * (1 - start) / (1 - _START) for name, share in shares.items()}
-        shares = {"start": start, **leaving_steps(shares, 1 - start)}
+        where = LOOK * start if self._between else 0.0
+        shares = {"where": where, "start": start - where, **leaving_steps(shares, 1 - start)}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = facts.start.space.order if "squares" in self._spend else 0
 
@@ -208,11 +209,11 @@ class ScoreSteps(FactSolver):
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
-        reach = (-math.inf, math.inf) if self.family == BinomialFamily or weak is None else self._reach(rows, coef)
+        reach = self._reach(rows, coef, steps.uncertainty.total) if self.family.link.name == "log" else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 
-    def _reach(self, rows: SurrogateRows, coef: Vector) -> tuple[float, float]:
-        """What predictors are kept between: the bounds of the response, and what rows like the public ones have."""
+    def _reach(self, rows: SurrogateRows, coef: Vector, covariance: Matrix) -> tuple[float, float]:
+        """What log predictors are kept between: bounds of the response, and what rows like the public ones have."""
         facts, lower, upper = self.facts, -math.inf, math.inf
         if facts.schema is not None and facts.exposure is None and facts.schema.bounds_all([facts.target]):
             least, most = facts.schema.bounds_of(facts.target)
@@ -220,7 +221,7 @@ class ScoreSteps(FactSolver):
             upper = self.family.link.predictor(most) if most > 0 else upper
         if facts.public is None or facts.public.rows is None:
             return lower, upper
-        least, most = rows.reach(coef)
+        least, most = rows.reach(coef, covariance, facts.n)
         return (max(lower, least), min(upper, most)) if max(lower, least) < min(upper, most) else (lower, upper)
 
     @property
@@ -257,7 +258,8 @@ class ScoreSteps(FactSolver):
     def _amounts(self, ask: Ask, space: WhitenedSpace, bounds: tuple[float, float]) -> Amounts:
         """The response between its bounds, where noise hides the bins of a histogram."""
         counts = bool(self.family.distribution.possible(np.zeros(1))[0])
-        return Amounts.released(ask, space, self.facts, bounds, self._spend["start"], counts=counts)
+        look, rest = self._spend["where"], self._spend["start"]
+        return Amounts.released(ask, space, self.facts, bounds, look, rest, counts=counts)
 
     def _start(
         self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, known: Rate | Amounts | None

@@ -305,7 +305,7 @@ class Residual(FactSolver):
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
-                asked = Sizes.likely if start.sizes else Sizes.asked
+                asked = Sizes.likely if start.sizes and not start.outside else Sizes.asked
                 sizes = asked(ask, space, coef, start.reach, self._spend[f"levels {turn}"])
             clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
             step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)

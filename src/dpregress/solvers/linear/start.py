@@ -19,6 +19,11 @@ from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 _PLACES = 64
 #: Residuals are looked for within so many root mean squared distances from the mean.
 _WITHIN = 4.0
+#: How far below the lower bound places are measured from, in widths; and the share of values beyond
+#: bounds from which these are not believed.
+_BELOW, _OUTSIDE = 4.0, 0.2
+#: The upper bound itself is no value beyond it.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +38,8 @@ class Start:
         Of distances from the centre, if the response was looked for.
     mean, doubt : float
         The mean about the centre, and its variance. A mean may lie anywhere within reach if nothing is released.
+    outside : bool
+        Whether many values are beyond a bound: then a mean may lie anywhere within reach.
     """
 
     centre: float
@@ -40,6 +47,7 @@ class Start:
     sizes: Sizes | None = None
     mean: float = 0.0
     doubt: float = 0.0
+    outside: bool = False
 
     @classmethod
     def of(
@@ -66,7 +74,7 @@ class Start:
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> Start:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
         clip, cut, known = self.reach, 0.0, self.reach**2 / 3
-        if self.sizes is not None:
+        if self.sizes is not None and not self.outside:
             levels, known = self.sizes.levels, self.doubt
             unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, n)
             clip = levels.best_clip(lambda bound: unit * bound)
@@ -79,15 +87,25 @@ class Start:
 
 
 def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> Start:
-    """Where a response lies between its bounds, by a histogram of its places there."""
+    """Where a response lies between its bounds, by a histogram of its places there, and of those beyond a bound.
+
+    Places are measured from far below the lower bound, so that values below it are not taken for others.
+    """
     reach = declared.scale * declared.bound
     lower, width = (declared.centre - reach, 2 * reach) if space.intercept else (0.0, reach)
-    edges = np.linspace(0.0, width, _PLACES + 1)
-    seen = ask(ResponseHistogram(space.with_response(ResponseScale(target, lower)), edges), spend)
-    likely = LikelyValues.of(seen, lower + (edges[:-1] + edges[1:]) / 2)
+    below = _BELOW * width if space.intercept else 0.0
+    inner = np.linspace(0.0, width, _PLACES + 1)
+    inner[-1] *= 1 + _ROUNDING
+    edges = np.concatenate([[0.0] if below else [], below + inner, [below + 2 * width]])
+    value = lower + np.concatenate([[0.0] if below else [], (inner[:-1] + inner[1:]) / 2, [width]])
+    found = space.with_response(ResponseScale(target, lower - below))
+    likely = LikelyValues.of(ask(ResponseHistogram(found, edges), spend), value)
     centre = likely.mean if space.intercept else 0.0
-    levels = likely.sizes(centre, np.diff(edges))
-    doubt = likely.variance + float(edges[1]) ** 2 / 12  # that of a place within its bin too
+    levels = likely.sizes(centre, np.full(len(value), inner[1]))
+    if likely.share[-1] + (likely.share[0] if below else 0.0) > _OUTSIDE:
+        farthest = max(lower + width - centre, centre - lower)
+        return Start(centre, farthest, Sizes(levels, blind=False), doubt=farthest**2 / 3, outside=True)
+    doubt = likely.variance + float(inner[1]) ** 2 / 12  # that of a place within its bin too
     return Start(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=doubt)
 
 

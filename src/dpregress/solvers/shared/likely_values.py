@@ -5,27 +5,32 @@ Few rows or a small budget leave no bin above the noise, though all bins togethe
 
 .. math:: \log L(p) = -\tfrac12 \sum_j (c_j - n p_j)^2 / \sigma^2,
 
-and the candidates, normal distributions of the bins' places with any centre and width, some with an atom in the first
-bin, are averaged with these weights. Everything here is post-processing.
+and the candidates are averaged with these weights: normal distributions of the bins' places with any centre and width,
+and, less likely beforehand, the same with an atom of any weight in any bin. Bins whose counts differ from the average
+by more than noise can explain are taken as they are. Everything here is post-processing.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
 
 #: Widths of the candidates, in bins: from less than one to all of them; and centres for each bin.
 _WIDTHS, _NARROWEST, _CENTRES = 12, 0.3, 2
 #: Candidates that are less likely than this share of the likeliest one are left out: they may lie far away.
 _UNLIKELY = 0.02
-#: Weights of an atom in the first bin.
-_ATOMS = np.append(0.0, np.linspace(0.05, 0.95, 10))
+#: Weights of an atom, and the prior probability that there is one.
+_ATOMS, _ATOM = np.linspace(0.1, 0.9, 9), 0.05
+#: Standard deviations of noise by which fewer values than rows must be counted: others have none.
+_MISSING = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +49,28 @@ class LikelyValues:
     variance: float
 
     @classmethod
-    def of(cls, histogram: Histogram, value: Vector, *, atom: bool = False) -> LikelyValues:
+    def of(cls, histogram: Histogram, value: Vector) -> LikelyValues:
         """From a released histogram whose bins stand for these values.
 
         Parameters
         ----------
         histogram : Histogram
+            Of n rows, some of which may have no value.
         value : ndarray of shape (bins,)
-        atom : bool, default=False
-            Whether many rows may share the first bin.
         """
         assert isinstance(histogram.noise, Isotropic)
-        shares = _candidates(len(value), atom)
-        misfit = np.sum((histogram.total - histogram.n * shares) ** 2, axis=1) / histogram.noise.sigma**2
-        weight = np.exp(-(misfit - misfit.min()) / 2)
-        weight = np.where(weight < _UNLIKELY, 0.0, weight)
-        weight /= weight.sum()
-        means, share = shares @ value, weight @ shares
-        return cls(value, share, float(weight @ (means - share @ value) ** 2))
+        normal = _normal(len(value))
+        rows, noise = float(histogram.n), histogram.noise.sigma
+        counted = float(histogram.total.sum())
+        if 0 < counted < rows - _MISSING * noise * math.sqrt(len(value)):
+            rows = counted
+        whole, added = _weights(normal, histogram.total / rows, noise / rows)
+        left = whole + (added @ (1 - _ATOMS)).sum(axis=1)  # the weight of each normal distribution, in total
+        share = left @ normal + (added @ _ATOMS).sum(axis=0)
+        mean, centres = float(share @ value), normal @ value
+        atoms = centres[:, None, None] * (1 - _ATOMS) + value[:, None] * _ATOMS
+        variance = float(np.sum(whole * (centres - mean) ** 2) + np.sum(added * (atoms - mean) ** 2))
+        return cls(value, _seen(share, histogram.total / rows, visible_count(histogram) / rows), variance)
 
     @property
     def mean(self) -> float:
@@ -73,13 +82,43 @@ class LikelyValues:
         return Magnitudes(np.sqrt((self.value - centre) ** 2 + width**2 / 12), self.share)
 
 
-def _candidates(bins: int, atom: bool) -> Matrix:
-    """Shares of the bins by all candidates, of shape (candidates, bins)."""
+def _normal(bins: int) -> Matrix:
+    """Shares of the bins by normal distributions, of shape (candidates, bins)."""
     centre = np.linspace(0, bins, _CENTRES * bins + 1)[:, None]
     width = np.geomspace(_NARROWEST, bins, _WIDTHS)[:, None, None]
     within = np.diff(ndtr((np.arange(bins + 1) - centre) / width), axis=-1).reshape(-1, bins)
-    within /= within.sum(axis=1, keepdims=True)
-    if not atom:
-        return np.asarray(within)
-    first = np.eye(bins)[0]
-    return np.concatenate([share * first + (1 - share) * within for share in _ATOMS])
+    return np.asarray(within / within.sum(axis=1, keepdims=True))
+
+
+def _weights(normal: Matrix, counts: Vector, noise: float) -> tuple[Vector, NDArray[np.float64]]:
+    """The weights of the candidates: of shape (normal,), and with atoms (normal, bins, weights of an atom).
+
+    Parameters
+    ----------
+    normal : ndarray of shape (candidates, bins)
+    counts : ndarray of shape (bins,)
+        As shares of all rows.
+    noise : float
+        Their standard deviation.
+    """
+    along, square = normal @ counts, np.sum(normal**2, axis=1)
+    rest, atom = 1 - _ATOMS, _ATOMS
+    joint = rest * along[:, None, None] + atom * counts[:, None]
+    norm = rest**2 * square[:, None, None] + 2 * rest * atom * normal[:, :, None] + atom**2
+    plain, mixed = square - 2 * along, norm - 2 * joint  # misfits but for |c|^2
+    least = min(float(plain.min()), float(mixed.min()))
+    whole = np.exp((least - plain) / (2 * noise**2))
+    added = _ATOM / (1 - _ATOM) * np.exp((least - mixed) / (2 * noise**2)) / (len(counts) * len(_ATOMS))
+    most = max(float(whole.max()), float(added.max()))
+    whole, added = (np.where(weight < _UNLIKELY * most, 0.0, weight) for weight in (whole, added))
+    total = float(whole.sum() + added.sum())
+    return whole / total, added / total
+
+
+def _seen(share: Vector, counts: Vector, visible: float) -> Vector:
+    """Shares, but in bins whose counts differ by more than is visible: there those, and what is left elsewhere."""
+    differs = np.abs(counts - share) > visible
+    own = np.where(differs, np.maximum(counts, 0.0), 0.0)
+    left, others = max(1 - float(own.sum()), 0.0), np.where(differs, 0.0, share)
+    found = own + others * (left / max(float(others.sum()), 1e-300))
+    return np.asarray(found / found.sum())

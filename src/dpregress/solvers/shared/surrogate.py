@@ -32,7 +32,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _SMALLEST = 1e-3
 #: The least weight of a row of which the unweighted one is taken for like a private row.
 _LEAST_WEIGHT = 0.01
-#: Predictors are kept within so many times the distance of the farthest row from the median one.
+#: Predictors may be so many times further from the median than extremes of normal numbers.
 _FARTHER = 1.2
 #: Public rows for each column that show how long rows are.
 _ENOUGH = 3.0
@@ -58,11 +58,25 @@ class SurrogateRows:
         """
         return np.asarray((self.x @ coef).T / self.weight + self.offset).T
 
-    def reach(self, coef: Vector) -> tuple[float, float]:
-        """The least and the largest predictor of the unweighted rows, without offsets, and half as far again."""
-        eta = self.x @ coef / self.weight
-        middle = float(np.median(eta))
-        return middle + _FARTHER * (float(eta.min()) - middle), middle + _FARTHER * (float(eta.max()) - middle)
+    def reach(self, coef: Vector, covariance: Matrix, n: int) -> tuple[float, float]:
+        """How far predictors of n unweighted rows go, without offsets, if m of them go as far as these do.
+
+        That is as much further from the median as the largest of n normal numbers is than the largest of m, and
+        somewhat more; not further at all where the predictors, with coefficients of this covariance, are mostly noise.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (p,)
+        covariance : ndarray of shape (p, p)
+        n : int
+        """
+        x = self.x / self.weight[:, None]
+        eta, m = x @ coef, max(len(x), 2)
+        middle, variance = float(np.median(eta)), float(np.var(eta))
+        noise = float(np.mean(np.einsum("ij,jk,ik->i", x, covariance, x)))
+        known = variance / (variance + noise) if variance > 0 else 0.0
+        further = 1 + known * (_FARTHER * math.sqrt(max(math.log(n) / math.log(m), 1.0)) - 1)
+        return middle + further * (float(eta.min()) - middle), middle + further * (float(eta.max()) - middle)
 
     def among(self, which: NDArray[np.bool_]) -> SurrogateRows:
         """Those of the rows."""
