@@ -6,8 +6,8 @@ Few rows or a small budget leave no bin above the noise, though all bins togethe
 .. math:: \log L(p) = -\tfrac12 \sum_j (c_j - n p_j)^2 / \sigma^2,
 
 and the candidates are averaged with these weights: normal distributions of the bins' places with any centre and width,
-and, less likely beforehand, the same with an atom of any weight in any bin. Bins whose counts differ from the average
-by more than noise can explain are taken as they are. Everything here is post-processing.
+and, less likely beforehand, the same with an atom of any weight in any bin. Counts of bins that stand out of the noise,
+or fall short of the average by more than noise can explain, are taken as they are. Everything here is post-processing.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def _weights(normal: Matrix, counts: Vector, noise: float) -> tuple[Vector, NDAr
 
 
 def _seen(share: Vector, counts: Vector, visible: float) -> Vector:
-    """Shares, but in bins whose counts differ by more than is visible: there those, and what is left elsewhere."""
-    differs = np.abs(counts - share) > visible
-    own = np.where(differs, np.maximum(counts, 0.0), 0.0)
-    left, others = max(1 - float(own.sum()), 0.0), np.where(differs, 0.0, share)
+    """Shares, but in bins whose counts are visible, or fall visibly short: there those, and what is left elsewhere."""
+    clear = np.maximum(counts, share - counts) > visible
+    own = np.where(clear, np.maximum(counts, 0.0), 0.0)
+    left, others = max(1 - float(own.sum()), 0.0), np.where(clear, 0.0, share)
     found = own + others * (left / max(float(others.sum()), 1e-300))
     return np.asarray(found / found.sum())
