@@ -47,7 +47,7 @@ from dpregress.queries import (
     has_order,
     noise_in_mean,
 )
-from dpregress.solvers.base import ANYWHERE, FactSolver, Solution
+from dpregress.solvers.base import ANYWHERE, FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.amounts import LOOK, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.cut_off import LabelledRows
@@ -209,10 +209,10 @@ class ScoreSteps(FactSolver):
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
-        reach = self._reach(rows, coef, steps.uncertainty.total) if self.family.link.name == "log" else ANYWHERE
+        reach = self._reach(rows, coef, steps.uncertainty) if self.family.link.name == "log" else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 
-    def _reach(self, rows: SurrogateRows, coef: Vector, covariance: Matrix) -> tuple[float, float]:
+    def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
         """What log predictors are kept between: bounds of the response, and what rows like the public ones have."""
         facts, lower, upper = self.facts, -math.inf, math.inf
         if facts.schema is not None and facts.exposure is None and facts.schema.bounds_all([facts.target]):
@@ -221,7 +221,7 @@ class ScoreSteps(FactSolver):
             upper = self.family.link.predictor(most) if most > 0 else upper
         if facts.public is None or facts.public.rows is None:
             return lower, upper
-        least, most = rows.reach(coef, covariance, facts.n)
+        least, most = rows.reach(coef, uncertainty.total, uncertainty.privacy, facts.n)
         return (max(lower, least), min(upper, most)) if max(lower, least) < min(upper, most) else (lower, upper)
 
     @property

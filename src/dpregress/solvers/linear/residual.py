@@ -55,7 +55,7 @@ from dpregress.solvers.linear.residual_plan import (
     with_clear_gram,
 )
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
-from dpregress.solvers.linear.start import Start
+from dpregress.solvers.linear.start import ResponseStart
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import Magnitudes
@@ -285,7 +285,7 @@ class Residual(FactSolver):
 
     def _from_nothing(self, ask: Ask, space: WhitenedSpace, norms: RowNorms) -> Solution:
         n = self.facts.n
-        start = Start.of(ask, space, self.facts.target, self.declared, self._spend)
+        start = ResponseStart.of(ask, space, self.facts.target, self.declared, self._spend)
         plan = plan_unlabelled(norms, space.order, n=n, scores=self._scores, gram=self._spend["gram"])
         space = self._truncated_space(space, plan.radius, start.centre)
         if "start" in self._spend:
@@ -293,7 +293,7 @@ class Residual(FactSolver):
         found = self._gram(ask, space)
         return self.among(found.n)._found_out(among(ask, found.n), found, start)
 
-    def _found_out(self, ask: Ask, found: _Found, start: Start) -> Solution:
+    def _found_out(self, ask: Ask, found: _Found, start: ResponseStart) -> Solution:
         """Steps over the usable rows, starting from the mean response."""
         scores, steps, n = found
         space, mixed = scores.space, scores.mixed

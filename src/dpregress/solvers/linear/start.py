@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class ResponseStart:
     """What is known about a response.
 
     Attributes
@@ -52,7 +52,7 @@ class Start:
     @classmethod
     def of(
         cls, ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale | None, spend: Mapping[str, GDP]
-    ) -> Start:
+    ) -> ResponseStart:
         """Before its mean is released: between bounds, where histograms of values or sizes say, or what is declared.
 
         Parameters
@@ -71,7 +71,7 @@ class Start:
             return _located(ask, space, target, declared, spend["where"])
         return cls(declared.centre, declared.scale * declared.bound)
 
-    def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> Start:
+    def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> ResponseStart:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
         clip, cut, known = self.reach, 0.0, self.reach**2 / 3
         if self.sizes is not None and not self.outside:
@@ -86,7 +86,7 @@ class Start:
         return replace(self, mean=gain * float(found.mean[0]), doubt=gain * noise)
 
 
-def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> Start:
+def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> ResponseStart:
     """Where a response lies between its bounds, by a histogram of its places there, and of those beyond a bound.
 
     Places are measured from far below the lower bound, so that values below it are not taken for others.
@@ -104,13 +104,13 @@ def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScal
     levels = likely.sizes(centre, np.full(len(value), inner[1]))
     if likely.share[-1] + (likely.share[0] if below else 0.0) > _OUTSIDE:
         farthest = max(lower + width - centre, centre - lower)
-        return Start(centre, farthest, Sizes(levels, blind=False), doubt=farthest**2 / 3, outside=True)
+        return ResponseStart(centre, farthest, Sizes(levels, blind=False), doubt=farthest**2 / 3, outside=True)
     doubt = likely.variance + float(inner[1]) ** 2 / 12  # that of a place within its bin too
-    return Start(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=doubt)
+    return ResponseStart(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=doubt)
 
 
-def _unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> Start:
+def _unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> ResponseStart:
     """Twice the largest size of a response without bounds."""
     unscaled = space.with_response(ResponseScale(target))
     seen = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), spend))
-    return Start(0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max()))
+    return ResponseStart(0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max()))

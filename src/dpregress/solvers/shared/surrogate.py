@@ -32,6 +32,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _SMALLEST = 1e-3
 #: The least weight of a row of which the unweighted one is taken for like a private row.
 _LEAST_WEIGHT = 0.01
+#: Predictors with so many times the standard deviation of their privacy noise are not limited at all.
+_NOISELESS = 1_000.0
 #: Predictors may be so many times further from the median than extremes of normal numbers.
 _FARTHER = 1.2
 #: Public rows for each column that show how long rows are.
@@ -58,24 +60,27 @@ class SurrogateRows:
         """
         return np.asarray((self.x @ coef).T / self.weight + self.offset).T
 
-    def reach(self, coef: Vector, covariance: Matrix, n: int) -> tuple[float, float]:
+    def reach(self, coef: Vector, covariance: Matrix, privacy: Matrix, n: int) -> tuple[float, float]:
         """How far predictors of n unweighted rows go, without offsets, if m of them go as far as these do.
 
         That is as much further from the median as the largest of n normal numbers is than the largest of m, and
-        somewhat more; not further at all where the predictors, with coefficients of this covariance, are mostly noise.
+        somewhat more; not further at all where the predictors, with coefficients of this covariance, are mostly noise;
+        and anywhere in the limit where there is no privacy noise.
 
         Parameters
         ----------
         coef : ndarray of shape (p,)
-        covariance : ndarray of shape (p, p)
+        covariance, privacy : ndarray of shape (p, p)
+            Of the coefficients, and the part that is due to privacy noise.
         n : int
         """
         x = self.x / self.weight[:, None]
         eta, m = x @ coef, max(len(x), 2)
         middle, variance = float(np.median(eta)), float(np.var(eta))
-        noise = float(np.mean(np.einsum("ij,jk,ik->i", x, covariance, x)))
-        known = variance / (variance + noise) if variance > 0 else 0.0
-        further = 1 + known * (_FARTHER * math.sqrt(max(math.log(n) / math.log(m), 1.0)) - 1)
+        second = x.T @ x / len(x)
+        noise, added = (max(float(np.sum(part * second)), 1e-300) for part in (covariance, privacy))
+        further = _FARTHER * math.sqrt(max(math.log(n) / math.log(m), 1.0)) - 1
+        further = (1 + variance / (variance + noise) * further) * max(1.0, math.sqrt(variance / added) / _NOISELESS)
         return middle + further * (float(eta.min()) - middle), middle + further * (float(eta.max()) - middle)
 
     def among(self, which: NDArray[np.bool_]) -> SurrogateRows:
