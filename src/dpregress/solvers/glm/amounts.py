@@ -16,7 +16,7 @@ from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
 #: The n mu between which responses are looked for between their bounds, and the share of that in the start.
-_BLIND, _PLAIN, LOOK = 40.0, 2000.0, 0.5
+_BLIND, _PLAIN, LOOK = 40.0, 500.0, 0.5
 #: Half octaves below the upper bound that sizes may lie; those of counts reach down to one.
 _DEEPEST, _LEAST_DEEP, _COUNT = 40, 12, 2**-0.5
 #: The mean by the histogram alone is off by this share of itself.

@@ -70,7 +70,8 @@ class LikelyValues:
         mean, centres = float(share @ value), normal @ value
         atoms = centres[:, None, None] * (1 - _ATOMS) + value[:, None] * _ATOMS
         variance = float(np.sum(whole * (centres - mean) ** 2) + np.sum(added * (atoms - mean) ** 2))
-        return cls(value, _seen(share, histogram.total / rows, visible_count(histogram) / rows), variance)
+        shown = _seen(share, histogram.total / rows, visible_count(histogram) / rows, 1 / rows)
+        return cls(value, shown, variance)
 
     @property
     def mean(self) -> float:
@@ -115,10 +116,14 @@ def _weights(normal: Matrix, counts: Vector, noise: float) -> tuple[Vector, NDAr
     return whole / total, added / total
 
 
-def _seen(share: Vector, counts: Vector, visible: float) -> Vector:
-    """Shares, but in bins whose counts are visible, or fall visibly short: there those, and what is left elsewhere."""
+def _seen(share: Vector, counts: Vector, visible: float, least: float) -> Vector:
+    """Shares, but in bins whose counts are visible, or fall visibly short: there those, and what is left elsewhere.
+
+    Less than the least share, that of a row, is none.
+    """
     clear = np.maximum(counts, share - counts) > visible
     own = np.where(clear, np.maximum(counts, 0.0), 0.0)
     left, others = max(1 - float(own.sum()), 0.0), np.where(clear, 0.0, share)
     found = own + others * (left / max(float(others.sum()), 1e-300))
+    found = np.where(found < least * found.sum(), 0.0, found)
     return np.asarray(found / found.sum())
