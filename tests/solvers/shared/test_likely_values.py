@@ -49,9 +49,7 @@ def test_without_noise_the_shares_of_a_candidate_are_found(seed: int) -> None:
     assert found.variance < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "share"), [(0.5, 30.5, 0.6), (0.5, 63.5, 0.7), (20.5, 50.5, 0.5), (20.5, 22.5, 0.8)]
-)
+@pytest.mark.parametrize(("first", "second", "share"), [(0.5, 30.5, 0.6), (0.5, 63.5, 0.7), (20.5, 50.5, 0.5)])
 def test_two_values_are_told_from_one(first: float, second: float, share: float, seed: int) -> None:
     """Two classes as numbers, or zeros beside amounts: a narrow distribution at the commoner value would be certain."""
     rng = np.random.default_rng(seed)

@@ -29,6 +29,8 @@ _WIDTHS, _NARROWEST, _CENTRES = 12, 0.3, 2
 _UNLIKELY = 0.02
 #: Weights of an atom, and the prior probability that there is one.
 _ATOMS, _ATOM = np.linspace(0.1, 0.9, 9), 0.05
+#: A bin counts if a row is expected there, and in any case with this share of the commonest one.
+_RARE = 0.1
 #: Standard deviations of noise by which fewer values than rows must be counted: others have none.
 _MISSING = 3.0
 
@@ -119,11 +121,11 @@ def _weights(normal: Matrix, counts: Vector, noise: float) -> tuple[Vector, NDAr
 def _seen(share: Vector, counts: Vector, visible: float, least: float) -> Vector:
     """Shares, but in bins whose counts are visible, or fall visibly short: there those, and what is left elsewhere.
 
-    Less than the least share, that of a row, is none.
+    Less than the least share, that of a row, is none where others have much more.
     """
     clear = np.maximum(counts, share - counts) > visible
     own = np.where(clear, np.maximum(counts, 0.0), 0.0)
     left, others = max(1 - float(own.sum()), 0.0), np.where(clear, 0.0, share)
     found = own + others * (left / max(float(others.sum()), 1e-300))
-    found = np.where(found < least * found.sum(), 0.0, found)
+    found = np.where(found < min(least * float(found.sum()), _RARE * float(found.max())), 0.0, found)
     return np.asarray(found / found.sum())
