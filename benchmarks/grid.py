@@ -157,11 +157,8 @@ def run(job: Job) -> list[Row]:
     """All rows of a split: one for each way and epsilon, and one for each peer and epsilon."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(_rows(job, Parts.of(ENTRIES[job.table], loaded(job.table, job.most), job.split)))
-
-
-def _rows(job: Job, parts: Parts) -> Iterator[Row]:
-    yield from fitted_rows(parts, job.split, job.table, job.epsilons, job.ways, job.peers)
+        parts = Parts.of(ENTRIES[job.table], loaded(job.table, job.most), job.split)
+        return list(fitted_rows(parts, job.split, job.table, job.epsilons, job.ways, job.peers))
 
 
 def fitted_rows(

@@ -348,7 +348,7 @@ def _mean_response(family: Family, found: BinnedSums, predicted: Vector, scale: 
     if not weight.sum() > least:
         return float(np.mean(predicted))
     found_mean = float(weight @ predicted + deviation @ table[:, 1]) / float(weight.sum())
-    if family.distribution.possible(-np.ones(1))[0]:
+    if family.distribution.signed:
         return found_mean
     return max(found_mean, 0.1 * float(np.min(predicted)), 1e-10)
 
@@ -372,7 +372,7 @@ def _bounds(subject: Subject, sample: Vector, mean: float, square: float) -> dic
         return {"deviance": (0.0, 2 * (_SLACK - math.log(least)))}
     distribution, dispersion = family.distribution, subject.dispersion
     means = family.mean(sample)
-    centre = mean if distribution.possible(-np.ones(1))[0] else max(mean, 1e-10)
+    centre = mean if distribution.signed else max(mean, 1e-10)
     apart = float(np.quantile(distribution.unit_deviance(means, np.full(len(means), centre)), _MOST_APART))
     bounds = {
         "deviance": (0.0, square * dispersion),

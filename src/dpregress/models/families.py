@@ -37,6 +37,11 @@ class Distribution(ABC):
     def possible(self, y: Vector) -> NDArray[np.bool_]:
         """Whether a finite response is possible, elementwise."""
 
+    @property
+    def signed(self) -> bool:
+        """Whether a response may be negative."""
+        return bool(self.possible(-np.ones(1))[0])
+
     @abstractmethod
     def variance(self, mean: Vector) -> Vector:
         """``V(mean)``, elementwise."""

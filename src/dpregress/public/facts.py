@@ -53,6 +53,12 @@ class PublicFacts:
         return labels if labels is not None and len(labels) >= FEWEST_LABELS else None
 
     @property
+    def response_bounds(self) -> tuple[float, float] | None:
+        """Of the response, if the schema declares them."""
+        declared = self.schema is not None and self.schema.bounds_all([self.target])
+        return self.schema.bounds_of(self.target) if self.schema is not None and declared else None
+
+    @property
     def known_rows(self) -> Matrix | None:
         """Public rows whose second moment is like that of private rows in the coordinates of the fit.
 

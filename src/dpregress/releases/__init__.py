@@ -4,6 +4,7 @@ from dpregress.releases.estimates import CovarianceType, Estimates
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
 from dpregress.releases.release import (
+    ANYWHERE,
     ClassCoefficients,
     Coefficients,
     Count,
@@ -17,6 +18,7 @@ from dpregress.releases.release import (
 from dpregress.releases.tables import Clique, PairScores, Selection, Tables
 
 __all__ = [
+    "ANYWHERE",
     "ClassCoefficients",
     "Clique",
     "Coefficients",

@@ -21,7 +21,7 @@ from dpregress.json_files import MALFORMED, finite_or_null, parsed
 from dpregress.models.hazards import SURVIVAL, checked_cuts, time_in_pieces
 from dpregress.releases.estimates import Estimates
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
-from dpregress.releases.release import ClassCoefficients, Coefficients, Moments
+from dpregress.releases.release import ANYWHERE, ClassCoefficients, Coefficients, Moments
 
 T = TypeVar("T")
 _FORMAT = "dpregress.model/1"
@@ -108,7 +108,6 @@ def model_text(
         "features": list(coefficients.features),
         **_numbers(coefficients),
         "fill": coefficients.fill.tolist(),
-        "reach": finite_or_null(getattr(coefficients, "reach", ())),
         "response": _of_response(response),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
@@ -271,6 +270,7 @@ def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
         "coef": coefficients.coef.tolist(),
         "standard_error": finite_or_null(coefficients.standard_error),
         "privacy_error": finite_or_null(coefficients.privacy_error),
+        "reach": finite_or_null(coefficients.reach),
     }
 
 
@@ -285,8 +285,8 @@ def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
 def _reach(record: Mapping[str, Any]) -> tuple[float, float]:
     """What predictors are kept between; files of earlier versions, and of several classes, have no such bounds."""
     ends = record.get("reach")
-    if ends is None or ends == []:
-        return -math.inf, math.inf
+    if ends is None:
+        return ANYWHERE
     numbers = isinstance(ends, list) and all(end is None or type(end) in (int, float) for end in ends)
     if not numbers or len(ends) != 2:
         raise InvalidInput("the reach of its predictors is not two numbers")

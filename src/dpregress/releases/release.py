@@ -16,6 +16,9 @@ from dpregress.display import html_table
 from dpregress.errors import InvalidInput
 from dpregress.releases.noise import NoiseLaw
 
+#: Predictors of any size.
+ANYWHERE = (-math.inf, math.inf)
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -181,7 +184,7 @@ class Coefficients:
     privacy_error: Vector
     standard_error: Vector
     fill: Vector
-    reach: tuple[float, float] = (-math.inf, math.inf)
+    reach: tuple[float, float] = ANYWHERE
 
     def predict(self, x: Matrix) -> Vector:
         """``x @ coef + intercept`` within reach, of shape (m,); a cell that is not finite counts as the fill value."""

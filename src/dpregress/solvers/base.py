@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
@@ -11,10 +10,7 @@ from typing import Any, Self
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Query
-from dpregress.releases import CovarianceType, Moments
-
-#: Predictors of any size.
-ANYWHERE = (-math.inf, math.inf)
+from dpregress.releases import ANYWHERE, CovarianceType, Moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
+from dpregress.solvers.glm.mean_step import TAIL
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
@@ -20,18 +21,16 @@ _BLIND, _PLAIN, LOOK = 40.0, 500.0, 0.5
 #: Half octaves below the upper bound that sizes may lie; those of counts reach down to one.
 _DEEPEST, _LEAST_DEEP, _COUNT = 40, 12, 2**-0.5
 #: The mean by the histogram alone is off by this share of itself.
-_ROUGH = 0.5
+ROUGH = 0.5
 #: A mean is no smaller than this share of the upper bound.
 _SMALLEST = 1e-12
-#: What the clip of the mean cuts off counts so many times.
-_TAIL = 2.0
 
 
 def between(facts: PublicFacts, mu: float) -> tuple[float, float] | None:
     """Bounds of a positive response between which it is looked for; None if it has none, or n mu is large or tiny."""
-    if not _BLIND <= facts.n * mu < _PLAIN or facts.schema is None or not facts.schema.bounds_all([facts.target]):
+    if not _BLIND <= facts.n * mu < _PLAIN or facts.response_bounds is None:
         return None
-    lower, upper = facts.schema.bounds_of(facts.target)
+    lower, upper = facts.response_bounds
     return (max(lower, 0.0), upper) if upper > 0 else None
 
 
@@ -88,13 +87,13 @@ class Amounts:
         values = LikelyValues.of(ask(ResponseHistogram(plain, edges), look), value)
         unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, facts.n)
         sizes = Magnitudes(value, values.share)
-        clip = sizes.best_clip(lambda bound: unit * bound, cut_weight=_TAIL)
+        clip = sizes.best_clip(lambda bound: unit * bound, cut_weight=TAIL)
         half = clip / 2
         centred = plain.with_response(ResponseScale(facts.target, half))
         query = Counted(MeanResidual(centred, GaussianFamily, np.zeros(plain.order), -half, half))
         found = ask(query, spend)
         noise = query.noise(spend, found.n) ** 2 + sizes.cut(clip) ** 2
-        rough = values.variance + (_ROUGH * values.mean) ** 2
+        rough = values.variance + (ROUGH * values.mean) ** 2
         gain = rough / (rough + noise)
         mean = values.mean + gain * (half + float(found.mean[0]) + sizes.cut(clip) - values.mean)
         least = max(math.sqrt(gain * noise), _SMALLEST * upper)

@@ -24,7 +24,7 @@ _LOWEST_MEANS = 3.0
 #: The same where the response is in [0, 1]: so many times this quantile of mean predictions.
 _ABOVE, _MOST_MEANS = 1.5, 0.98
 #: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
-_TAIL = 2.0
+TAIL = 2.0
 #: Noise in a mean, as a share of it, that is cheap: a bound may be widened half of the way there, in logarithms.
 _FREE = 0.1
 
@@ -74,12 +74,12 @@ class MeanStep:
             return factor * noise_in_mean(change, spend, self.n)
 
         free, usual = 0.0, factor * float(np.mean(mean))
-        if not self.family.distribution.possible(-np.ones(1))[0]:  # amounts, whose tails are long
-            noisy = float(noise(np.array([levels.best_clip(noise, cut_weight=_TAIL)]))[0])
+        if not self.family.distribution.signed:  # amounts, whose tails are long
+            noisy = float(noise(np.array([levels.best_clip(noise, cut_weight=TAIL)]))[0])
             per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.n)
             free = math.sqrt(max(_FREE * usual, noisy) * noisy) / per_unit - factor * lowest
             free = min(free, float(levels.size.max()) * levels.most)  # beyond the largest size there is nothing to gain
-        upper = levels.best_clip(noise, cut_weight=_TAIL, least=free) / factor
+        upper = levels.best_clip(noise, cut_weight=TAIL, least=free) / factor
         return -min(upper, lowest), upper
 
     def moved(self, coef: Vector, eta: Vector, change: float) -> Vector:

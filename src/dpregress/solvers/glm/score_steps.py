@@ -47,8 +47,9 @@ from dpregress.queries import (
     has_order,
     noise_in_mean,
 )
-from dpregress.solvers.base import ANYWHERE, FactSolver, Solution, Uncertainty
-from dpregress.solvers.glm.amounts import LOOK, Amounts, between
+from dpregress.releases import ANYWHERE
+from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.design import design_shares, released_design
@@ -124,8 +125,7 @@ class ScoreSteps(FactSolver):
         labelled = has_prior(facts)
         self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
-        positive = not family.distribution.possible(-np.ones(1))[0]
-        starts = positive and facts.start.space.intercept and not labelled and not natural
+        starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None
         informed = labelled and not (natural and _few_events(facts))
         weights = steps or (STEPS_WITH_PRIOR if informed else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
@@ -214,9 +214,9 @@ class ScoreSteps(FactSolver):
 
     def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
         """What log predictors are kept between: bounds of the response, and what rows like the public ones have."""
-        facts, lower, upper = self.facts, -math.inf, math.inf
-        if facts.schema is not None and facts.exposure is None and facts.schema.bounds_all([facts.target]):
-            least, most = facts.schema.bounds_of(facts.target)
+        facts, (lower, upper) = self.facts, ANYWHERE
+        if facts.response_bounds is not None and facts.exposure is None:
+            least, most = facts.response_bounds
             lower = self.family.link.predictor(least) if least > 0 else lower
             upper = self.family.link.predictor(most) if most > 0 else upper
         if facts.public is None or facts.public.rows is None:
@@ -269,7 +269,7 @@ class ScoreSteps(FactSolver):
             return np.zeros(space.order), 0.0
         if known is None:
             mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
-            known = Rate(mean, (0.5 * mean) ** 2)
+            known = Rate(mean, (ROUGH * mean) ** 2)
         level = self.family.link.predictor(known.value)
         if exposures is not None:  # the link is the logarithm: the overall rate
             level -= math.log(exposures.mean)

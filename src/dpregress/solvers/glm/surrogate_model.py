@@ -153,7 +153,7 @@ class SurrogateModel(FamilyModel):
         return Truncation(self.rows, self.levels.seen, clip)
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
-        if self.family.distribution.possible(-np.ones(1))[0]:
+        if self.family.distribution.signed:
             return None
         if dispersion is None:  # predictions do better without a guess at a tail
             return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
