@@ -14,6 +14,7 @@ from dpregress import Categorical, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.public.radius import RowNorms, chi_radius, public_radius
+from dpregress.public.root import Root
 from dpregress.public.whitening import from_public, start, unseen_scale
 
 #: Public rows of which no eigenvalue is raised: a mean of so many squares would have to lie 20% above its expectation,
@@ -417,3 +418,49 @@ def test_few_skewed_rows_leave_bounds_as_another_start(seed: int) -> None:
             bounded = start(public.names, intercept=True, public=None, schema=schema, row_bound=None)
             np.testing.assert_array_equal(found.instead.space.whitening, bounded.space.whitening)
         assert start(public.names, intercept=True, public=public, schema=None, row_bound=None).instead is None
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("m", [12, 40])
+def test_correlations_of_few_rows_are_shrunk(intercept: bool, m: int, seed: int) -> None:
+    """By the share of Ledoit and Wolf; variances stay, and a column that does not vary has its scale."""
+    rows = np.column_stack([rows_of(seed, m=m), np.full(m, 3.0 if intercept else 0.0)])
+    public = PublicMoments.from_rows(rows)
+    space = Root.shrunk(public, intercept, np.full(5, 7.0)).space()
+    slopes = space.whitening[intercept:, intercept:]
+    centred = rows - rows.mean(axis=0) if intercept else rows
+    unit = np.append(np.sqrt(np.mean(centred[:, :4] ** 2, axis=0)), 1.0)
+    scaled = centred / unit
+    second = scaled.T @ scaled / m
+    error = np.mean([np.sum((np.outer(row, row) - second) ** 2) for row in scaled]) / m
+    share = min(error / np.sum((second - np.diag(np.diag(second))) ** 2), 1.0)
+    expected = (1 - share) * second + share * np.diag(np.diag(second))
+    expected[4, 4] = 7.0**2
+    np.testing.assert_allclose(slopes @ (expected * np.outer(unit, unit)) @ slopes.T, np.eye(5), atol=1e-9)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_few_rows_or_skewed_ones_are_another_start(bounded: bool, seed: int) -> None:
+    """Fewer than five a column, or ten that are skewed; never fewer than ten in all, nor of a moment alone."""
+    schema = Schema({f"x{column}": Numeric(-1e6, 1e6) for column in range(6)}) if bounded else None
+    normal = np.random.default_rng(seed).normal(size=(59, 6))
+    for rows, few in ((normal[:29], True), (normal[:30], False), (normal[:9], False), (skewed(seed, 59), bounded)):
+        public = PublicMoments.from_rows(rows)
+        found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
+        assert (found.shrunk is not None) is few
+        if found.shrunk is not None:
+            assert found.shrunk.refinements == 1
+            space = found.shrunk.space
+            assert space.radius == pytest.approx(np.median(norms(space, rows)))
+    public = PublicMoments.from_rows(normal[:29])
+    assert public.mean is not None
+    published = PublicMoments.from_matrix(public.second, n=29, mean=public.mean)
+    assert start(public.names, intercept=True, public=published, schema=schema, row_bound=None).shrunk is None
+
+
+def test_missing_cells_of_every_start_count_as_the_schema_says(seed: int) -> None:
+    schema = Schema({f"x{column}": Numeric(-10, 10, fill=4.0) for column in range(6)})
+    public = PublicMoments.from_rows(np.random.default_rng(seed).normal(size=(29, 6)))
+    found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
+    assert found.shrunk is not None
+    np.testing.assert_array_equal(found.shrunk.space.fill, 4.0)

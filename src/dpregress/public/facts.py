@@ -70,7 +70,7 @@ class PublicFacts:
         if not self.start.refinements:
             return self.public.rows
         enough = max(FEWEST_LABELS, _FEWEST_ROWS * len(self.public.names))
-        return self.public.rows if self.start.from_bounds and self.public.n >= enough else None
+        return self.public.rows if self.start.whitened_privately and self.public.n >= enough else None
 
     def assumed_public(self) -> tuple[str, ...]:
         """What the guarantee assumes to be public, in words."""

@@ -2,10 +2,8 @@ r"""Where a fit starts: coordinates and a radius from public facts alone.
 
 Public second moment S: ``W = S^{-1/2}`` (symmetric root) and the radius is the median leave-one-out
 norm of the public rows, ``sqrt((m - 1) h / (1 - h))`` with h their leverages, at most 1/2 (measured best).
-Small eigenvalues are what must be whitened, so none is raised unless rows that were left out contradict it.
-Directions in which S is zero take the scale of the schema, and less of it if noise is small. Without public moments,
-the schema's bounds or a plain bound on the row norm give a first space that the recipe refines with private second
-moments.
+Without public moments, the schema's bounds or a plain bound on the row norm give a first space that the recipe refines
+with private second moments; for few public rows, or skewed ones, there are two such starts.
 """
 
 from __future__ import annotations
@@ -13,42 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData, one_line
 from dpregress.public.moments import PublicMoments
-from dpregress.public.radius import RowNorms, public_radius
+from dpregress.public.radius import RowNorms
+from dpregress.public.root import Root
 from dpregress.public.schema import Schema
 
-#: Eigenvalues of the scaled moment below this share of the largest count as zero.
-_RANK_TOLERANCE = 1e-11
-#: The share of a column's second moment that rounding may leave as its variance: of a moment, and of centred rows.
-_ROUNDING, _ROUNDING_CENTRED = 1e-13, 1e-28
-#: Where the variance of a column is a smaller share of its second moment, their difference has lost digits.
-_CANCELLED = 1e-3
 #: So many in m private rows may vary where m public rows do not; and this share at least, as public rows may be unlike.
 _UNSEEN, _LEAST_UNSEEN = 36.0, 1 / 16
-#: A column is part of a direction when its share in it is above this.
-_IN_DIRECTION = 1e-4
 #: With fewer public rows than this many per column, a private second moment is worth its cost.
 _ROWS_PER_COLUMN = 5
 #: The same for rows with skewed norms: the mean squared norm exceeds the median one by this factor.
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
+#: With fewer public rows their variances are no better a start than bounds.
+_FEWEST = 10
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
 #: Public rows that lie beyond the bounds by a larger factor are refused: squares of squares would overflow.
 _FARTHEST = 1e30
-#: The largest condition number of coordinates, with columns of one scale: beyond it floats are singular.
-_LARGEST_CONDITION = 1e15
 #: The number of private second moments that refine a start from bounds: each resolves a few orders of scale.
 _FROM_BOUNDS = 3
-#: The number of folds, and the factor by which eigenvalues of normal rows may differ out of sample.
-_FOLDS, _USUAL = 5, 1.2
-#: The least total overlap of an axis with the folds' eigenvectors (one for each fold at most) that counts.
-_LEAST_SEEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -65,17 +51,23 @@ class Start:
     instead : Start or None
         A start that is better if noise is small: from bounds, if there are few public rows for columns as skewed as
         theirs; in coordinates that magnify what public rows do not show, if there is such a direction.
+    shrunk : Start or None
+        If there are few public rows, or skewed ones, a start from their moment with shrunk correlations.
+    from_few : bool
+        Whether it is such a start.
     """
 
     space: WhitenedSpace
     refinements: int
     row_bound: bool = False
     instead: Start | None = None
+    shrunk: Start | None = None
+    from_few: bool = False
 
     @property
-    def from_bounds(self) -> bool:
-        """Whether it owes nothing to public rows."""
-        return self.refinements == _FROM_BOUNDS
+    def whitened_privately(self) -> bool:
+        """Whether private second moments alone whiten it: public rows then give bounds at most, or scales."""
+        return self.refinements == _FROM_BOUNDS or self.from_few
 
 
 def start(
@@ -114,7 +106,8 @@ def _filled(found: Start, declared: Sequence[float | None]) -> Start:
     """With what the schema declares that missing cells count as."""
     fill = np.array([old if new is None else new for old, new in zip(found.space.fill, declared, strict=True)])
     instead = None if found.instead is None else _filled(found.instead, declared)
-    return replace(found, space=replace(found.space, fill=fill), instead=instead)
+    shrunk = None if found.shrunk is None else _filled(found.shrunk, declared)
+    return replace(found, space=replace(found.space, fill=fill), instead=instead, shrunk=shrunk)
 
 
 def _start(
@@ -127,18 +120,21 @@ def _start(
     if public is not None:
         if public.names != names:
             raise InvalidInput(f"the public columns {_short(public.names)} are not the features {_short(names)}")
-        root = _Root.of(public, intercept, _known_scale(names, schema))
+        scale = _known_scale(names, schema)
+        root = Root.of(public, intercept, scale)
         few = public.n < _ROWS_PER_COLUMN * len(names)
         if schema is None or not schema.bounds_all(names):
-            space = root.space()
-            return Start(space, refinements=1) if few else Start(space, refinements=0, instead=root.magnified())
+            if not few:
+                return Start(root.space(), refinements=0, instead=_magnified(root))
+            return Start(root.space(), refinements=1, shrunk=_shrunk(public, intercept, scale))
         if few or not root.solvable:
-            return Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-        space = root.space()
-        if not _misleading(public, space):
-            return Start(space, refinements=0, instead=root.magnified())
+            bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
+            return replace(bounds, shrunk=_shrunk(public, intercept, scale))
+        if not _misleading(public, root.space()):
+            return Start(root.space(), refinements=0, instead=_magnified(root))
         bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-        return Start(space, refinements=0, instead=bounds)
+        shrunk = _shrunk(public, intercept, scale)
+        return Start(root.space(), refinements=0, instead=bounds, shrunk=shrunk)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:
@@ -150,6 +146,24 @@ def _start(
 def unseen_scale(m: int) -> float:
     """What the scales of directions are multiplied by in which m public rows do not vary."""
     return math.sqrt(min(max(_UNSEEN / m, _LEAST_UNSEEN), 1.0))
+
+
+def _magnified(root: Root) -> Start | None:
+    """The start in which what m public rows lack is magnified, as it is rare; None if they lack nothing."""
+    shorter = unseen_scale(root.public.n)
+    return None if root.unseen is None or shorter == 1 else Start(root.space(1 / shorter), refinements=0)
+
+
+def _shrunk(public: PublicMoments, intercept: bool, scale: Vector | None) -> Start | None:
+    """The start from public rows with shrunk correlations; None if there are too few, or none that can be seen."""
+    if public.rows is None or public.n < _FEWEST:
+        return None
+    root = Root.shrunk(public, intercept, scale)
+    if not root.solvable:
+        return None
+    space = root.space()
+    median = float(np.median(np.linalg.norm(space.whiten(public.rows), axis=1)))
+    return Start(space.rewhitened(np.eye(space.order), median), refinements=1, from_few=True) if median > 0 else None
 
 
 def _misleading(public: PublicMoments, space: WhitenedSpace) -> bool:
@@ -187,166 +201,7 @@ def from_public(public: PublicMoments, *, intercept: bool, null_scale: Vector | 
     InvalidInput
         When the moment is zero in a direction that involves a column without a scale.
     """
-    return _Root.of(public, intercept, null_scale).space()
-
-
-@dataclass(frozen=True, eq=False)
-class _Root:
-    """A root ``W = (shown + unseen) / unit`` of the public second moment S: ``W S W' = I`` where S is not zero.
-
-    Attributes
-    ----------
-    public : PublicMoments
-    intercept : bool
-    mean : ndarray of shape (d,)
-    shown : ndarray of shape (d, d)
-        The root in directions in which public rows vary, of scaled columns.
-    unseen : ndarray of shape (d, d) or None
-        That in all others, where ``||W v|| = ||v / null_scale||``; None if there are none.
-    unit : ndarray of shape (d,)
-        By which columns are divided.
-    """
-
-    public: PublicMoments
-    intercept: bool
-    mean: Vector
-    shown: Matrix
-    unseen: Matrix | None
-    unit: Vector
-
-    @classmethod
-    def of(cls, public: PublicMoments, intercept: bool, null_scale: Vector | None) -> _Root:
-        """The columns are scaled before the decomposition, so that units far apart cost no digits.
-
-        The scale of a null direction is that of the columns in it; other directions keep the public moment's, however
-        wide the bounds.
-        """
-        if intercept:
-            mean = public.augmented(True)[0, 1:]
-            rows = None if public.rows is None else _centred(public.rows - mean)
-            second = _covariance(public, mean, rows)
-        else:
-            mean = np.zeros(len(public.names)) if public.mean is None else public.mean
-            rows, second = public.rows, public.second
-        unit = np.sqrt(np.maximum(np.diag(second), 0))
-        unit = np.where(unit > 0, unit, 1.0)
-        values, vectors = np.linalg.eigh(second / np.outer(unit, unit))
-        null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
-        if rows is not None:
-            values = _believed(values, vectors, rows / unit, intercept)
-        shown = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
-        unseen = _unseen(vectors[:, null], unit, null_scale) if null.any() else None
-        return cls(public, intercept, mean, shown, unseen, unit)
-
-    def _whitening(self, magnified: float = 1.0) -> Matrix:
-        whole = self.shown if self.unseen is None else self.shown + magnified * self.unseen
-        whitening = np.asarray(whole / self.unit)
-        if self.intercept:
-            first = np.concatenate([[1.0], np.zeros(len(whitening))])
-            whitening = np.vstack([first, np.column_stack([-(whitening @ self.mean), whitening])])
-        return whitening
-
-    @cached_property
-    def solvable(self) -> bool:
-        """Whether floats can solve equations in these coordinates, by columns of one scale."""
-        whitening = self._whitening()
-        unit = np.linalg.norm(whitening, axis=0)
-        scaled = whitening / np.where(unit > 0, unit, 1.0)
-        return bool(np.isfinite(scaled).all() and np.linalg.cond(scaled) < _LARGEST_CONDITION)
-
-    def space(self, magnified: float = 1.0) -> WhitenedSpace:
-        """The space, in which directions that public rows do not show are so many times as long.
-
-        Raises
-        ------
-        InvalidInput
-            If equations in its coordinates cannot be solved.
-        """
-        if not self.solvable:
-            raise InvalidInput(
-                "public rows lie too far apart to whiten by: correct those far beyond the others, or leave them out"
-            )
-        space = WhitenedSpace(self.public.names, self._whitening(magnified), 1.0, self.mean, self.intercept)
-        return space.rewhitened(np.eye(space.order), public_radius(self.public, space))
-
-    def magnified(self) -> Start | None:
-        """The start in which what m public rows lack is magnified, as it is rare; None if they lack nothing."""
-        shorter = unseen_scale(self.public.n)
-        return None if self.unseen is None or shorter == 1 else Start(self.space(1 / shorter), refinements=0)
-
-
-def _unseen(directions: Matrix, unit: Vector, null_scale: Vector | None) -> Matrix:
-    """The root in the null directions, the columns of a matrix of shape (d, k).
-
-    Raises
-    ------
-    InvalidInput
-        If a column in them has no scale.
-    """
-    scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
-    if (np.abs(directions[np.isnan(scale)]) > _IN_DIRECTION).any():
-        raise InvalidInput(
-            f"the public second moment is singular (rank {len(unit) - directions.shape[1]} of {len(unit)}): "
-            "give a schema with bounds, more public rows, or leave out constant or repeated columns"
-        )
-    ratio = np.where(np.isnan(scale), 0.0, unit / scale)
-    _, sizes, axes = np.linalg.svd(ratio[:, None] * directions, full_matrices=False)
-    turned = directions @ axes.T
-    return np.asarray((turned * sizes) @ turned.T)
-
-
-def _centred(rows: Matrix) -> Matrix:
-    """Rows about their mean: about one with rounding, a constant would have the variance of that."""
-    return np.asarray(rows - rows.mean(axis=0))
-
-
-def _covariance(public: PublicMoments, mean: Vector, rows: Matrix | None) -> Matrix:
-    """The covariance of public rows, from centred rows if the moment has lost digits; exactly 0 in constant columns.
-
-    What rounding leaves of a constant would otherwise count as its variance.
-    """
-    known, raw = public.second - np.outer(mean, mean), np.diag(public.second)
-    rounding = max(_ROUNDING, public.n * float(np.finfo(np.float64).eps))  # long sums have lost more digits
-    if rows is not None and (np.diag(known) < _CANCELLED * raw).any():
-        known, rounding = rows.T @ rows / len(rows), _ROUNDING_CENTRED
-    varies = np.diag(known) > rounding * raw
-    return np.asarray(known * np.outer(varies, varies))
-
-
-def _believed(values: Vector, axes: Matrix, rows: Matrix, centred: bool) -> Vector:
-    """Eigenvalues of a public second moment, raised if left-out rows vary more along their axes.
-
-    With skewed columns, or many columns, the smallest eigenvalues are far too small for other rows. Cross-validation
-    estimates the variances of other rows, as in the NERCOME estimate of a covariance: the variances of left-out rows
-    along the eigenvectors of the other rows, assigned to the axes by squared overlap. Eigenvalues that differ no more
-    than those of normal rows do are not changed.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-    axes : ndarray of shape (d, d)
-        Their eigenvectors.
-    rows : ndarray of shape (m, d)
-        Scaled, and centred where the moment is.
-    centred : bool
-    """
-    m, d = rows.shape
-    if m < 2 * _FOLDS:
-        return values
-    fold = np.arange(m) % _FOLDS
-    outside, seen = np.zeros(d), np.zeros(d)
-    for turn in range(_FOLDS):
-        inner, outer = rows[fold != turn], rows[fold == turn]
-        mean = inner.mean(axis=0) if centred else np.zeros(d)
-        found, vectors = np.linalg.eigh((inner - mean).T @ (inner - mean))
-        vectors = vectors[:, found > _RANK_TOLERANCE * found[-1]]  # a level of the rows left out says nothing of others
-        share = (axes.T @ vectors) ** 2
-        outside += share @ np.mean(((outer - mean) @ vectors) ** 2, axis=0)
-        seen += share.sum(axis=1)
-    usual = _USUAL * (m / max(m - d - 1, 1)) ** 2
-    return np.asarray(
-        np.maximum(values, np.where(seen > _LEAST_SEEN, outside / np.maximum(seen, _LEAST_SEEN), 0) / usual)
-    )
+    return Root.of(public, intercept, null_scale).space()
 
 
 def _known_scale(names: tuple[str, ...], schema: Schema | None) -> Vector | None:

@@ -67,7 +67,7 @@ from dpregress.solvers.shared.remainder import ask_remainder, remainder_share
 from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
-from dpregress.solvers.shared.whitening import planned_start
+from dpregress.solvers.shared.whitening import planned_start, start_in_reach
 
 _EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
 #: For planning the start: the variance of a response, the scores' share of the rest, and the deviance slopes explain.
@@ -118,12 +118,11 @@ class ScoreSteps(FactSolver):
         *,
         robust: bool = True,
     ) -> None:
-        self.facts = facts = planned_start(facts, budget)
+        self._labelled = labelled = has_prior(facts)
+        self.facts = facts = planned_start(facts, budget) if labelled else start_in_reach(facts, budget)
         self.family = family
         self.alpha = alpha
         self.norms = norms
-        labelled = has_prior(facts)
-        self._labelled = labelled
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None

@@ -69,10 +69,10 @@ from dpregress.solvers.shared.unresolved import unresolved_covariance
 from dpregress.solvers.shared.whitening import (
     REFINE,
     far_public_rows,
-    planned_start,
     refined,
     refinements,
     rewhitened,
+    start_from_few,
     without_far_rows,
 )
 
@@ -129,7 +129,7 @@ class Residual(FactSolver):
     def __init__(
         self, facts: PublicFacts, budget: GDP, alpha: float, norms: RowNorms | None = None, *, robust: bool = True
     ) -> None:
-        facts = planned_start(facts, budget)
+        facts = start_from_few(facts, budget)
         self.alpha = alpha
         far = far_public_rows(facts)
         self.labelled, self.far_public = has_prior(facts), float(np.mean(far))

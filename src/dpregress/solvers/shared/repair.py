@@ -9,7 +9,7 @@ from dpregress.coordinates.matrices import symmetric_power
 from dpregress.releases import Moments
 
 #: The highest floor: a whitened Gram matrix has eigenvalues near 1, and smaller ones are mostly noise.
-_SMALLEST = 0.2
+LARGEST_FLOOR = 0.2
 #: The floor in noise norms: larger eigenvalues are used as they are, and the floor vanishes with the noise.
 NOISES = 8.0
 #: The same if steps follow. Noise changes an eigenvalue above three noise norms by at most a third, so that each step
@@ -41,7 +41,7 @@ def gram_floor(moments: Moments, noises: float = NOISES) -> float:
     Rare indicators have small eigenvalues that are real, so the floor must vanish with the noise.
     """
     noise = noise_norm(moments)
-    return max(noise, min(_SMALLEST, noises * noise))
+    return max(noise, min(LARGEST_FLOOR, noises * noise))
 
 
 def ridge_penalty(space: WhitenedSpace, alpha: float, n: int) -> Matrix:

@@ -16,7 +16,7 @@ from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import RowNorms, refined_radius
 from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
-from dpregress.solvers.shared.repair import gram_floor
+from dpregress.solvers.shared.repair import LARGEST_FLOOR, gram_floor
 
 #: Share of mu^2 of a private second moment to whiten by.
 REFINE = 0.10
@@ -35,9 +35,36 @@ def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
     instead = facts.start.instead
     if instead is None:
         return facts
-    change = SecondMoment.largest_change(instead.space.radius) / math.sqrt(REFINE)
-    noise = math.sqrt(2 * instead.space.order) * noise_in_mean(change, budget, facts.n)
-    return replace(facts, start=instead) if noise <= _TOO_NOISY else facts
+    return replace(facts, start=instead) if _noise(instead.space, facts, budget) <= _TOO_NOISY else facts
+
+
+def start_from_few(facts: PublicFacts, budget: GDP) -> PublicFacts:
+    """The facts with the start from few public rows or skewed ones, if there is one; else :func:`planned_start`."""
+    shrunk = facts.start.shrunk
+    return planned_start(facts, budget) if shrunk is None else replace(facts, start=shrunk)
+
+
+def start_in_reach(facts: PublicFacts, budget: GDP) -> PublicFacts:
+    """The same, unless private second moments reach the coordinates of public rows from the bounds of a schema.
+
+    Each magnifies directions up to the inverse of its noise.
+    """
+    planned, shrunk = planned_start(facts, budget), facts.start.shrunk
+    if shrunk is None:
+        return planned
+    bounds = planned.start
+    if bounds.refinements > 1:
+        noise = min(_noise(bounds.space, facts, budget), LARGEST_FLOOR)
+        apart = np.linalg.svd(shrunk.space.whitening @ np.linalg.inv(bounds.space.whitening), compute_uv=False)
+        if noise**bounds.refinements * float(apart[0]) ** 2 <= 1:
+            return planned
+    return replace(facts, start=shrunk)
+
+
+def _noise(space: WhitenedSpace, facts: PublicFacts, budget: GDP) -> float:
+    """The noise of a private second moment in a space, in spectral norm."""
+    change = SecondMoment.largest_change(space.radius) / math.sqrt(REFINE)
+    return math.sqrt(2 * space.order) * noise_in_mean(change, budget, facts.n)
 
 
 def far_public_rows(facts: PublicFacts) -> NDArray[np.bool_]:
