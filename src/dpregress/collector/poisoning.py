@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import eigen
 from dpregress.models.mean_responses import MeanResponse
 from dpregress.solvers.local.moment_matching import MomentEquations
 
@@ -45,7 +46,7 @@ def moved_at_most(equations: MomentEquations, coef: Vector, change: float, rows:
         Each original coefficient as a linear function of the root.
     """
     slope = equations.slope(coef)
-    values, vectors = np.linalg.eigh((slope + slope.T) / 2)
+    values, vectors = eigen((slope + slope.T) / 2)
     if not values[0] > 0:
         return np.full(len(rows), math.inf)
     back = vectors / np.sqrt(values) @ vectors.T

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import eigh
 
-from dpregress.coordinates.svec import Matrix
+from dpregress.coordinates.svec import Matrix, Vector
 
 #: The largest condition number of a matrix that floats can invert.
 _LARGEST_CONDITION = 1e14
+
+
+def eigen(matrix: Matrix) -> tuple[Vector, Matrix]:
+    """Eigenvalues, increasing, and eigenvectors of a symmetric matrix.
+
+    The fast method fails now and then for no reason in the matrix (``Eigenvalues did not converge``); another answers.
+
+    Examples
+    --------
+    >>> eigen(np.diag([4.0, 2.0]))[0].tolist()
+    [2.0, 4.0]
+    """
+    try:
+        values, vectors = np.linalg.eigh(matrix)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(matrix).all():
+            raise
+        values, vectors = eigh(matrix, driver="ev")
+    return np.asarray(values), np.asarray(vectors)
 
 
 def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> Matrix:
@@ -18,7 +38,7 @@ def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> M
     >>> symmetric_power(np.diag([4.0, 9.0]), -0.5).diagonal().round(3).tolist()
     [0.5, 0.333]
     """
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = eigen(matrix)
     return np.asarray((vectors * np.maximum(values, smallest) ** power) @ vectors.T)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import eigen
 from dpregress.inference.covariances import ReleasedCovariance
 from dpregress.inference.intervals import normal_reach
 
@@ -86,7 +87,7 @@ def principal_components(
     deviation = np.sqrt(np.diag(covariance.matrix))
     unit = deviation if correlation else np.ones(len(deviation))
     matrix = covariance.matrix / np.outer(unit, unit)
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = eigen(matrix)
     values, vectors = values[::-1], vectors[:, ::-1]
     vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
 

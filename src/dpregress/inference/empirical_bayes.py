@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import eigen
 
 #: Candidate variances, relative to what the estimates would show without noise: octaves down to nothing.
 _OCTAVES = 40
@@ -28,7 +29,7 @@ def prior_variance(estimate: Vector, covariance: Matrix) -> float:
     """
     if not (np.isfinite(covariance).all() and np.isfinite(estimate).all()):
         return 0.0
-    noise, vectors = np.linalg.eigh(covariance)
+    noise, vectors = eigen(covariance)
     with np.errstate(over="ignore"):
         squares, noise = (vectors.T @ estimate) ** 2, np.maximum(noise, 1e-300)
     largest = float(squares.max())

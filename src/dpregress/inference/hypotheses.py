@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import eigen
 from dpregress.display import plain
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
@@ -198,7 +199,7 @@ def _wald(estimates: Estimates, asked: LinearHypothesis) -> WaldTest:
 def pseudo_inverse(covariance: Matrix) -> tuple[Matrix, int]:
     """The pseudo-inverse of a covariance and its rank, judged by the correlations: units of coefficients differ."""
     scale = _scale(covariance)
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    values, vectors = eigen(covariance / np.outer(scale, scale))
     kept = values > _SINGULAR * len(values)
     turn = vectors[:, kept] / scale[:, None]
     return np.asarray(turn / values[kept] @ turn.T), int(kept.sum())

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import sandwich, symmetric_power
+from dpregress.coordinates.matrices import eigen, sandwich, symmetric_power
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.linear import privacy_covariance
 from dpregress.releases import Estimates, Moments, NoiseLaw
@@ -48,7 +48,7 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
     space, n = moments.space, moments.n
     assert space.response is not None
     gram = (moments.gram + moments.gram.T) / 2
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = eigen(gram)
     floor = max(moments.noise.spectral_norm(space.order) / n, _DIGITS * float(np.abs(values).sum()), 1e-300)
     system = symmetric_power(gram, 1.0, smallest=floor)
     coef = np.asarray(np.linalg.solve(system, moments.cross), dtype=np.float64)
@@ -72,7 +72,7 @@ def product_of(noise: NoiseLaw, covariance: Matrix, order: int) -> Matrix:
     """The covariance of ``N d``, d independent of N with this covariance and 0 for the response."""
     if not np.isfinite(covariance).all():
         return np.full_like(covariance, np.inf)
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = eigen(covariance)
     found = np.zeros_like(covariance)
     for value, vector in zip(np.maximum(values, 0), vectors.T, strict=True):
         padded = np.append(vector, np.zeros(order - len(vector)))

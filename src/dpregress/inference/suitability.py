@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import eigen
 
 #: From here on something is worth mending: the condition number, the ratio of variances, the shift of the mean in
 #: standard deviations, and the share of rows that count less.
@@ -140,7 +141,7 @@ def _centred(gram: Matrix, constant: Vector) -> tuple[Vector, Matrix]:
 
 def _seen(known: Matrix) -> Matrix:
     """Directions in which public rows vary, scaled to variance 1."""
-    values, vectors = np.linalg.eigh(known)
+    values, vectors = eigen(known)
     kept = values > _UNSEEN * max(float(values[-1]), 1e-300)
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 

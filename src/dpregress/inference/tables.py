@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import eigen
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.moments import product_of, residual_variance
 from dpregress.models import Family
@@ -65,7 +66,7 @@ class KnownSystem:
     @classmethod
     def of(cls, gram: Matrix, moments: Moments) -> KnownSystem:
         """The directions in which the Gram matrix exceeds the noise of the moments."""
-        values, vectors = np.linalg.eigh(gram)
+        values, vectors = eigen(gram)
         padded = np.vstack([vectors, np.zeros(len(values))])
         noise = [np.sqrt(v @ moments.noise.product_covariance(v) @ v) / moments.n for v in padded.T]
         known = values > np.maximum(_FAR * np.array(noise), _CLOSE * float(values.max()))

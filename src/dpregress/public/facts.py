@@ -59,6 +59,14 @@ class PublicFacts:
         return self.schema.bounds_of(self.target) if self.schema is not None and declared else None
 
     @property
+    def credible_bounds(self) -> tuple[float, float] | None:
+        """The same, unless public responses lie beyond them."""
+        bounds, labels = self.response_bounds, self.labels
+        if bounds is None or labels is None or not len(labels):
+            return bounds
+        return bounds if bounds[0] <= float(labels.min()) and float(labels.max()) <= bounds[1] else None
+
+    @property
     def known_rows(self) -> Matrix | None:
         """Public rows whose second moment is like that of private rows in the coordinates of the fit.
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import eigen
 from dpregress.errors import InvalidInput
 from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import public_radius
@@ -65,7 +66,7 @@ class Root:
         wide the bounds.
         """
         scaled = _Scaled.of(public, intercept)
-        values, vectors = np.linalg.eigh(scaled.second)
+        values, vectors = eigen(scaled.second)
         null = values <= _RANK_TOLERANCE * max(float(values[-1]), 1e-3)
         if scaled.rows is not None:
             values = _believed(values, vectors, scaled.rows, intercept)
@@ -87,7 +88,7 @@ class Root:
         assert scaled.rows is not None
         varies = np.diag(scaled.second) > 0
         share = _shrinkage(scaled.rows, scaled.second)
-        values, vectors = np.linalg.eigh((1 - share) * scaled.second + np.diag(np.where(varies, share, 1.0)))
+        values, vectors = eigen((1 - share) * scaled.second + np.diag(np.where(varies, share, 1.0)))
         shown = varies[:, None] * (vectors / np.sqrt(values)) @ vectors.T * varies
         unseen = None if varies.all() else _unseen(np.eye(len(varies))[:, ~varies], scaled.unit, null_scale)
         return cls(public, intercept, scaled.mean, np.asarray(shown), unseen, scaled.unit)
@@ -218,7 +219,7 @@ def _believed(values: Vector, axes: Matrix, rows: Matrix, centred: bool) -> Vect
     for turn in range(_FOLDS):
         inner, outer = rows[fold != turn], rows[fold == turn]
         mean = inner.mean(axis=0) if centred else np.zeros(d)
-        found, vectors = np.linalg.eigh((inner - mean).T @ (inner - mean))
+        found, vectors = eigen((inner - mean).T @ (inner - mean))
         vectors = vectors[:, found > _RANK_TOLERANCE * found[-1]]  # a level of the rows left out says nothing of others
         share = (axes.T @ vectors) ** 2
         outside += share @ np.mean(((outer - mean) @ vectors) ** 2, axis=0)

@@ -69,7 +69,7 @@ def facts(n: int, times: float, seed: int) -> PublicFacts:
 
 
 def test_generalised_fits_start_from_bounds_that_are_in_reach(seed: int) -> None:
-    """Three private second moments with noise e magnify up to 1/e^3: not enough from bounds a hundred times too wide."""
+    """Three private second moments with noise e magnify by 1/e^3, not enough from bounds a hundred times too wide."""
     near, far = facts(100_000, 1, seed), facts(20_000, 100, seed)
     assert start_in_reach(near, GDP(3)).start.refinements == 3
     assert start_in_reach(far, GDP(0.3)).start is far.start.shrunk

@@ -23,6 +23,7 @@ from dpregress.errors import UnboundedData
 from dpregress.public import response
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, Query, ResponseHistogram, SecondMoment
+from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.linear.least_squares import solve_moments
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -88,7 +89,7 @@ class OneShot(FactSolver):
         moments = ask(Counted(SecondMoment(space)), self.joint)
         coef, system = solve_moments(moments, alpha=self.alpha)
         rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)))
-        return Solution(coef, system, space, moments, lost=rows.lost)
+        return Solution(coef, system, space, moments, lost=rows.lost, reach=self.facts.credible_bounds or ANYWHERE)
 
     def _joint_noise(self, space: WhitenedSpace) -> float:
         """The noise in the joint moments of a space with a response."""

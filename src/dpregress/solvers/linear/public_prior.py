@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.matrices import eigen, symmetric_power
 
 #: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
 _UNSEEN = 1e-9
@@ -163,7 +163,7 @@ class _LabelledRows:
         """The fit with this penalty on slopes, and what is known about its errors."""
         x, y, (m, p) = self.x, self.y, self.x.shape
         second = x.T @ x
-        values, vectors = np.linalg.eigh(second)
+        values, vectors = eigen(second)
         unseen = vectors[:, values <= _UNSEEN * values[-1]]
         system = second + shrinkage + m * self.penalty
         inverse = symmetric_power(system, -1.0, smallest=_DIGITS * float(np.trace(system)))
@@ -203,6 +203,6 @@ def _misfitted(model: Matrix, influence: Matrix) -> Matrix:
     m, p = influence.shape
     tiny = _DIGITS * float(np.trace(model))
     root, back = symmetric_power(model, 0.5), symmetric_power(model, -0.5, smallest=tiny)
-    values, vectors = np.linalg.eigh(back @ (influence.T @ influence) @ back)
+    values, vectors = eigen(back @ (influence.T @ influence) @ back)
     widened = np.maximum(values / (1 + 2 * math.sqrt(p / m)) ** 2, 1.0)
     return np.asarray(root @ (vectors * widened) @ vectors.T @ root)

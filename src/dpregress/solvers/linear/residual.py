@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ from dpregress.queries import (
     among,
     noise_in_mean,
 )
+from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
@@ -59,7 +61,7 @@ from dpregress.solvers.linear.start import ResponseStart
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.posterior import Posterior, most_left
+from dpregress.solvers.shared.posterior import Posterior, Taken, most_left, together
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable, standardised_penalty
@@ -83,9 +85,10 @@ _GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
 #: The share of the start that looks for the response between its bounds, if noise is large, and the n mu from which a
 #: mean between any bounds is plain.
 _WHERE, _PLAIN = 0.5, 500.0
-STEPS = (1.0, 1.0, 2.0, 3.0)
-#: If the noise of a step exceeds 1/8 of the reach of y: two steps, one histogram, and more for the mean.
-_FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0, 2.0), 0.15
+#: Without labels: equal steps, and those before which sizes of residuals are asked.
+STEPS, SIZED = (1.0,) * 6 + (3.0,), (0, 1, 3)
+#: If the noise of a step exceeds 1/8 of the reach of y: three steps, one histogram, and more for the mean.
+_FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0,) * 3, 0.15
 #: From about this n mu on, a histogram of residuals is useful.
 _USEFUL = 50.0
 #: The share of the first step that a second Gram matrix costs, if private rows are far from the public ones.
@@ -196,7 +199,7 @@ class Residual(FactSolver):
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
         looked = self.declared is not None and (few or n_mu < _PLAIN)  # sizes at the mean are known from there
-        turns = range(1 if looked else 0, 1 if few else 3)
+        turns = [turn for turn in SIZED[: 1 if few else None] if turn or not looked]
         first = start_share(self.facts.n, budget, noise) * (1 - scale) if start.space.intercept else 0.0
         shares = {
             **dict.fromkeys(refinements(self.facts), REFINE),
@@ -299,7 +302,7 @@ class Residual(FactSolver):
         space, mixed = scores.space, scores.mixed
         gram, penalty = mixed.matrix, self._penalty(space)
         coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
-        posterior: Posterior | None = None
+        before, taken, variance, beyond = coef, list[Taken](), 0.0, False
         told: list[LinearScore] = []
         sizes = start.sizes or Sizes.unknown(start.reach)
         for turn, spend in enumerate(steps):
@@ -307,21 +310,21 @@ class Residual(FactSolver):
             if f"levels {turn}" in self._spend:
                 asked = Sizes.likely if start.sizes and not start.outside else Sizes.asked
                 sizes = asked(ask, space, coef, start.reach, self._spend[f"levels {turn}"])
+            if not turn:
+                variance = (start.reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
+                beyond = start.shows_beyond(sizes)
             clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
             step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)
             told.append(score)
-            if posterior is None:
-                variance = (start.reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
-                known = starting_precision(space, gram, step, variance, start.doubt)
-                posterior = Posterior(coef, np.zeros_like(gram), known)
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
             slack = mixed.variance + score.clipped**2 / space.order
-            left = most_left(step.system, mixed.off, score.clipped)
-            posterior = posterior.inflated(step).update(step, slack=slack, most_left=left)
+            taken.append(Taken(coef, step, slack, most_left(step.system, mixed.off, score.clipped)))
+            known = starting_precision(space, gram, *together(before, taken), variance, start.doubt)
+            posterior = Posterior(before, np.zeros_like(gram), known).after(taken)
             coef = posterior.coef
-        assert posterior is not None
         dispersion = self._dispersion(sizes.levels, space)
-        return self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
+        solution = self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
+        return replace(solution, reach=ANYWHERE) if beyond else solution
 
     # ------------------------------------------------------------------ what both share
 
@@ -406,7 +409,8 @@ class Residual(FactSolver):
             coef = coef + gain * float(equation.value[0]) * space.constant
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
-        return Solution(coef, self._system(space, mixed.matrix), space, None, uncertainty, result)
+        reach = self.facts.credible_bounds or ANYWHERE
+        return Solution(coef, self._system(space, mixed.matrix), space, None, uncertainty, result, reach=reach)
 
     def _mean_residual(self, ask: Ask, found: _Found, final: FinalScore) -> MeanEquation:
         """The released mean residual between wide bounds."""

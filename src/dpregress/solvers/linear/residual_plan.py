@@ -24,7 +24,6 @@ from dpregress.solvers.linear.public_prior import RidgePrior
 from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
-from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import (
     NORM_LEVELS,
     PROXY,
@@ -250,7 +249,9 @@ def start_share(n: int, budget: GDP, noise: float) -> float:
     return float(share[np.argmin(loss)])
 
 
-def starting_precision(space: WhitenedSpace, gram: Matrix, step: Step, variance: float, doubt: float) -> Matrix:
+def starting_precision(
+    space: WhitenedSpace, gram: Matrix, told: Vector, noise: Matrix, variance: float, doubt: float
+) -> Matrix:
     """The precision before the first step, from the size of slopes and the prediction at the mean row.
 
     The mean row is that of the private rows, from the Gram matrix; that of the public rows may differ.
@@ -259,15 +260,17 @@ def starting_precision(space: WhitenedSpace, gram: Matrix, step: Step, variance:
     ----------
     space : WhitenedSpace
     gram : ndarray of shape (p, p)
-    step : Step
-        The first one.
+    told : ndarray of shape (p,)
+        What steps say of the way from the start.
+    noise : ndarray of shape (p, p)
+        Its covariance.
     variance : float
         Of the response.
     doubt : float
         The variance of its released mean.
     """
     slopes = np.eye(space.order) - space.along_constant
-    precision = shrunk_precision(step.value, step.covariance, variance, slopes) * slopes
+    precision = shrunk_precision(told, noise, variance, slopes) * slopes
     if not space.intercept:
         return precision
     row = space.mean_row(gram)

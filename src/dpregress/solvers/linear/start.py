@@ -71,6 +71,11 @@ class ResponseStart:
             return _located(ask, space, target, declared, spend["where"])
         return cls(declared.centre, declared.scale * declared.bound)
 
+    def shows_beyond(self, sizes: Sizes) -> bool:
+        """Whether many values lie beyond bounds, also by the sizes of residuals at the mean."""
+        seen = sizes.levels.seen
+        return self.outside or float(seen.size[seen.share > 0].max()) > 2 * self.reach
+
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> ResponseStart:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
         clip, cut, known = self.reach, 0.0, self.reach**2 / 3

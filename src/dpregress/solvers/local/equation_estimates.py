@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import sandwich
+from dpregress.coordinates.matrices import eigen, sandwich
 from dpregress.models.mean_responses import MeanResponse
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Moments, Release
@@ -128,7 +128,7 @@ def _root(equations: MomentEquations, covariance: Matrix, start: Vector) -> Vect
         return None
     prior = CoefficientPrior(start, max(faint, 1e-300) * np.eye(len(start)))
     coef = solve_equations(equations, covariance, prior, start)
-    values, vectors = np.linalg.eigh(weighted_gram(equations.rows, equations.weights))
+    values, vectors = eigen(weighted_gram(equations.rows, equations.weights))
     seen = vectors[:, values > _FAINT * values[-1]]
     left = seen.T @ equations.curvature_slack(coef)
     error = np.einsum("ij,ik,kj->j", seen, covariance, seen)
@@ -137,7 +137,7 @@ def _root(equations: MomentEquations, covariance: Matrix, start: Vector) -> Vect
 
 def _regular(slope: Matrix) -> Matrix:
     """The slope, which may be negative, with the eigenvalues of directions without public rows moved off 0."""
-    values, vectors = np.linalg.eigh(slope)
+    values, vectors = eigen(slope)
     least = _FAINT * float(np.abs(values).max())
     return np.asarray((vectors * np.where(np.abs(values) < least, least, values)) @ vectors.T)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates.matrices import eigen
 
 #: Ridge parameters that are tried, as multiples of the mean eigenvalue, and the number of them.
 _SMALLEST, _LARGEST, _TRIED = 1e-6, 1e3, 60
@@ -97,7 +98,7 @@ def shrunk_fit(moments: LinearMoments) -> ShrunkFit:
     beside = moments.beside * mean**2 if tellable else 0.0
     noise = through @ moments.noise @ through.T + beside * identity
 
-    values, vectors = np.linalg.eigh((centred + centred.T) / 2)
+    values, vectors = eigen((centred + centred.T) / 2)
     usual = max(float(values.mean()), _DIGITS * float(np.trace(moments.gram)), 1e-300)
     values = np.where(np.abs(values) < _UNSEEN * usual, usual, values)
     turned, turned_noise = vectors.T @ through @ moments.cross, vectors.T @ noise @ vectors

@@ -23,6 +23,7 @@ import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates.matrices import eigen
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, Counted, Query, SecondMoment, noise_in_mean
@@ -122,7 +123,7 @@ class WholeTable:
         assert public.rows is not None
         second = ask(Counted(SecondMoment(start.space)), first[0])
         mixed = mixed_gram(second, start.space.whiten(public.rows))
-        values, vectors = np.linalg.eigh(mixed.matrix)
+        values, vectors = eigen(mixed.matrix)
         space = start.space.rewhitened(vectors / np.sqrt(values) @ vectors.T, 1.0)
         sample = positive(np.linalg.norm(space.whiten(public.rows), axis=1))
         return self._truncated(space, RowNorms(sample, float(np.median(sample))), last)

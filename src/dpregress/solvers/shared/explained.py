@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import definite_inverse
+from dpregress.coordinates.matrices import definite_inverse, eigen
 
 #: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
 #: objective is too flat to tell whether they climb.
@@ -110,7 +110,7 @@ class SlopesPrior(Prior):
 
     def precision(self, told: Vector, scores: Matrix) -> Matrix:
         rank = round(float(np.trace(self.slopes)))
-        values, vectors = np.linalg.eigh(self.slopes @ definite_inverse(scores, _DIGITS) @ self.slopes)
+        values, vectors = eigen(self.slopes @ definite_inverse(scores, _DIGITS) @ self.slopes)
         noise, axes = np.maximum(values[-rank:], 1e-300), vectors[:, -rank:]
         squares = (axes.T @ (told - self.coef)) ** 2
         tau = self.variance / rank * np.logspace(-_DECADES, 0, _GRID)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpregress.coordinates import Matrix
+from dpregress.coordinates.matrices import eigen
 from dpregress.releases import Isotropic, Moments
 from dpregress.solvers.shared.repair import NOISES, STEPS_FOLLOW, floored, gram_floor, noise_norm
 
@@ -104,7 +105,7 @@ def far_apart(moments: Moments, public: Matrix) -> bool:
     """
     rows = public * moments.space.weights(public)[:, None]
     gram = rows.T @ rows / len(rows)
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = eigen(gram)
     root = vectors / np.sqrt(np.where(values > _UNSEEN * values[-1], values, 1.0))  # a schema scales what is unseen
     private = moments.gram + noise_norm(moments) * np.eye(len(gram))
     return bool(np.linalg.eigvalsh(root.T @ private @ root)[0] < _FAR)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import definite_inverse, symmetric_power
+from dpregress.coordinates.matrices import definite_inverse, eigen, symmetric_power
 
 #: The share of the trace below which a precision is due to rounding.
 _JITTER = 1e-15
@@ -39,6 +39,20 @@ class Step:
     def precision(self) -> Matrix:
         """``(v A^{-2})^{-1}``, without inverting a nearly singular matrix."""
         return np.asarray(self.system @ self.system / self.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """A step asked at ``asked``, with what the update by it allows for (:meth:`Posterior.update`)."""
+
+    asked: Vector
+    step: Step
+    slack: float
+    most_left: float
+
+    def seen_from(self, coef: Vector) -> Step:
+        """The way from other coefficients to where the step leads."""
+        return replace(self.step, value=self.asked + self.step.value - coef)
 
 
 #: From the wanted move to the move that is made, with the covariance of its error.
@@ -95,6 +109,14 @@ class Posterior:
         privacy = kept @ self.privacy @ kept.T + gain @ step.covariance @ gain.T
         return Posterior(self.coef + move, np.asarray(privacy), definite_inverse(known + missed, _JITTER), (step, move))
 
+    def after(self, taken: Sequence[Taken]) -> Posterior:
+        """The posterior after these steps, widened by surprises on the way."""
+        posterior = self
+        for each in taken:
+            step = each.seen_from(posterior.coef)
+            posterior = posterior.inflated(step).update(step, slack=each.slack, most_left=each.most_left)
+        return posterior
+
     @classmethod
     def before(cls, coef: Vector, known: Matrix) -> Posterior:
         """The prior, before the first private step: coefficients without noise, and their covariance."""
@@ -130,6 +152,16 @@ class Posterior:
         return (share / (1 - share)) ** 2
 
 
+def together(start: Vector, taken: Sequence[Taken]) -> tuple[Vector, Matrix]:
+    """What all steps say of the way from the start, weighted by their precision, and the covariance of its noise."""
+    total = np.zeros((len(start), len(start)))
+    for each in taken:
+        total += each.step.precision
+    covariance = definite_inverse(total, _JITTER)
+    pull = [each.step.precision @ each.seen_from(start).value for each in taken]
+    return np.asarray(covariance @ np.sum(pull, axis=0)), covariance
+
+
 def most_left(system: Matrix, off: float, clipped: float) -> float:
     """The largest share of the way that a step ``A^{-1} g`` leaves, given the uncertainty about the slope H of g.
 
@@ -145,7 +177,7 @@ def widening(known: Matrix, step: Step) -> float:
     Found by bisection on ``step' (factor known + noise)^{-1} step``. The step is released: this is post-processing.
     """
     root = symmetric_power(known, -0.5, smallest=max(_JITTER * float(np.trace(known)), 1e-300))
-    noise, vectors = np.linalg.eigh(root @ step.covariance @ root)
+    noise, vectors = eigen(root @ step.covariance @ root)
     squares, most = (vectors.T @ root @ step.value) ** 2, longest(len(step.value))
     low, high = 0.0, math.log(max(float(squares.sum()) / most, 1.0))
     if float(np.sum(squares / (1 + np.maximum(noise, 0)))) <= most:

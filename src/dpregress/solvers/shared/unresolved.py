@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates.matrices import eigen
 from dpregress.errors import UnboundedData
 from dpregress.public.schema import Schema
 from dpregress.solvers.shared.gram import MixedGram, spectral_noise
@@ -39,7 +40,7 @@ def unresolved_covariance(
     -------
     covariance : ndarray of shape (p, p)
     """
-    values, vectors = np.linalg.eigh(mixed.matrix)
+    values, vectors = eigen(mixed.matrix)
     noise = spectral_noise(mixed.variance, len(values))
     left = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values) ** steps)
     extent = _extents(space, vectors, schema)
@@ -64,7 +65,7 @@ def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Ma
 
 def unidentified_directions(mixed: MixedGram) -> Matrix:
     """The projection on eigenvectors along which the Gram matrix does not exceed its noise, of shape (p, p)."""
-    values, vectors = np.linalg.eigh(mixed.matrix)
+    values, vectors = eigen(mixed.matrix)
     noise = spectral_noise(mixed.variance, len(values))
     unknown = vectors[:, values <= max(mixed.floor * (1 + _ROUNDING), noise)]
     return np.asarray(unknown @ unknown.T)
