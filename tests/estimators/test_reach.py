@@ -1,9 +1,10 @@
-"""Predictions of log-link models stay near those of rows that the fit knew."""
+"""Predictions stay near those of rows that the fit knew, and within the declared bounds of the response."""
 
 from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from dpregress import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPRidge,
     Numeric,
+    PublicMoments,
     Schema,
 )
 from dpregress.errors import InvalidInput
@@ -67,8 +70,30 @@ def test_by_a_schema_the_response_bounds_them() -> None:
     assert (low, high) == pytest.approx((math.log(0.01), math.log(200)))
 
 
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("model", [DPLinearRegression, DPRidge, partial(DPLinearRegression, recipe="one-shot")])
+def test_linear_predictions_are_within_the_bounds_of_the_response(model: Any, public: bool) -> None:
+    fit = fitted(model, public=public)
+    assert fit.coefficients_.reach == (0.01, 200)
+    far = fit.predict(FAR)
+    assert ((far >= 0.01) & (far <= 200)).all()
+    assert {0.01, 200.0} & set(far.tolist())
+
+
+def test_bounds_that_responses_contradict_are_no_limit() -> None:
+    """Public ones, or many private ones by their released sizes."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(8_000, 2))
+    y = 50 + 10 * x[:, 0] + rng.normal(size=8_000)
+    schema = Schema({"x0": Numeric(-5, 5), "x1": Numeric(-5, 5), "y": Numeric(-5, 5)})
+    labelled = PublicMoments.from_rows(x[:100], y[:100])
+    for public in (labelled, None):
+        fit = DPLinearRegression(GDP(2.0), schema=schema, public=public, random_state=1).fit(x[100:], y[100:])
+        assert fit.coefficients_.reach == (-math.inf, math.inf)
+        assert np.median(fit.predict(x)) > 20
+
+
 def test_other_models_predict_anywhere() -> None:
-    assert fitted(DPLinearRegression).coefficients_.reach == (-math.inf, math.inf)
     rng = np.random.default_rng(2)
     x = rng.normal(size=(2_000, 2))
     schema = Schema({"x0": Numeric(-5, 5), "x1": Numeric(-5, 5)})

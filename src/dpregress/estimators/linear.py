@@ -171,7 +171,7 @@ class DPRidge(RegressorMixin, CentralModel):
         return model
 
     def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
-        """``X coef + intercept``, of shape (m,).
+        """``X coef + intercept``, of shape (m,), within the declared bounds of the response.
 
         Parameters
         ----------

@@ -173,7 +173,8 @@ class Coefficients:
     fill : ndarray of shape (d,)
         The values that replace missing cells, in predictions as in the fit.
     reach : (float, float)
-        Predictors are kept between these: those of rows like the ones the fit knew, and somewhat beyond.
+        Predictors are kept between these: what rows like those that the fit knew have, and somewhat beyond, for log
+        links; the declared bounds of the response for linear models.
     """
 
     features: tuple[str, ...]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.solvers.shared.posterior import Posterior, Step, most_left, widening
+from dpregress.solvers.shared.posterior import Posterior, Step, Taken, most_left, together, widening
 
 EYE = np.eye(3)
 
@@ -109,3 +109,21 @@ def test_eigenvalues_far_apart_are_no_error() -> None:
         posterior = posterior.inflated(step).update(step, follow=lambda move: (move, np.outer(move, move)))
         for part in (posterior.coef, posterior.known, posterior.privacy):
             assert np.isfinite(part).all()
+
+
+def test_steps_from_elsewhere_are_steps_from_here(seed: int) -> None:
+    """Where a step leads does not depend on where it was asked, and the prior before all may change afterwards."""
+    rng = np.random.default_rng(seed)
+    taken, posterior = [], Posterior(np.zeros(3), 0 * EYE, 2 * EYE)
+    for _ in range(3):
+        square = rng.normal(size=(3, 3))
+        step = Step(rng.normal(size=3), square @ square.T + EYE, 0.5)
+        taken.append(Taken(posterior.coef, step, 0.0, 0.0))
+        posterior = posterior.update(step, most_left=0.0)
+    replayed = Posterior(np.zeros(3), 0 * EYE, 2 * EYE).after(taken)
+    np.testing.assert_allclose(replayed.coef, posterior.coef, rtol=1e-9)
+    np.testing.assert_allclose(replayed.privacy, posterior.privacy, rtol=1e-9)
+    way, noise = together(np.zeros(3), taken)
+    np.testing.assert_allclose(np.linalg.inv(noise), sum(each.step.precision for each in taken), rtol=1e-9)
+    exact = np.linalg.solve(np.linalg.inv(noise) + 2 * EYE, np.linalg.solve(noise, way))
+    np.testing.assert_allclose(replayed.coef, exact, atol=1e-6)

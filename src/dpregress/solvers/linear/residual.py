@@ -85,7 +85,8 @@ _GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
 #: The share of the start that looks for the response between its bounds, if noise is large, and the n mu from which a
 #: mean between any bounds is plain.
 _WHERE, _PLAIN = 0.5, 500.0
-#: Without labels: equal steps, and those before which sizes of residuals are asked.
+#: Without labels: short steps and the last one, which also pays for votes of far rows; and before which of them sizes
+#: of residuals are asked.
 STEPS, SIZED = (1.0,) * 6 + (3.0,), (0, 1, 3)
 #: If the noise of a step exceeds 1/8 of the reach of y: three steps, one histogram, and more for the mean.
 _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0,) * 3, 0.15
