@@ -19,7 +19,7 @@ import pytest
 
 import dpregress
 from dpregress.accounting import GDP, ApproxDP, Event, MemoryLedger, PureDP, Relation
-from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.mechanisms import SeededSampler
 from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.models import BinomialFamily
@@ -127,7 +127,7 @@ def watched() -> Iterator[Watched]:
 
     That of the score whose squares are asked is not released; bounds of a mean of zeros and ones are not planned.
     """
-    seen, planned, stated = Watched(), list[float](), list[tuple[Vector, float]]()
+    seen, planned, stated, systems = Watched(), list[float](), list[tuple[Vector, float]](), list[Matrix]()
     release, best_clip, update = TrustModel.release, Magnitudes.best_clip, Posterior.update
     best_whole = WholeBinaryModel.best_clip
     linear, gradients = Scores.best_clip, WholeScores.best_clip
@@ -160,7 +160,9 @@ def watched() -> Iterator[Watched]:
         return gradients(self, levels, per_unit, inefficiency)
 
     def updated(self: Posterior, step: Step, **more: Any) -> Posterior:
-        seen.variances.append(step.variance)
+        if not any(step.system is system for system in systems):  # replayed steps are no others
+            systems.append(step.system)
+            seen.variances.append(step.variance)
         return update(self, step, **more)
 
     explained = ModelledScore.of.__func__  # type: ignore[attr-defined]

@@ -426,10 +426,10 @@ def test_correlations_of_few_rows_are_shrunk(intercept: bool, m: int, seed: int)
     """By the share of Ledoit and Wolf; variances stay, and a column that does not vary has its scale."""
     rows = np.column_stack([rows_of(seed, m=m), np.full(m, 3.0 if intercept else 0.0)])
     public = PublicMoments.from_rows(rows)
-    space = Root.shrunk(public, intercept, np.full(5, 7.0)).space()
-    slopes = space.whitening[intercept:, intercept:]
     centred = rows - rows.mean(axis=0) if intercept else rows
     unit = np.append(np.sqrt(np.mean(centred[:, :4] ** 2, axis=0)), 1.0)
+    space = Root.shrunk(public, intercept, np.append(50 * unit[:4], 7.0)).space()
+    slopes = space.whitening[intercept:, intercept:]
     scaled = centred / unit
     second = scaled.T @ scaled / m
     error = np.mean([np.sum((np.outer(row, row) - second) ** 2) for row in scaled]) / m
@@ -442,7 +442,7 @@ def test_correlations_of_few_rows_are_shrunk(intercept: bool, m: int, seed: int)
 @pytest.mark.parametrize("bounded", [True, False])
 def test_few_rows_or_skewed_ones_are_another_start(bounded: bool, seed: int) -> None:
     """Fewer than five a column, or ten that are skewed; never fewer than ten in all, nor of a moment alone."""
-    schema = Schema({f"x{column}": Numeric(-1e6, 1e6) for column in range(6)}) if bounded else None
+    schema = Schema({f"x{column}": Numeric(-50, 50) for column in range(6)}) if bounded else None
     normal = np.random.default_rng(seed).normal(size=(59, 6))
     for rows, few in ((normal[:29], True), (normal[:30], False), (normal[:9], False), (skewed(seed, 59), bounded)):
         public = PublicMoments.from_rows(rows)
@@ -464,3 +464,27 @@ def test_missing_cells_of_every_start_count_as_the_schema_says(seed: int) -> Non
     found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
     assert found.shrunk is not None
     np.testing.assert_array_equal(found.shrunk.space.fill, 4.0)
+
+
+def test_columns_that_few_rows_tell_have_the_scale_of_the_schema(seed: int) -> None:
+    """An amount that one of twelve rows has, and a column a thousand times narrower than its bounds."""
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.normal(size=12), np.append(0.01, np.zeros(11)), 1e-3 * rng.normal(size=12)])
+    public = PublicMoments.from_rows(rows)
+    root = Root.shrunk(public, True, np.array([3.0, 50.0, 1.0]))
+    lengths = np.linalg.norm(root.space().whitening[1:, 1:], axis=0)
+    assert lengths[1] == pytest.approx(1 / 50)
+    assert lengths[2] < 2 * 100 / 1.0 < 1 / rows[:, 2].std()
+    schema = Schema({"x0": Numeric(-3, 3), "x1": Numeric(0, 100), "x2": Numeric(-1, 1)})
+    for bounds, refinements in ((schema, 3), (None, 1)):
+        found = start(public.names, intercept=True, public=public, schema=bounds, row_bound=None)
+        assert found.shrunk is not None
+        assert found.shrunk.refinements == refinements
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-120])
+def test_rows_that_give_no_start_leave_that_from_bounds(size: float) -> None:
+    public = PublicMoments.from_rows(np.full((12, 3), size) * np.arange(1, 13)[:, None])
+    schema = Schema({f"x{column}": Numeric(-1, 1) for column in range(3)})
+    found = start(public.names, intercept=False, public=public, schema=schema, row_bound=None)
+    assert found.refinements == 3

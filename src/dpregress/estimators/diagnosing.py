@@ -7,6 +7,7 @@ from these and from released quantities.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from dpregress.queries import (
     PredictorHistogram,
     ShortenedRows,
 )
-from dpregress.releases import Coefficients, Estimates
+from dpregress.releases import ANYWHERE, Coefficients, Estimates
 from dpregress.releases.diagnosis import BinnedSums
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -99,6 +100,7 @@ class Subject(NamedTuple):
         """
         known = facts.public
         usable = known is not None and known.rows is not None and known.n >= _FEWEST_PUBLIC
+        coefficients = replace(coefficients, reach=ANYWHERE)  # sums are of predictors without a limit
         public = coefficients.predict(known.rows) if usable and known is not None and known.rows is not None else None
         if facts.exposure is not None and public is not None:
             offsets = None if known is None or known.exposure is None else np.log(known.exposure)

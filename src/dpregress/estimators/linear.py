@@ -171,7 +171,7 @@ class DPRidge(RegressorMixin, CentralModel):
         return model
 
     def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
-        """``X coef + intercept``, of shape (m,), within the declared bounds of the response.
+        """``X coef + intercept``, of shape (m,), within ``coefficients_.reach``: the declared bounds of the response.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class DPRidge(RegressorMixin, CentralModel):
             A missing cell counts as the public mean.
         interval : {"mean", "prediction"}, optional
             Also an interval of the mean response, or of a new one; the result is then a
-            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate, without a limit.
         level : float, default=0.95
         """
         rows = self._rows(X)

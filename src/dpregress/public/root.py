@@ -28,6 +28,9 @@ _CANCELLED = 1e-3
 _IN_DIRECTION = 1e-4
 #: The largest condition number of coordinates, with columns of one scale: beyond it floats are singular.
 _LARGEST_CONDITION = 1e15
+#: With fewer public rows that differ from the commonest value of a column, the scale of the schema is used for it; and
+#: the largest factor by which a column is narrower than that scale.
+_FEWEST_UNLIKE, NARROWEST = 5, 100.0
 #: The number of folds, and the factor by which eigenvalues of normal rows may differ out of sample.
 _FOLDS, _USUAL = 5, 1.2
 #: The least total overlap of an axis with the folds' eigenvectors (one for each fold at most) that counts.
@@ -78,7 +81,8 @@ class Root:
     def shrunk(cls, public: PublicMoments, intercept: bool, null_scale: Vector | None) -> Root:
         """The same with correlations shrunk towards 0, for so few rows that their small eigenvalues mean little.
 
-        Variances of columns that do not vary are the squares of their scales.
+        Columns have their scales from ``null_scale`` if fewer than five rows differ from the commonest value: how large
+        an amount is that most do not have, few rows do not tell. No other is smaller than a share of that scale.
 
         References
         ----------
@@ -86,10 +90,15 @@ class Root:
         """
         scaled = _Scaled.of(public, intercept)
         assert scaled.rows is not None
+        scale = np.full(len(scaled.unit), np.nan) if null_scale is None else null_scale
         varies = np.diag(scaled.second) > 0
+        varies &= np.isnan(scale) | (_unlike_most(scaled.rows) >= _FEWEST_UNLIKE)
         share = _shrinkage(scaled.rows, scaled.second)
-        values, vectors = eigen((1 - share) * scaled.second + np.diag(np.where(varies, share, 1.0)))
-        shown = varies[:, None] * (vectors / np.sqrt(values)) @ vectors.T * varies
+        shrunk = (1 - share) * scaled.second * np.outer(varies, varies)
+        np.fill_diagonal(shrunk, 1.0)
+        values, vectors = eigen(shrunk)
+        wider = np.fmax(scale / NARROWEST / scaled.unit, 1.0)
+        shown = varies[:, None] * (vectors / np.sqrt(values)) @ vectors.T * (varies / wider)
         unseen = None if varies.all() else _unseen(np.eye(len(varies))[:, ~varies], scaled.unit, null_scale)
         return cls(public, intercept, scaled.mean, np.asarray(shown), unseen, scaled.unit)
 
@@ -166,6 +175,11 @@ class _Scaled:
         unit = np.sqrt(np.maximum(np.diag(second), 0))
         unit = np.where(unit > 0, unit, 1.0)
         return cls(mean, None if rows is None else rows / unit, second / np.outer(unit, unit), unit)
+
+
+def _unlike_most(rows: Matrix) -> Vector:
+    """How many rows differ from the commonest value of each column, of shape (d,)."""
+    return np.array([len(rows) - np.unique(column, return_counts=True)[1].max() for column in rows.T])
 
 
 def _shrinkage(rows: Matrix, second: Matrix) -> float:

@@ -18,7 +18,7 @@ from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData, one_line
 from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import RowNorms
-from dpregress.public.root import Root
+from dpregress.public.root import NARROWEST, Root
 from dpregress.public.schema import Schema
 
 #: So many in m private rows may vary where m public rows do not; and this share at least, as public rows may be unlike.
@@ -29,6 +29,8 @@ _ROWS_PER_COLUMN = 5
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
 #: With fewer public rows their variances are no better a start than bounds.
 _FEWEST = 10
+#: Of an untold column that is narrower than the scale of the schema by this factor, bounds do not tell the scale.
+_NARROW = 10.0
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
 #: Public rows that lie beyond the bounds by a larger factor are refused: squares of squares would overflow.
@@ -126,14 +128,14 @@ def _start(
         if schema is None or not schema.bounds_all(names):
             if not few:
                 return Start(root.space(), refinements=0, instead=_magnified(root))
-            return Start(root.space(), refinements=1, shrunk=_shrunk(public, intercept, scale))
+            return Start(root.space(), refinements=1, shrunk=_shrunk(public, intercept, schema))
         if few or not root.solvable:
             bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-            return replace(bounds, shrunk=_shrunk(public, intercept, scale))
+            return replace(bounds, shrunk=_shrunk(public, intercept, schema))
         if not _misleading(public, root.space()):
             return Start(root.space(), refinements=0, instead=_magnified(root))
         bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-        shrunk = _shrunk(public, intercept, scale)
+        shrunk = _shrunk(public, intercept, schema)
         return Start(root.space(), refinements=0, instead=bounds, shrunk=shrunk)
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
@@ -154,16 +156,27 @@ def _magnified(root: Root) -> Start | None:
     return None if root.unseen is None or shorter == 1 else Start(root.space(1 / shorter), refinements=0)
 
 
-def _shrunk(public: PublicMoments, intercept: bool, scale: Vector | None) -> Start | None:
-    """The start from public rows with shrunk correlations; None if there are too few, or none that can be seen."""
+def _shrunk(public: PublicMoments, intercept: bool, schema: Schema | None) -> Start | None:
+    """The start from public rows with shrunk correlations; None if there are too few, or none that can be seen.
+
+    Its refinements are those of a start from bounds if these give or limit the scale of a numeric column.
+    """
     if public.rows is None or public.n < _FEWEST:
         return None
-    root = Root.shrunk(public, intercept, scale)
-    if not root.solvable:
+    scale = _known_scale(public.names, schema)
+    try:
+        root = Root.shrunk(public, intercept, scale)
+        space = root.space()
+        median = float(np.median(np.linalg.norm(space.whiten(public.rows), axis=1)))
+        space = space.rewhitened(np.eye(space.order), median)
+    except InvalidInput:  # of rows of zeros, or in units that floats cannot square
         return None
-    space = root.space()
-    median = float(np.median(np.linalg.norm(space.whiten(public.rows), axis=1)))
-    return Start(space.rewhitened(np.eye(space.order), median), refinements=1, from_few=True) if median > 0 else None
+    far = False
+    if schema is not None and scale is not None:
+        numeric = np.array([schema.indicates(name) is None for name in public.names])
+        most = np.where(root.shown.any(axis=1), NARROWEST, _NARROW) * public.rows.std(axis=0)
+        far = bool((numeric & (scale > most)).any())
+    return Start(space, refinements=_FROM_BOUNDS if far else 1, from_few=True)
 
 
 def _misleading(public: PublicMoments, space: WhitenedSpace) -> bool:

@@ -72,7 +72,7 @@ def test_generalised_fits_start_from_bounds_that_are_in_reach(seed: int) -> None
     """Three private second moments with noise e magnify by 1/e^3, not enough from bounds a hundred times too wide."""
     near, far = facts(100_000, 1, seed), facts(20_000, 100, seed)
     assert start_in_reach(near, GDP(3)).start.refinements == 3
-    assert start_in_reach(far, GDP(0.3)).start is far.start.shrunk
+    assert start_in_reach(far, GDP(0.03)).start is far.start.shrunk
     for known in (near, far):
         assert start_from_few(known, GDP(3)).start is known.start.shrunk
         assert planned_start(known, GDP(3)).start.refinements == 3
@@ -93,3 +93,33 @@ def test_a_logistic_fit_by_few_public_rows(seed: int) -> None:
         chance = model.fit(x, event).predict_proba(x)[:, 1]
         losses.append(-np.mean(np.where(event == 1, np.log(chance), np.log1p(-chance))))
     assert losses[0] < 0.65 < losses[1]
+
+
+def amounts(rng: np.random.Generator, n: int) -> Matrix:
+    """Four columns of amounts that one row in ten has."""
+    return np.asarray(np.exp(rng.normal(size=(n, 4))) * (rng.random((n, 4)) < 0.1))
+
+
+def nearly_constant(rng: np.random.Generator, n: int) -> Matrix:
+    """Four columns that hardly vary but in one row of twenty."""
+    return np.asarray(np.where(rng.random((n, 4)) < 0.05, 1.0, 1e-3) * rng.normal(size=(n, 4)))
+
+
+@pytest.mark.parametrize("columns", [amounts, nearly_constant])
+def test_scales_that_few_rows_cannot_tell_come_from_the_schema(columns: Any, seed: int) -> None:
+    """Of such columns fifteen public rows show far too small a variance.
+
+    With scales of public rows alone the squared error was that of the mean for everybody, or up to ten times as much.
+    What is explained is .89 on average, as by least squares, with a standard deviation of .009 (40 other runs of each).
+    """
+    rng = np.random.default_rng(seed)
+    x = columns(rng, 4_000)
+    signal = x @ np.array([1.0, -1.0, 0.5, 1.0])
+    y = signal + rng.normal(size=len(x)) * signal.std() / 3
+    bounds: dict[str, Any] = {
+        f"x{place}": Numeric(*ends) for place, ends in enumerate(zip(x.min(0), x.max(0), strict=True))
+    }
+    schema = Schema({**bounds, "y": Numeric(-np.abs(y).max(), np.abs(y).max())})
+    public = PublicMoments.from_rows(columns(rng, 15))
+    model = DPLinearRegression(GDP(1), schema=schema, public=public, random_state=rng).fit(x, y)
+    assert np.mean((y - model.predict(x)) ** 2) < 0.2 * np.var(y)

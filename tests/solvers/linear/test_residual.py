@@ -84,8 +84,8 @@ def run(
 
 S, M, C, R, H = SecondMoment, MeanResidual, ClippedScore, ResidualHistogram, ResponseHistogram
 Q, F, U, G = ScoreSquares, ShortenedRows, ScoreRemainder, ClippedGradient
-BY_SCHEMA: list[type[Query[Any]]] = [S, S, S, M, S, R, C, R, C, R, C, F, C, U, Q, M]
-UNLABELLED = [M, S, R, G, R, G, R, G, F, G, U, Q, M]
+BY_SCHEMA: list[type[Query[Any]]] = [S, S, S, M, S, R, C, R, C, C, R, C, C, C, F, C, U, Q, M]
+UNLABELLED = [M, S, R, G, R, G, G, R, G, G, G, F, G, U, Q, M]
 SETTINGS: dict[str, tuple[Any, list[type[Query[Any]]]]] = {
     "labelled public rows": (lambda x, y: facts(N, PublicMoments.from_rows(x, y)), [S, G, G, F, R, G, U, Q, M]),
     "no intercept": (lambda x, y: facts(N, PublicMoments.from_rows(x, y), intercept=False), [S, G, G, F, R, G, U, Q]),

@@ -22,6 +22,7 @@ import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import GaussianFamily
 from dpregress.public import response
 from dpregress.public.facts import PublicFacts
@@ -82,11 +83,9 @@ from dpregress.solvers.shared.whitening import (
 _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
 #: Without labels: shares of what is left after the mean response.
 _GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
-#: The share of the start that looks for the response between its bounds, if noise is large, and the n mu from which a
-#: mean between any bounds is plain.
+#: The share of the start that looks for the response between bounds, and the n mu from which a mean is plain.
 _WHERE, _PLAIN = 0.5, 500.0
-#: Without labels: short steps and the last one, which also pays for votes of far rows; and before which of them sizes
-#: of residuals are asked.
+#: Without labels: steps, of which the last also pays for votes of far rows, and those before which sizes are asked.
 STEPS, SIZED = (1.0,) * 6 + (3.0,), (0, 1, 3)
 #: If the noise of a step exceeds 1/8 of the reach of y: three steps, one histogram, and more for the mean.
 _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0,) * 3, 0.15
@@ -97,6 +96,8 @@ _AGAIN = 0.5
 #: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
 #: suffices, and of all steps if public labels are not informative.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
+#: The share of a covariance's trace that is rounding.
+_ROUNDING = 1e-15
 #: The largest ratio of the median sizes of private and public residuals, and of the median norms of rows.
 _UNLIKE = 2.0
 
@@ -169,7 +170,7 @@ class Residual(FactSolver):
         """Whether a second Gram matrix may follow if the first is far from that of the public rows."""
         public = self.facts.public
         seen = public is not None and public.rows is not None and not self.facts.start.refinements
-        return seen and len(self._steps) > len(STEPS_FEW)
+        return seen and (self.labelled or len(self._steps) > len(STEPS_FEW))
 
     def solve(self, ask: Ask) -> Solution:
         space, norms = self.facts.start.space, self.norms
@@ -249,7 +250,7 @@ class Residual(FactSolver):
         levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(prior.residuals))
         dispersion, trusted = prior.dispersion, not prior.unseen
         sampling = dispersion / n * np.linalg.inv(gram)
-        posterior = Posterior(prior.coef, np.zeros_like(gram), np.asarray(np.linalg.inv(prior.covariance + sampling)))
+        posterior = Posterior(prior.coef, np.zeros_like(gram), definite_inverse(prior.covariance + sampling, _ROUNDING))
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         told: list[LinearScore] = []
         for turn, spend in enumerate(steps):
@@ -410,8 +411,8 @@ class Residual(FactSolver):
             coef = coef + gain * float(equation.value[0]) * space.constant
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
-        reach = self.facts.credible_bounds or ANYWHERE
-        return Solution(coef, self._system(space, mixed.matrix), space, None, uncertainty, result, reach=reach)
+        system, reach = self._system(space, mixed.matrix), self.facts.credible_bounds or ANYWHERE
+        return Solution(coef, system, space, None, uncertainty, result, reach=reach)
 
     def _mean_residual(self, ask: Ask, found: _Found, final: FinalScore) -> MeanEquation:
         """The released mean residual between wide bounds."""

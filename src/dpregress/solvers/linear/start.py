@@ -13,7 +13,7 @@ from dpregress.models import GaussianFamily
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
 from dpregress.solvers.linear.residual_plan import Sizes
 from dpregress.solvers.shared.likely_values import LikelyValues
-from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
+from dpregress.solvers.shared.magnitudes import EDGES, HALF_BIN, Magnitudes
 
 #: Bins between the bounds of a response in which its values are looked for.
 _PLACES = 64
@@ -22,6 +22,8 @@ _WITHIN = 4.0
 #: How far below the lower bound places are measured from, in widths; and the share of values beyond
 #: bounds from which these are not believed.
 _BELOW, _OUTSIDE = 4.0, 0.2
+#: Standard deviations by which a released mean may be off.
+_DEVIATIONS = 3.0
 #: The upper bound itself is no value beyond it.
 _ROUNDING = 1e-9
 
@@ -73,8 +75,8 @@ class ResponseStart:
 
     def shows_beyond(self, sizes: Sizes) -> bool:
         """Whether many values lie beyond bounds, also by the sizes of residuals at the mean."""
-        seen = sizes.levels.seen
-        return self.outside or float(seen.size[seen.share > 0].max()) > 2 * self.reach
+        seen, farthest = sizes.levels.seen, self.reach + abs(self.mean) + _DEVIATIONS * self.doubt**0.5
+        return self.outside or float(seen.size[seen.share > 0].max()) > HALF_BIN * farthest
 
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> ResponseStart:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
