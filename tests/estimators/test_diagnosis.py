@@ -22,7 +22,9 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     LocalGLM,
+    Numeric,
     PublicMoments,
+    Schema,
 )
 from dpregress.accounting import GDP, MemoryLedger, Policy
 from dpregress.errors import BudgetExceeded, InvalidInput, NotAvailable, PolicyViolation
@@ -323,3 +325,24 @@ def test_real_tables(name: str, seed: int) -> None:
     ratio = found["difference"].abs() / found["error"]
     assert ratio.max() < 8, found[ratio == ratio.max()]
     assert ratio.median() < 2
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_predictions_are_diagnosed_before_they_are_limited(seed: int) -> None:
+    """Zeros and ones by a linear model: many predictors lie beyond the bounds, and residuals are about these.
+
+    The deviance is that of the predictor, 2% of the response's variance more than of predictions within bounds; its
+    stated error is .001.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(100_000, 2))
+    y = (x @ [2.0, 1.0] + rng.normal(size=len(x)) > 0).astype(float)
+    schema = Schema({"x0": Numeric(-6, 6), "x1": Numeric(-6, 6), "y": Numeric(0, 1)})
+    model = DPLinearRegression(GDP(5.0), schema=schema, public=PublicMoments.from_rows(x[:400]), random_state=seed)
+    model.fit(x, y, diagnose=0.3)
+    predictor = x @ model.coef_ + model.intercept_
+    assert model.predict(x).min() == 0
+    assert model.diagnosis_.predicted[0] < 0
+    explained = model.diagnosis_.explained
+    assert abs(explained.value - (1 - np.mean((y - predictor) ** 2) / y.var())) < 6 * explained.error
+    assert explained.value < model.score(x, y) - 0.02

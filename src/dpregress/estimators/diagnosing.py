@@ -7,7 +7,6 @@ from these and from released quantities.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from dpregress.queries import (
     PredictorHistogram,
     ShortenedRows,
 )
-from dpregress.releases import ANYWHERE, Coefficients, Estimates
+from dpregress.releases import Coefficients, Estimates
 from dpregress.releases.diagnosis import BinnedSums
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
@@ -73,7 +72,7 @@ class Subject(NamedTuple):
     exposure : Exposure or None
         Bounds of exposures.
     public : ndarray or None
-        Linear predictors of public rows.
+        Linear predictors of public rows, which queries do not limit either.
     space : WhitenedSpace or None
         The coordinates in which the model was fitted, if its rows are the ones that are diagnosed.
     """
@@ -100,8 +99,7 @@ class Subject(NamedTuple):
         """
         known = facts.public
         usable = known is not None and known.rows is not None and known.n >= _FEWEST_PUBLIC
-        coefficients = replace(coefficients, reach=ANYWHERE)  # sums are of predictors without a limit
-        public = coefficients.predict(known.rows) if usable and known is not None and known.rows is not None else None
+        public = coefficients.predictor(known.rows) if usable and known is not None and known.rows is not None else None
         if facts.exposure is not None and public is not None:
             offsets = None if known is None or known.exposure is None else np.log(known.exposure)
             public = None if offsets is None else public + offsets
@@ -158,7 +156,7 @@ class Subject(NamedTuple):
         if spread is not None and np.isfinite(spread).all():
             with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any coefficients
                 deviation = math.sqrt(max(float(found.coef @ spread @ found.coef), 0.0))
-        level = float(found.predict(found.fill[None, :])[0])
+        level = float(found.predictor(found.fill[None, :])[0])
         return level, max(deviation, 1e-6 * max(1.0, abs(level)))
 
 

@@ -129,14 +129,12 @@ def _start(
             if not few:
                 return Start(root.space(), refinements=0, instead=_magnified(root))
             return Start(root.space(), refinements=1, shrunk=_shrunk(public, intercept, schema))
-        if few or not root.solvable:
-            bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-            return replace(bounds, shrunk=_shrunk(public, intercept, schema))
-        if not _misleading(public, root.space()):
-            return Start(root.space(), refinements=0, instead=_magnified(root))
+        space = None if few or not root.solvable else root.space()
+        if space is not None and not _misleading(public, space):
+            return Start(space, refinements=0, instead=_magnified(root))
         bounds = Start(_near(public, _boxed(names, schema, intercept)), refinements=_FROM_BOUNDS)
-        shrunk = _shrunk(public, intercept, schema)
-        return Start(root.space(), refinements=0, instead=bounds, shrunk=shrunk)
+        found = bounds if space is None else Start(space, refinements=0, instead=bounds)
+        return replace(found, shrunk=_shrunk(public, intercept, schema))
     if schema is not None and (row_bound is None or schema.bounds_all(names)):
         return Start(_boxed(names, schema, intercept), refinements=_FROM_BOUNDS)
     if row_bound is not None:

@@ -187,9 +187,13 @@ class Coefficients:
     fill: Vector
     reach: tuple[float, float] = ANYWHERE
 
+    def predictor(self, x: Matrix) -> Vector:
+        """``x @ coef + intercept``, of shape (m,); a cell that is not finite counts as the fill value."""
+        return np.asarray(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept)
+
     def predict(self, x: Matrix) -> Vector:
-        """``x @ coef + intercept`` within reach, of shape (m,); a cell that is not finite counts as the fill value."""
-        return np.clip(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept, *self.reach)
+        """The predictor within reach, of shape (m,)."""
+        return np.clip(self.predictor(x), *self.reach)
 
     def in_order(self, features: Sequence[str]) -> Coefficients:
         """The same coefficients, in the order of these features."""

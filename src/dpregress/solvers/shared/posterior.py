@@ -154,12 +154,13 @@ class Posterior:
 
 def together(start: Vector, taken: Sequence[Taken]) -> tuple[Vector, Matrix]:
     """What all steps say of the way from the start, weighted by their precision, and the covariance of its noise."""
-    total = np.zeros((len(start), len(start)))
+    total, pull = np.zeros((len(start), len(start))), np.zeros(len(start))
     for each in taken:
-        total += each.step.precision
+        precision = each.step.precision
+        total += precision
+        pull += precision @ each.seen_from(start).value
     covariance = definite_inverse(total, _JITTER)
-    pull = [each.step.precision @ each.seen_from(start).value for each in taken]
-    return np.asarray(covariance @ np.sum(pull, axis=0)), covariance
+    return np.asarray(covariance @ pull), covariance
 
 
 def most_left(system: Matrix, off: float, clipped: float) -> float:
