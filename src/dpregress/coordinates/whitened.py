@@ -203,6 +203,15 @@ class WhitenedSpace(Coordinates):
         along = gram @ self.constant
         return np.asarray(along / float(self.constant @ along))
 
+    def deviations(self, gram: Matrix) -> Vector:
+        """Standard deviations of the features where the whitened second moment is ``gram``, of shape (d,)."""
+        back = self.back
+        squares = np.einsum("ij,jk,ik->i", back, gram, back)
+        if not self.intercept:
+            return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+        means = back @ gram @ back[0] / squares[0]
+        return np.asarray(np.sqrt(np.maximum(squares / squares[0] - means**2, 0.0))[1:])
+
     def whiten(self, x: Matrix) -> Matrix:
         """``W (1, x)`` of public rows, of shape (m, p). Private rows are whitened and bounded only by the row map.
 

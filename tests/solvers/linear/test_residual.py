@@ -32,13 +32,13 @@ from dpregress.queries import (
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
-from dpregress.solvers.linear.public_prior import ridge_prior
-from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, shrunk_precision, with_clear_gram
+from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, with_clear_gram
 from dpregress.solvers.linear.scores import Scores, linear_scores
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.radius_plan import TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
+from tests.solvers.linear.test_public_prior import prior_of
 from tests.support import kinds
 
 NAMES = ("x0", "x1", "x2")
@@ -146,7 +146,7 @@ def test_radius_and_clip_grow_with_the_budget_beyond_the_public_rows(seed: int) 
     public = PublicMoments.from_rows(x, y)
     space = facts(N, public, intercept=False).start.space
     white, norms = space.whiten(x), RowNorms.of(public, space, refined=False)
-    prior = ridge_prior(white, y, None, np.zeros((3, 3)))
+    prior = prior_of(space, x, y)
     plans = [
         plan_labelled(white, prior, norms, n=N, scores=GDP(mu), gram=GDP(mu / 3), steps=3)
         for mu in (1e-2, 0.3, 10.0, 1e9)
@@ -237,19 +237,10 @@ def test_a_radius_beside_whole_rows_is_as_long_as_the_gram_matrix_allows(
     assert (radius == 40.0) is planned
 
 
-def test_the_prior_of_many_rows_is_least_squares(seed: int) -> None:
-    x, y = data(seed, 20_000)
-    design = np.column_stack([np.ones(len(x)), x])
-    prior = ridge_prior(design, y + 5, np.eye(4)[0], np.zeros((4, 4)))
-    np.testing.assert_allclose(prior.coef, np.linalg.lstsq(design, y + 5, rcond=None)[0], atol=1e-3)
-    covariance = prior.dispersion * np.linalg.inv(design.T @ design)
-    np.testing.assert_allclose(prior.covariance, covariance, rtol=2e-3, atol=1e-6 * prior.covariance.max())
-
-
 @pytest.mark.parametrize("labels", [np.zeros(60), np.full(60, 7.0)])
 def test_labels_without_any_residual_still_make_a_plan(labels: Vector, seed: int) -> None:
     x, _ = data(seed, 60)
-    prior = ridge_prior(x, labels, None, np.zeros((3, 3)))
+    prior = prior_of(WhitenedSpace(NAMES, np.eye(3), 2.0, np.zeros(3)), x, labels)
     norms = RowNorms(np.linalg.norm(x, axis=1), 2.0)
     plan = plan_labelled(x, prior, norms, n=N, scores=GDP(1.0), gram=GDP(0.3), steps=3)
     assert plan.clip > 0
@@ -313,14 +304,6 @@ def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
     assert scores.best_clip(sizes.levels, 1e-9, 1e-9) >= 8
     assert scores.best_clip(sizes.levels, 10.0, 1e-9) <= 6
     assert sizes.levels.above(1e9) == 0
-
-
-def test_shrinking_believes_a_clear_step_and_forgets_a_drowned_one() -> None:
-    slopes = np.eye(8)
-    clear = shrunk_precision(np.ones(8), 1e-6 * np.eye(8), 8.0, slopes)
-    drowned = shrunk_precision(100 * np.ones(8), 1e4 * np.eye(8), 8.0, slopes)
-    assert 1e-6 * clear < 1e-3  # kept = precision * noise, near 0
-    assert 1e4 * drowned > 1e3
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ class WeakPrior:
     @classmethod
     def of(cls, space: WhitenedSpace, gram: Matrix, schema: Schema | None) -> Self:
         """From the whitened Gram matrix, which tells the standard deviations of columns, and the schema's ranges."""
-        reach = _SPREADS * _deviations(space, gram)
+        reach = _SPREADS * space.deviations(gram)
         if schema is not None:
             reach = np.array([_reach(schema, name, most) for name, most in zip(space.features, reach, strict=True)])
         scaled = space.slopes * (reach / _EFFECT)
@@ -89,16 +89,6 @@ class _Joined(Prior):
 def has_scale(family: Family) -> bool:
     """Whether five units of its link are much, whatever the response: not where predictors have the response's unit."""
     return math.isfinite(family.link.longest)
-
-
-def _deviations(space: WhitenedSpace, gram: Matrix) -> Vector:
-    """Standard deviations of the features, by the Gram matrix."""
-    back = space.back
-    squares = np.einsum("ij,jk,ik->i", back, gram, back)
-    if not space.intercept:
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
-    means = back @ gram @ back[0] / squares[0]
-    return np.asarray(np.sqrt(np.maximum(squares / squares[0] - means**2, 0.0))[1:])
 
 
 def _reach(schema: Schema, name: str, most: float) -> float:

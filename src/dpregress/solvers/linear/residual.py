@@ -22,7 +22,6 @@ import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import GaussianFamily
 from dpregress.public import response
 from dpregress.public.facts import PublicFacts
@@ -49,23 +48,23 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.public_prior import RidgePrior, best_prior, ridge_prior
+from dpregress.solvers.linear.prior import LinearPrior
+from dpregress.solvers.linear.public_prior import PublicLabels
 from dpregress.solvers.linear.residual_plan import (
     Sizes,
     plan_labelled,
     start_share,
-    starting_precision,
     with_clear_gram,
 )
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.linear.start import ResponseStart
-from dpregress.solvers.shared.budget import allocate_budget, has_prior
+from dpregress.solvers.shared.budget import allocate_budget, has_labels, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.posterior import Posterior, Taken, most_left, together
+from dpregress.solvers.shared.posterior import Posterior, Taken, most_left
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
-from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable, standardised_penalty
+from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import shows_lengths
 from dpregress.solvers.shared.unresolved import unresolved_covariance
@@ -96,8 +95,6 @@ _AGAIN = 0.5
 #: The n mu at which a histogram determines the size of residuals, and its share of a step: of the last step if that
 #: suffices, and of all steps if public labels are not informative.
 _CLEAR, _LEAST_LOOK, _LOOK = 300.0, 0.01, 0.1
-#: The share of a covariance's trace that is rounding.
-_ROUNDING = 1e-15
 #: The largest ratio of the median sizes of private and public residuals, and of the median norms of rows.
 _UNLIKE = 2.0
 
@@ -137,7 +134,7 @@ class Residual(FactSolver):
         facts = start_from_few(facts, budget)
         self.alpha = alpha
         far = far_public_rows(facts)
-        self.labelled, self.far_public = has_prior(facts), float(np.mean(far))
+        self.labelled, self.far_public = has_labels(facts), float(np.mean(far))
         if norms is None and not self.labelled:
             facts, norms = without_far_rows(facts, far)
         self.facts, space = facts, facts.start.space
@@ -224,33 +221,37 @@ class Residual(FactSolver):
         assert public.rows is not None
         assert labels is not None
         centre = float(np.mean(labels)) if space.intercept else 0.0
-        x, constant = space.whiten(public.rows), space.constant if space.intercept else None
-        whitened = ridge_prior(x, labels - centre, constant, self._penalty(space))
-        plan = plan_labelled(
-            x, whitened, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"], steps=len(self._steps)
-        )
+        x, n, scores, gram = space.whiten(public.rows), self.facts.n, self._scores, self._spend["gram"]
+        if has_prior(self.facts):
+            known = self._labelled_prior(space, np.eye(space.order), public.rows, labels - centre).by_labels
+            plan = plan_labelled(x, known, norms, n=n, scores=scores, gram=gram, steps=len(self._steps))
+        else:
+            plan = plan_unlabelled(norms, space.order, n=n, scores=scores, gram=gram)
         longest = plan.radius
         if shows_lengths(public, space.order):
-            plan = with_clear_gram(plan, x, norms, n=self.facts.n, scores=self._scores, gram=self._spend["gram"])
-        change = ClippedScore.largest_change(plan.radius, plan.clip)
-        told = 0.0  # few public rows for many columns: whitened, their fit is little but chance
-        if not self.facts.start.refinements:
-            told = whitened.told(noise_in_mean(change, self._scores, self.facts.n) ** 2)
+            plan = with_clear_gram(plan, x, norms, n=n, scores=scores, gram=gram)
         found = self._gram(ask, self._truncated_space(space, plan.radius, centre))
         counted = self.among(found.n)
-        prior = counted._prior(found.scores.space, public.rows, labels - centre, told)
-        clip = plan.clip if plan.radius == longest and not found.scores.whole else None
+        prior = counted._labelled_prior(found.scores.space, found.scores.mixed.matrix, public.rows, labels - centre)
+        clip = plan.clip if has_prior(self.facts) and plan.radius == longest and not found.scores.whole else None
         return counted._sharpened(among(ask, found.n), found, clip, prior)
 
-    def _sharpened(self, ask: Ask, found: _Found, planned: float | None, prior: RidgePrior) -> Solution:
+    def _labelled_prior(self, space: WhitenedSpace, gram: Matrix, rows: Matrix, labels: Vector) -> LinearPrior:
+        """What labels tell; the mean may lie anywhere beside that."""
+        told = PublicLabels.of(space, rows, labels, self._penalty(space))
+        return LinearPrior(space, gram, np.zeros(space.order), float(np.var(labels)), float(np.mean(labels**2)), told)
+
+    def _sharpened(self, ask: Ask, found: _Found, planned: float | None, prior: LinearPrior) -> Solution:
         """The fit of the public rows, updated by steps over the usable rows, with the planned clip if there is one."""
         scores, steps, n = found
         space, mixed = scores.space, scores.mixed
         gram, penalty = mixed.matrix, self._penalty(space)
-        levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(HIDDEN / len(prior.residuals))
-        dispersion, trusted = prior.dispersion, not prior.unseen
-        sampling = dispersion / n * np.linalg.inv(gram)
-        posterior = Posterior(prior.coef, np.zeros_like(gram), definite_inverse(prior.covariance + sampling, _ROUNDING))
+        assert prior.labels is not None
+        fit, weights = prior.by_labels, space.weights(prior.labels.x)
+        levels = Magnitudes.of_sample(weights * fit.residuals).with_hidden_tail(HIDDEN / len(weights))
+        dispersion, trusted, taken = fit.dispersion, not fit.unseen, list[Taken]()
+        prior = prior.sampled(np.asarray(dispersion / n * np.linalg.inv(gram)))
+        posterior = prior.after(taken)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         told: list[LinearScore] = []
         for turn, spend in enumerate(steps):
@@ -275,16 +276,10 @@ class Residual(FactSolver):
             slack += 0.0 if trusted else clipped**2 / space.order
             step, score = scores.step(ask, posterior.coef, levels, clip, spend, penalty, n)
             told.append(score)
-            wider = posterior.inflated(step)
-            trusted = trusted and wider is posterior
-            left = most_left(step.system, mixed.off, clipped)
-            posterior = wider.update(step, slack=slack, most_left=left)
+            trusted = trusted and posterior.inflated(step) is posterior
+            taken.append(Taken(posterior.coef, step, slack, most_left(step.system, mixed.off, clipped)))
+            posterior = prior.after(taken)
         return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept)
-
-    def _prior(self, space: WhitenedSpace, rows: Matrix, labels: Vector, told: float) -> RidgePrior:
-        """The public fit: that to whitened rows where scores tell nearly all, else the one that predicts best."""
-        known = space.whiten(rows), labels, space.constant if space.intercept else None, self._penalty(space)
-        return ridge_prior(*known).beside(best_prior(*known, standardised_penalty(space, rows)), told)
 
     # ------------------------------------------------------------------ without
 
@@ -321,8 +316,7 @@ class Residual(FactSolver):
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
             slack = mixed.variance + score.clipped**2 / space.order
             taken.append(Taken(coef, step, slack, most_left(step.system, mixed.off, score.clipped)))
-            known = starting_precision(space, gram, *together(before, taken), variance, start.doubt)
-            posterior = Posterior(before, np.zeros_like(gram), known).after(taken)
+            posterior = LinearPrior(space, gram, before, variance, start.doubt).after(taken)
             coef = posterior.coef
         dispersion = self._dispersion(sizes.levels, space)
         solution = self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)

@@ -20,7 +20,7 @@ from dpregress.models import GaussianFamily
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.linear.public_prior import RidgePrior
+from dpregress.solvers.linear.public_prior import PublicPrior
 from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
@@ -50,8 +50,6 @@ _VARIANCE = 0.04
 _CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
 #: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
 _DOWN, _ABOVE = 20, 40
-#: Decades of the share of variance that slopes may explain, and so many shares among them.
-_DECADES, _SHARES = 3.0, 200
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
@@ -62,7 +60,7 @@ _ROUNDING = 1e-10
 
 
 def plan_labelled(
-    x: Matrix, prior: RidgePrior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
+    x: Matrix, prior: PublicPrior, expected_norms: RowNorms, *, n: int, scores: GDP, gram: GDP, steps: int
 ) -> TruncationPlan:
     """The radius and clip with the smallest expected error on labelled public rows.
 
@@ -70,7 +68,7 @@ def plan_labelled(
     ----------
     x : ndarray of shape (m, p)
         Whitened public rows.
-    prior : RidgePrior
+    prior : PublicPrior
     expected_norms : RowNorms
         Norms of new rows. Public rows are shorter in the space that they whitened themselves. A radius is planned on
         their norms and then multiplied by the ratio of the medians.
@@ -206,32 +204,6 @@ class Sizes:
         return cls(replace(levels, size=np.minimum(levels.size, most)), blind=False)
 
 
-def shrunk_precision(step: Vector, noise: Matrix, variance: float, directions: Matrix) -> float:
-    r"""The prior precision of slopes before the first step, by empirical Bayes on the share of explained variance.
-
-    Slopes are ``N(0, rho v / d)`` with log rho uniform, v the response's variance and d the number of slopes;
-    the answer is the precision whose Kalman gain is the posterior mean of ``tau / (tau + noise)``.
-
-    Parameters
-    ----------
-    step : ndarray of shape (p,)
-        The first step.
-    noise : ndarray of shape (p, p)
-        Its covariance.
-    variance : float
-    directions : ndarray of shape (p, p)
-        The projection on slopes.
-    """
-    d = float(np.trace(directions))
-    error = float(np.sum(directions * noise)) / d
-    tau = np.logspace(-_DECADES, 0, _SHARES) * variance / d
-    size = float(step @ directions @ step)
-    log_weight = -d / 2 * np.log(tau + error) - size / 2 / (tau + error)
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
-    return float(weight @ (error / (tau + error))) / max(float(weight @ (tau / (tau + error))), 1e-300) / error
-
-
 def start_share(n: int, budget: GDP, noise: float) -> float:
     """The share of the mean response: large if noise would hide the slopes, small if the noise is small.
 
@@ -247,31 +219,3 @@ def start_share(n: int, budget: GDP, noise: float) -> float:
     mean = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), budget, n)
     loss = mean**2 / share + _VARIANCE * slopes / (1 + slopes)
     return float(share[np.argmin(loss)])
-
-
-def starting_precision(
-    space: WhitenedSpace, gram: Matrix, told: Vector, noise: Matrix, variance: float, doubt: float
-) -> Matrix:
-    """The precision before the first step, from the size of slopes and the prediction at the mean row.
-
-    The mean row is that of the private rows, from the Gram matrix; that of the public rows may differ.
-
-    Parameters
-    ----------
-    space : WhitenedSpace
-    gram : ndarray of shape (p, p)
-    told : ndarray of shape (p,)
-        What steps say of the way from the start.
-    noise : ndarray of shape (p, p)
-        Its covariance.
-    variance : float
-        Of the response.
-    doubt : float
-        The variance of its released mean.
-    """
-    slopes = np.eye(space.order) - space.along_constant
-    precision = shrunk_precision(told, noise, variance, slopes) * slopes
-    if not space.intercept:
-        return precision
-    row = space.mean_row(gram)
-    return np.asarray(precision + np.outer(row, row) / max(doubt, 1e-12 * variance))

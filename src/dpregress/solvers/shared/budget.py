@@ -16,16 +16,19 @@ _ALIKE = 1e-90
 _LEAST_STEPS = 0.30
 
 
-def has_prior(facts: PublicFacts) -> bool:
-    """Whether there are enough labelled public rows for a fit: at least 30, and twice the number of columns.
+def has_labels(facts: PublicFacts) -> bool:
+    """Whether there are labelled public rows, at least 30.
 
     Labels that are all equal do not count: they carry no information on slopes and would suggest false certainty.
     """
     if facts.public is None or facts.public.rows is None or facts.trusted_labels is None:
         return False
-    if float(np.ptp(facts.trusted_labels)) <= _ALIKE:
-        return False
-    return facts.public.n >= 2 * facts.start.space.order
+    return float(np.ptp(facts.trusted_labels)) > _ALIKE
+
+
+def has_prior(facts: PublicFacts) -> bool:
+    """Whether there are enough labelled public rows for a fit of their own: also twice the number of columns."""
+    return has_labels(facts) and facts.public is not None and facts.public.n >= 2 * facts.start.space.order
 
 
 def leaving_steps(shares: Mapping[str, float], whole: float) -> dict[str, float]:
