@@ -87,7 +87,32 @@ def test_odds_are_as_likely_as_normal_errors_and_rows_that_are_left_out_say(seed
             slopes = np.linalg.solve(z.T @ z + d / odds * np.eye(z.shape[1]), z.T @ (y[inner] - mean))
             errors.append(y[out] - mean - (rows[out] - rows[inner].mean(axis=0)) @ slopes)
         by_rows[at] = -m / 2 * np.log(np.mean(np.square(errors)))
-    np.testing.assert_allclose(labels.odds.log_likelihood, (by_errors + by_rows) / 2, rtol=1e-6)
+    expected = (by_errors + by_rows) / 2 - np.log1p(_ODDS)  # log-uniform shares
+    np.testing.assert_allclose(labels.odds.log_probability, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [30, 40, 41, 60])
+def test_labels_without_a_signal_are_not_interpolated(rows: int, seed: int) -> None:
+    """40 columns: fits that pass through all labels predict none of those that are left out."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(rows, 40)), rng.normal(size=rows)
+    space = WhitenedSpace(tuple(f"x{i}" for i in range(40)), np.eye(41), 7.0, np.zeros(40), intercept=True)
+    prior = prior_of(space, x, y)
+    assert prior.dispersion > 0.3
+    assert np.sum(prior.coef[1:] ** 2) < 0.8
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-13])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_that_are_all_equal_leave_a_prior(rounding: float, intercept: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.ones((40, 3)) + rounding * rng.normal(size=(40, 3))
+    order = 3 + intercept
+    space = WhitenedSpace(("a", "b", "c"), np.eye(order), 2.0, np.zeros(3), intercept=intercept)
+    prior = prior_of(space, x, 1 + rng.normal(size=40))
+    assert np.isfinite(prior.coef).all()
+    assert np.isfinite(prior.covariance).all()
+    assert np.abs(prior.coef).max() < 10
 
 
 def test_where_whitening_misleads_slopes_of_standardised_columns_are_likelier() -> None:

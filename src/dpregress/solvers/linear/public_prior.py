@@ -22,8 +22,6 @@ from dpregress.coordinates.matrices import definite_inverse, eigen, symmetric_po
 _ODDS = np.logspace(-3, 6, 91)
 #: The weight of rows that are left out beside the marginal likelihood.
 _LEFT_OUT = 0.5
-#: Public rows for each column from which standardised columns are considered beside whitened units.
-_PER_COLUMN = 2
 #: With fewer rows that differ from the commonest value, a column has at least this share of its deviation in the space.
 _FEWEST_UNLIKE, _LEAST_DEVIATION = 5, 0.3
 #: The penalty on what standardised columns do not vary in, beside that on their slopes.
@@ -34,14 +32,17 @@ _SMALLEST = 1e-4
 _UNSEEN = 1e-9
 #: The share of a matrix's trace below which an eigenvalue is rounding, and that for a sum of squares.
 _DIGITS, _NO_DIGITS = 1e-15, 1e-12
-#: The largest leverage of a row that is left out.
-_LARGEST_LEVERAGE = 0.99
+#: The largest leverage of a row that is left out: rows that are fitted exactly are not predicted exactly.
+_LARGEST_LEVERAGE = 1 - 1e-9
 
 
 class Odds(NamedTuple):
-    """For each of the odds that are considered: log likelihood, variance of errors, and variance of a slope."""
+    """For each of the odds that are considered: log probability, variance of errors, and variance of a slope.
 
-    log_likelihood: Vector
+    The share of explained variance is log-uniform beforehand.
+    """
+
+    log_probability: Vector
     dispersion: Vector
     slope: Vector
 
@@ -55,7 +56,7 @@ class PublicLabels:
     x : ndarray of shape (m, p)
     y : ndarray of shape (m,)
     shape : ndarray of shape (p, p)
-        The precision of slopes, 0 along the constant; the mean variance of centred predictions is d for variances 1.
+        The precision of slopes, 0 along the constant.
     slopes : ndarray of shape (p, p)
         The projection on slopes.
     penalty : ndarray of shape (p, p)
@@ -85,29 +86,27 @@ class PublicLabels:
         penalty : ndarray of shape (p, p)
         """
         x, slopes = space.whiten(rows), np.eye(space.order) - space.along_constant
-        shapes = [slopes]
-        if len(rows) >= _PER_COLUMN * space.order:
-            standard = space.slopes * _deviations(space, rows)
-            shapes.append(slopes @ (standard @ standard.T + _NEARLY_FREE * np.eye(space.order)) @ slopes)
-        return max((cls(x, y, shape, slopes, penalty)._scaled for shape in shapes), key=lambda each: each._likelihood)
-
-    @property
-    def _scaled(self) -> PublicLabels:
-        """The same with a precision that explains as much of these rows as that of whitened ones should."""
-        rows = self._centred
-        explained = float(np.sum(rows**2)) / len(rows) / max(float(np.trace(self.slopes)), 1.0)
-        return PublicLabels(self.x, self.y, self.shape * (explained or 1.0), self.slopes, self.penalty)
+        standard = space.slopes * _deviations(space, rows)
+        standardised = slopes @ (standard @ standard.T + _NEARLY_FREE * np.eye(space.order)) @ slopes
+        both = (cls(x, y, shape, slopes, penalty) for shape in (slopes, np.asarray(standardised)))
+        return max(both, key=lambda each: each._likelihood)
 
     @cached_property
     def back(self) -> Matrix:
         """From slopes of variance 1 to slopes, of shape (p, p)."""
-        whole = self.shape + np.eye(len(self.slopes)) - self.slopes
+        whole = self.shape + (np.eye(len(self.slopes)) - self.slopes)
         return np.asarray(self.slopes @ symmetric_power(whole, -0.5, smallest=_DIGITS * float(np.trace(whole))))
 
     @property
-    def _centred(self) -> Matrix:
+    def _intercept(self) -> bool:
+        """Whether there is a direction that is no slope."""
+        return float(np.trace(self.slopes)) < len(self.slopes) - 0.5
+
+    @property
+    def _rows(self) -> Matrix:
+        """Rows for slopes of variance 1, centred beside an intercept."""
         rows = self.x @ self.back
-        return np.asarray(rows - rows.mean(axis=0))
+        return np.asarray(rows - rows.mean(axis=0) if self._intercept else rows)
 
     @property
     def least(self) -> float:
@@ -117,17 +116,17 @@ class PublicLabels:
     @property
     def _likelihood(self) -> float:
         """The logarithm of the likelihood of the shape, up to a constant."""
-        likelihood = self.odds.log_likelihood
+        likelihood = self.odds.log_probability
         most = float(likelihood.max())
         return most + math.log(float(np.mean(np.exp(likelihood - most))))
 
     @cached_property
     def odds(self) -> Odds:
         """What labels say of each of the odds."""
-        rows, y = self._centred, self.y - self.y.mean()
-        m, d = len(y), max(float(np.trace(self.slopes)), 1.0)
+        rows, y = self._rows, self.y - self.y.mean() * self._intercept
+        m, d, free = len(y), max(float(np.trace(self.slopes)), 1.0), self._intercept / len(y)
         values, vectors = eigen(rows.T @ rows)
-        varies = values > max(_NO_DIGITS * float(values[-1]), 1e-300)
+        varies = values > max(_NO_DIGITS * float(values[-1]), _NO_DIGITS**2 * float(np.sum((self.x @ self.back) ** 2)))
         values, axes = values[varies], rows @ vectors[:, varies] / np.sqrt(values[varies])
         along, leverage = axes.T @ y, axes**2
         rest = max(float(y @ y) - float(along @ along), 0.0)
@@ -135,13 +134,13 @@ class PublicLabels:
         for at, each in enumerate((_ODDS / d).tolist()):
             gain = values / (values + 1 / each)
             residuals = y - axes @ (gain * along)
-            left = 1 - np.minimum(leverage @ gain + 1 / m, _LARGEST_LEVERAGE)
+            left = 1 - np.minimum(leverage @ gain + free, _LARGEST_LEVERAGE)
             relative = 1 + each * values
             marginal = (float(np.sum(along**2 / relative)) + rest) / m
             out = float(np.mean((residuals / left) ** 2))
             by_errors = math.log(max(marginal, self.least)) * m + float(np.sum(np.log(relative)))
             by_rows = math.log(max(out, self.least)) * m
-            likelihood[at] = -((1 - _LEFT_OUT) * by_errors + _LEFT_OUT * by_rows) / 2
+            likelihood[at] = -((1 - _LEFT_OUT) * by_errors + _LEFT_OUT * by_rows) / 2 - math.log1p(_ODDS[at])
             dispersion[at] = max(float(np.mean(residuals**2 / left)), self.least)
         return Odds(likelihood, dispersion, dispersion * _ODDS / d)
 

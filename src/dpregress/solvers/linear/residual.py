@@ -53,12 +53,14 @@ from dpregress.solvers.linear.public_prior import PublicLabels
 from dpregress.solvers.linear.residual_plan import (
     Sizes,
     plan_labelled,
+    score_noise,
     start_share,
+    uses_labels,
     with_clear_gram,
 )
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.linear.start import ResponseStart
-from dpregress.solvers.shared.budget import allocate_budget, has_labels, has_prior
+from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Taken, most_left
@@ -134,7 +136,7 @@ class Residual(FactSolver):
         facts = start_from_few(facts, budget)
         self.alpha = alpha
         far = far_public_rows(facts)
-        self.labelled, self.far_public = has_labels(facts), float(np.mean(far))
+        self.labelled, self.far_public = uses_labels(facts, budget), float(np.mean(far))
         if norms is None and not self.labelled:
             facts, norms = without_far_rows(facts, far)
         self.facts, space = facts, facts.start.space
@@ -192,8 +194,7 @@ class Residual(FactSolver):
 
     def _shares(self, budget: GDP) -> tuple[dict[str, float], tuple[float, ...]]:
         start, n_mu = self.facts.start, self.facts.n * budget.mu
-        usual = start.space.rewhitened(np.eye(start.space.order), self.norms.median)
-        noise = ClippedScore(usual, GaussianFamily, np.zeros(usual.order), 1.0).noise_length(budget, self.facts.n)
+        noise = score_noise(start.space, self.norms.median, budget, self.facts.n)
         few = noise > 1 / _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
@@ -259,7 +260,7 @@ class Residual(FactSolver):
             spend, kept = self._held_back(ask, found, spend) if last else (spend, None)
             slack, clipped = mixed.variance, 1.0
             share = (_CLEAR / (n * spend.mu)) ** 2
-            look = not trusted or (last and share <= _LOOK)
+            look = not trusted or share <= (_LOOK if last else _LEAST_LOOK)
             if look:
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 cost, spend = split(spend, (share, 1 - share))

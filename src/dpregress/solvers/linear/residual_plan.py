@@ -17,10 +17,12 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import GaussianFamily
+from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.linear.public_prior import PublicPrior
+from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
@@ -46,6 +48,8 @@ _HIDDEN_NOISES = 2.0
 CLEAR, _PLANNED, _RADII = 0.4, 0.25, 33
 #: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
 _VARIANCE = 0.04
+#: With fewer labels than two a column, the noise of a score, in units of the reach of y, above which they are used.
+_FEW_LABELS_TELL = 0.01
 #: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
 _CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
 #: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
@@ -202,6 +206,20 @@ class Sizes:
         )
         most = max(2 * reach, float(edges[1:][seen].max()))
         return cls(replace(levels, size=np.minimum(levels.size, most)), blind=False)
+
+
+def score_noise(space: WhitenedSpace, radius: float, budget: GDP, n: int) -> float:
+    """The length of the noise of a score at the whole budget, in units of the reach of the response."""
+    usual = space.rewhitened(np.eye(space.order), radius)
+    return ClippedScore(usual, GaussianFamily, np.zeros(usual.order), 1.0).noise_length(budget, n)
+
+
+def uses_labels(facts: PublicFacts, budget: GDP) -> bool:
+    """Whether labels are used: few of them tell nothing beside private rows without noise, and may mislead."""
+    space = facts.start.space
+    return has_labels(facts) and (
+        has_prior(facts) or score_noise(space, space.radius, budget, facts.n) > _FEW_LABELS_TELL
+    )
 
 
 def start_share(n: int, budget: GDP, noise: float) -> float:

@@ -17,6 +17,8 @@ from dpregress.releases import Histogram, Isotropic
 EDGES = 2.0 ** np.arange(-100, 100.5, 0.5)
 #: From the geometric middle of a half-octave bin to its ends.
 HALF_BIN = 2**0.25
+#: Of a larger sample so many of the largest sizes are kept, and the others in as many groups.
+_KEPT = 1_000
 #: The probability, over all bins, that an empty bin is taken for a non-empty one.
 _FALSE_BIN = 1e-8
 
@@ -35,8 +37,15 @@ class Magnitudes:
 
     @classmethod
     def of_sample(cls, values: Vector) -> Magnitudes:
-        """From a public sample."""
-        return cls(np.abs(values), np.full(len(values), 1 / len(values)))
+        """From a public sample; of a large one neighbours are taken together, with their root mean square."""
+        size, n = np.abs(values), len(values)
+        if n <= 2 * _KEPT:
+            return cls(size, np.full(n, 1 / n))
+        size = np.sort(size)
+        first = np.linspace(0, n - _KEPT, _KEPT, endpoint=False, dtype=int)
+        count = np.diff(first, append=n - _KEPT)
+        grouped = np.sqrt(np.add.reduceat(size[: n - _KEPT] ** 2, first) / count)
+        return cls(np.append(grouped, size[n - _KEPT :]), np.append(count, np.ones(_KEPT)) / n)
 
     @classmethod
     def of_histogram(cls, histogram: Histogram) -> Magnitudes:
