@@ -402,6 +402,7 @@ class Residual(FactSolver):
             coef = coef + remainder.move(coef, penalty=self._penalty(space)).value
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
+            doubt = min(doubt, dispersion)  # a mean residual is no larger than residuals are
             gain = gain_of(equation.value, doubt, equation.privacy)
             coef = coef + gain * float(equation.value[0]) * space.constant
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
