@@ -30,7 +30,7 @@ _IN_DIRECTION = 1e-4
 _LARGEST_CONDITION = 1e15
 #: With fewer public rows that differ from the commonest value of a column, the scale of the schema is used for it; and
 #: the largest factor by which a column is narrower than that scale.
-_FEWEST_UNLIKE, NARROWEST = 5, 100.0
+FEWEST_UNLIKE, NARROWEST = 5, 100.0
 #: The number of folds, and the factor by which eigenvalues of normal rows may differ out of sample.
 _FOLDS, _USUAL = 5, 1.2
 #: The least total overlap of an axis with the folds' eigenvectors (one for each fold at most) that counts.
@@ -92,7 +92,7 @@ class Root:
         assert scaled.rows is not None
         scale = np.full(len(scaled.unit), np.nan) if null_scale is None else null_scale
         varies = np.diag(scaled.second) > 0
-        varies &= np.isnan(scale) | (_unlike_most(scaled.rows) >= _FEWEST_UNLIKE)
+        varies &= np.isnan(scale) | (unlike_most(scaled.rows) >= FEWEST_UNLIKE)
         share = _shrinkage(scaled.rows, scaled.second)
         shrunk = (1 - share) * scaled.second * np.outer(varies, varies)
         np.fill_diagonal(shrunk, 1.0)
@@ -177,7 +177,7 @@ class _Scaled:
         return cls(mean, None if rows is None else rows / unit, second / np.outer(unit, unit), unit)
 
 
-def _unlike_most(rows: Matrix) -> Vector:
+def unlike_most(rows: Matrix) -> Vector:
     """How many rows differ from the commonest value of each column, of shape (d,)."""
     return np.array([len(rows) - np.unique(column, return_counts=True)[1].max() for column in rows.T])
 

@@ -55,7 +55,7 @@ def test_the_prior_of_many_rows_is_least_squares(seed: int) -> None:
     prior = prior_of(space, x, y)
     np.testing.assert_allclose(prior.coef, np.linalg.lstsq(design, y, rcond=None)[0], atol=1e-3)
     covariance = prior.dispersion * np.linalg.inv(design.T @ design)
-    np.testing.assert_allclose(prior.covariance, covariance, rtol=2e-3, atol=1e-3 * covariance.max())
+    np.testing.assert_allclose(prior.covariance, covariance, rtol=2e-3, atol=1e-6 * covariance.max())
     assert prior.dispersion == pytest.approx(1.0, rel=0.1)
 
 
@@ -130,7 +130,7 @@ def test_where_whitening_misleads_slopes_of_standardised_columns_are_likelier() 
             for each in (likelier, usual)
         ]
         ratios.append(errors[0] / errors[1])
-    assert np.exp(np.mean(np.log(ratios))) < 0.95
+    assert np.exp(np.mean(np.log(ratios))) < 0.9
     assert max(ratios) < 1.1
 
 

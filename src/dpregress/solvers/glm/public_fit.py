@@ -95,7 +95,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
 
 def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
     """Penalties on whitened slopes, and on slopes of standardised columns: of collinear ones few rows tell little."""
-    shape = standardised_penalty(space, rows)
+    shape = standardised_penalty(space, rows.std(axis=0))
     if space.intercept:
         shape += np.outer(space.constant, space.constant) / float(space.constant @ space.constant)
     return np.eye(space.order), np.asarray(shape)

@@ -8,13 +8,13 @@ that is likeliest by then. The precision is the one whose gain is the posterior 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
-from dpregress.solvers.linear.public_prior import PublicLabels, PublicPrior, known_from
+from dpregress.solvers.linear.public_prior import PublicLabels, PublicPrior
 from dpregress.solvers.shared.posterior import Posterior, Taken, together
 
 #: Decades of the share of variance that slopes may explain, and so many shares among them.
@@ -67,10 +67,6 @@ class LinearPrior:
         coef, precision, dispersion = self._known(())
         return PublicPrior.of(self.labels, coef, definite_inverse(precision, _ROUNDING), dispersion)
 
-    def sampled(self, sampling: Matrix) -> LinearPrior:
-        """The same with the covariance by which private rows' answers differ."""
-        return replace(self, sampling=sampling)
-
     def _known(self, taken: Sequence[Taken]) -> tuple[Vector, Matrix, float]:
         """Coefficients and precision before the steps, and the variance of errors where labels tell it."""
         slopes = np.eye(self.space.order) - self.space.along_constant
@@ -82,7 +78,7 @@ class LinearPrior:
             precision += np.outer(row, row) / max(self.doubt, _SURE * self.variance)
         if self.labels is None:
             return self.coef, precision, dispersion
-        return (*known_from(self.labels, precision, self.coef, dispersion), dispersion)
+        return (*self.labels.update(self.coef, precision, dispersion), dispersion)
 
     def _size(self, taken: Sequence[Taken], shape: Matrix, d: float) -> tuple[float, float]:
         """The precision of slopes in units of the shape, and the variance of errors by labels."""
@@ -99,6 +95,6 @@ class LinearPrior:
         weight /= weight.sum()
         dispersion = float(weight @ dispersions)
         if self.labels is not None:
-            precise += float(np.sum((self.labels.x @ self.labels.back) ** 2)) / dispersion / d
+            precise += self.labels.told / dispersion / d
         gain = precise * tau / (1 + precise * tau)
         return float(weight @ (1 / (1 + precise * tau))) * precise / max(float(weight @ gain), 1e-300), dispersion

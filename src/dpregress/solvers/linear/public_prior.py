@@ -17,15 +17,15 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, eigen, symmetric_power
+from dpregress.public.root import FEWEST_UNLIKE, unlike_most
+from dpregress.solvers.shared.repair import standardised_penalty
 
 #: Odds of explained variance that are considered, for each of the d slopes together.
 _ODDS = np.logspace(-3, 6, 91)
 #: The weight of rows that are left out beside the marginal likelihood.
 _LEFT_OUT = 0.5
-#: With fewer rows that differ from the commonest value, a column has at least this share of its deviation in the space.
-_FEWEST_UNLIKE, _LEAST_DEVIATION = 5, 0.3
-#: The penalty on what standardised columns do not vary in, beside that on their slopes.
-_NEARLY_FREE = 0.01
+#: If few rows differ from its commonest value, a column has at least this share of its deviation in the space.
+_LEAST_DEVIATION = 0.3
 #: The smallest relative size of residuals: after a perfect public fit, private residuals are still not 0.
 _SMALLEST = 1e-4
 #: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
@@ -86,8 +86,7 @@ class PublicLabels:
         penalty : ndarray of shape (p, p)
         """
         x, slopes = space.whiten(rows), np.eye(space.order) - space.along_constant
-        standard = space.slopes * _deviations(space, rows)
-        standardised = slopes @ (standard @ standard.T + _NEARLY_FREE * np.eye(space.order)) @ slopes
+        standardised = slopes @ standardised_penalty(space, _deviations(space, rows)) @ slopes
         both = (cls(x, y, shape, slopes, penalty) for shape in (slopes, np.asarray(standardised)))
         return max(both, key=lambda each: each._likelihood)
 
@@ -121,12 +120,29 @@ class PublicLabels:
         return most + math.log(float(np.mean(np.exp(likelihood - most))))
 
     @cached_property
+    def second(self) -> Matrix:
+        """The sum of squared rows, of shape (p, p)."""
+        return np.asarray(self.x.T @ self.x)
+
+    @cached_property
+    def told(self) -> float:
+        """The trace of that for slopes of variance 1."""
+        return float(np.sum((self.x @ self.back) ** 2))
+
+    def update(self, coef: Vector, precision: Matrix, dispersion: float) -> tuple[Vector, Matrix]:
+        """Coefficients and precision after the labels, given the variance of errors."""
+        m = len(self.y)
+        whole = precision + (self.second + m * self.penalty) / dispersion
+        pull = self.x.T @ (self.y - self.x @ coef) - m * self.penalty @ coef
+        return coef + definite_inverse(whole, _DIGITS) @ pull / dispersion, np.asarray(whole)
+
+    @cached_property
     def odds(self) -> Odds:
         """What labels say of each of the odds."""
         rows, y = self._rows, self.y - self.y.mean() * self._intercept
         m, d, free = len(y), max(float(np.trace(self.slopes)), 1.0), self._intercept / len(y)
         values, vectors = eigen(rows.T @ rows)
-        varies = values > max(_NO_DIGITS * float(values[-1]), _NO_DIGITS**2 * float(np.sum((self.x @ self.back) ** 2)))
+        varies = values > max(_NO_DIGITS * float(values[-1]), _NO_DIGITS**2 * self.told)
         values, axes = values[varies], rows @ vectors[:, varies] / np.sqrt(values[varies])
         along, leverage = axes.T @ y, axes**2
         rest = max(float(y @ y) - float(along @ along), 0.0)
@@ -175,7 +191,7 @@ class PublicPrior:
         leverage = np.einsum("ij,ij->i", x @ covariance, x) / dispersion
         residuals = (labels.y - x @ coef) / np.maximum(1 - leverage, 1 - _LARGEST_LEVERAGE)
         small = math.sqrt(labels.least)
-        values = np.linalg.eigvalsh(x.T @ x)
+        values = np.linalg.eigvalsh(labels.second)
         unseen = m >= p and bool(values[0] <= _UNSEEN * values[-1])
         return cls(coef, covariance, dispersion, np.where(np.abs(residuals) < small, small, residuals), unseen)
 
@@ -183,15 +199,5 @@ class PublicPrior:
 def _deviations(space: WhitenedSpace, rows: Matrix) -> Vector:
     """Standard deviations of public columns; those that nearly all rows have in common are not taken for narrow."""
     found = rows.std(axis=0)
-    commonest = np.array([np.unique(column, return_counts=True)[1].max() for column in rows.T])
     least = _LEAST_DEVIATION * space.deviations(np.eye(space.order))
-    few = len(rows) - commonest < _FEWEST_UNLIKE
-    return np.asarray(np.where(few, np.maximum(found, least), found))
-
-
-def known_from(labels: PublicLabels, precision: Matrix, coef: Vector, dispersion: float) -> tuple[Vector, Matrix]:
-    """Coefficients and precision after labels, from those before and the variance of errors."""
-    system = (labels.x.T @ labels.x + len(labels.y) * labels.penalty) / dispersion
-    pull = labels.x.T @ (labels.y - labels.x @ coef) - len(labels.y) * labels.penalty @ coef
-    whole = precision + system
-    return coef + definite_inverse(whole, _DIGITS) @ pull / dispersion, np.asarray(whole)
+    return np.asarray(np.where(unlike_most(rows) < FEWEST_UNLIKE, np.maximum(found, least), found))

@@ -251,7 +251,7 @@ class Residual(FactSolver):
         fit, weights = prior.by_labels, space.weights(prior.labels.x)
         levels = Magnitudes.of_sample(weights * fit.residuals).with_hidden_tail(HIDDEN / len(weights))
         dispersion, trusted, taken = fit.dispersion, not fit.unseen, list[Taken]()
-        prior = prior.sampled(np.asarray(dispersion / n * np.linalg.inv(gram)))
+        prior = replace(prior, sampling=np.asarray(dispersion / n * np.linalg.inv(gram)))
         posterior = prior.after(taken)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         told: list[LinearScore] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.releases import Moments
 
@@ -51,7 +51,7 @@ def ridge_penalty(space: WhitenedSpace, alpha: float, n: int) -> Matrix:
     return np.asarray(min(alpha / n, _ENDLESS / max(float(np.trace(shape)), 1e-300)) * shape)
 
 
-def standardised_penalty(space: WhitenedSpace, rows: Matrix) -> Matrix:
+def standardised_penalty(space: WhitenedSpace, deviations: Vector) -> Matrix:
     """The penalty of one row on slopes of standardised columns, in whitened coordinates.
 
     What the columns do not vary in has a hundredth of it.
@@ -59,10 +59,10 @@ def standardised_penalty(space: WhitenedSpace, rows: Matrix) -> Matrix:
     Parameters
     ----------
     space : WhitenedSpace
-    rows : ndarray of shape (m, d)
-        Public ones, in original units.
+    deviations : ndarray of shape (d,)
+        Standard deviations of the columns, in original units.
     """
-    standard = space.slopes * rows.std(axis=0)
+    standard = space.slopes * deviations
     return np.asarray(standard @ standard.T + _NEARLY_FREE * np.eye(space.order))
 
 
