@@ -20,7 +20,7 @@ from dpregress import ApproxDP, DPPoissonRegressor, PublicMoments
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import SeededNoiseWarning
 from dpregress.models import PoissonFamily
-from dpregress.solvers.glm.scoring import fisher_scoring
+from dpregress.solvers.shared.scoring import fisher_scoring
 
 COEF = np.array([0.5, -0.4, 0.3])
 N, M = 20_000, 100

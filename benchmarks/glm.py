@@ -21,7 +21,7 @@ from dpregress import GDP, DPLogisticRegression, PublicMoments
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import SeededNoiseWarning
 from dpregress.models import BinomialFamily
-from dpregress.solvers.glm.scoring import fisher_scoring
+from dpregress.solvers.shared.scoring import fisher_scoring
 
 CONSOLE = Console(width=120)
 

@@ -78,6 +78,7 @@ from dpregress.queries import (
     ClippedGradient,
     ClippedScore,
     Counted,
+    CrossMoment,
     DevianceSums,
     ExposureHistogram,
     ExposureScore,
@@ -107,7 +108,7 @@ from dpregress.queries import (
     TableQuery,
     UsableRowCount,
 )
-from dpregress.releases import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
+from dpregress.releases import DiscreteLaplaceNoise, Entrywise, Isotropic, MessageParts, NoiseLaw, UnitMessages
 from dpregress.releases.block_noise import BlockNoise
 from dpregress.releases.residual_noise import ResidualNoise
 from dpregress.rows import (
@@ -465,6 +466,9 @@ QUERIES = (
     QueryEntry("Poisson Hessian", lambda f, r: PublishedHessian(f, PoissonFamily, _coef(f, r), 3.0), triangle),
     QueryEntry("Gaussian score", lambda f, r: ClippedScore(f, GaussianFamily, _coef(f, r), 0.8 * _bound(f))),
     QueryEntry("Binomial score", lambda f, r: ClippedScore(f, BinomialFamily, _coef(f, r), 0.8 * _bound(f))),
+    QueryEntry("cross moment and mean", lambda f, _: CrossMoment(f, MessageParts(first=0.5))),
+    QueryEntry("cross moment and products", lambda f, _: CrossMoment(f, MessageParts(gram=0.125))),
+    QueryEntry("moments in parts", lambda f, _: CrossMoment(f, MessageParts(0.25, 0.75, 5, 0.125))),
     QueryEntry("Gaussian gradient", partial(_gradient, GaussianFamily)),
     QueryEntry("Binomial gradient", lambda f, r: ClippedGradient(f, BinomialFamily, _coef(f, r), 1e-4)),
     QueryEntry("gradient within two radii", lambda f, r: ClippedGradient(f, GaussianFamily, _coef(f, r), 1e-4, 2.0)),

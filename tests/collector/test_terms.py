@@ -180,7 +180,9 @@ def test_studies_by_bounds_alone(tmp_path: Path) -> None:
     text = DESCRIPTION.format(enrolment="open", minimum=5, epsilon=4.0).replace("users = 20000", "users = 2000000")
     (tmp_path / "d.toml").write_text(text, encoding="utf-8")
     study = study_from_toml(tmp_path / "d.toml")
-    assert study.question == "second-moment"
+    assert study.question == "moments-in-parts"
+    assert study.parts is not None
+    assert study.parts.gram > 0
     assert Study.read(study.text()).digest == study.digest
     assert study.admits(device_report({"age": 1, "coffee": 2, "smoker": "no", "tired": "no"}, study).answer)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.models import Family
-from dpregress.solvers.glm.scoring import fisher_scoring
+from dpregress.solvers.shared.scoring import fisher_scoring
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,7 @@ def device_report(
     >>> study = Study.of(LocalGLM(ApproxDP(1.0, 1e-6), public=public).plan(("x0", "x1"), n=10_000), "An example")
     >>> data = device_report({"x0": 0.3, "x1": -1.2, "y": 1}, study).encode()
     >>> len(data), Report.decode(data, study).answer.dtype
-    (96, dtype('int32'))
+    (108, dtype('int32'))
     """
     if study.holders:
         raise InvalidInput("this study has two collectors: take device_shares")

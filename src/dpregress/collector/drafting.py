@@ -22,9 +22,9 @@ from dpregress.inputs.public import moments_of
 from dpregress.parties.documents import LARGEST_TERMS, known_in, number_in, read_bytes, text_in, whole_in
 from dpregress.public import PublicMoments
 from dpregress.public.columns import read_column
-from dpregress.queries import SecondMoment
+from dpregress.queries import ClippedScore, CrossMoment
 from dpregress.solvers.local.message_plan import equation_weights, normal_rows
-from dpregress.solvers.local.moment_matching import weighted_gram
+from dpregress.solvers.local.population import weighted_gram
 
 _TERMS = (
     "title", "version", "epsilon", "delta", "users", "opens", "closes", "enrolment", "minimum", "family", "consent",
@@ -166,13 +166,20 @@ def expected_errors(study: Study, users: Sequence[int], public: Any = None) -> M
 
 def _unexplained(study: Study, n: int, public: PublicMoments | None) -> NDArray[np.int64]:
     """The expected sum of n answers if nothing explains the response, which takes the ends of its bounds."""
-    if not isinstance(study.query, SecondMoment) or public is None:
-        return np.zeros(study.query.size, dtype=np.int64)
-    space, rows = study.space, rows_standing(study, public)
+    space, query = study.space, study.query
+    if isinstance(query, ClippedScore) or public is None:
+        return np.zeros(query.size, dtype=np.int64)
+    rows = rows_standing(study, public)
+    weights = equation_weights(space, rows)
+    gram = weighted_gram(rows, weights)
     assert space.response is not None
-    joint = np.diag(np.append(np.zeros(space.order), (space.response.cross * space.response.bound) ** 2))
-    joint[:-1, :-1] = weighted_gram(rows, equation_weights(space, rows))
-    return np.rint(n * svec.svec(joint) / study.step).astype(np.int64)
+    if isinstance(query, CrossMoment):
+        value = query.parts.unexplained(weights @ rows / len(rows), gram)
+    else:
+        joint = np.diag(np.append(np.zeros(space.order), (space.response.cross * space.response.bound) ** 2))
+        joint[:-1, :-1] = gram
+        value = svec.svec(joint)
+    return np.rint(n * value / study.step).astype(np.int64)
 
 
 def rows_standing(study: Study, public: PublicMoments) -> Matrix:

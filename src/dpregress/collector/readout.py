@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 
 from dpregress.collector.drafting import rows_standing, stated_errors, study_model
-from dpregress.collector.poisoning import moved_at_most
+from dpregress.collector.poisoning import moved_at_most, staying_target
 from dpregress.collector.store import Store, Totals
 from dpregress.collector.study import Study
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.estimators import LocalGLM
 from dpregress.json_files import finite_or_null
 from dpregress.models.mean_responses import mean_of
 from dpregress.public import PublicMoments
-from dpregress.releases import Moments, Release
+from dpregress.releases import Release
+from dpregress.solvers.local.equation_estimates import told_equations
 from dpregress.solvers.local.message_plan import equation_weights
 from dpregress.solvers.local.moment_matching import (
     CoefficientPrior,
     MomentEquations,
-    cross_variances,
     off_singular,
     solve_equations,
-    weighted_gram,
 )
+from dpregress.solvers.local.reading import entry_variance
 
 #: The share of dishonest reports for which a bound is printed.
 POISONED_SHARE = 0.01
@@ -151,24 +151,49 @@ def _estimates(model: LocalGLM) -> Vector:
 def _checks(
     study: Study, public: PublicMoments | None, release: Release, totals: Totals, share: float
 ) -> tuple[Vector, Vector]:
-    """Jackknife errors and the bound on poisoning; not known where users tell the Gram matrix as well."""
-    d = len(study.space.features)
-    found = None if public is None or isinstance(release, Moments) else score_root(study, public, release)
-    if found is None:
-        return np.full(d, math.nan), np.full(d, math.inf)
-    equations, coef = found
+    """Jackknife errors and the bound on poisoning, where they are known."""
+    unknown = np.full(len(study.space.features), math.nan), np.full(len(study.space.features), math.inf)
+    found = None if public is None else score_root(study, public, release)
+    if found is None or public is None:
+        return unknown
+    _, coef = found
+    rows = study.space.whitening.T[-len(study.space.features) :]
+    groups = np.flatnonzero(totals.counts)
+    without = []
+    for group in groups:
+        left = study.release(totals.total - totals.sums[group], int(totals.n - totals.counts[group]))
+        each = score_root(study, public, left, start=coef)
+        if each is None:
+            return unknown
+        without.append(rows @ each[1])
+    jackknife = np.sqrt((len(groups) - 1) / len(groups) * np.sum((without - np.mean(without, axis=0)) ** 2, axis=0))
+    return np.asarray(jackknife), poisoned_at_most(study, public, release, share)
+
+
+def poisoned_at_most(study: Study, public: PublicMoments, release: Release, share: float) -> Vector:
+    """By how much this share of dishonest reports can have moved each coefficient; infinite where no bound is known.
+
+    Where users tell products of rows or hats of responses, the fit depends on the sum in more ways than are bounded.
+    """
+    assert study.terms is not None
     assert study.space.response is not None
-    worth = study.step * study.space.response.scale
-    rows = study.space.whitening.T[-d:]
-    away = totals.sums - totals.counts[:, None] * (totals.total / totals.n)
-    moved = worth / totals.n * away @ np.linalg.solve(equations.slope(coef), rows.T)
-    groups = int(np.count_nonzero(totals.counts))
-    jackknife = np.sqrt(groups / max(groups - 1, 1) * np.sum(moved**2, axis=0))
-    change = 2 * share * study.limits[1] * worth
-    return np.asarray(jackknife), moved_at_most(equations, coef, change, rows)
+    rows, change = rows_standing(study, public), 2 * share * study.limits[1] * study.step
+    stays = staying_target(release, rows, equation_weights(study.space, rows), change)
+    d = len(study.space.features)
+    if stays is None:
+        return np.full(d, math.inf)
+    half, response = study.space.response.scale, mean_of(study.terms.family)
+    weights = equation_weights(study.space, rows)
+    equations = MomentEquations(rows, weights, study.space.response.centre, half * stays.target, response)
+    found = _root(equations, half**2 * entry_variance(release) * np.eye(len(stays.target)))
+    if found is None:
+        return np.full(d, math.inf)
+    return moved_at_most(equations, found, half * stays.change, study.space.whitening.T[-d:])
 
 
-def score_root(study: Study, public: PublicMoments, release: Release) -> tuple[MomentEquations, Vector] | None:
+def score_root(
+    study: Study, public: PublicMoments, release: Release, start: Vector | None = None
+) -> tuple[MomentEquations, Vector] | None:
     """The score equations of a study and their unshrunk root in whitened coordinates; None if there is none.
 
     Parameters
@@ -176,22 +201,22 @@ def score_root(study: Study, public: PublicMoments, release: Release) -> tuple[M
     study : Study
     public : PublicMoments
         Without rows, normal rows with their moments stand for them.
-    release : Score
+    release : Score, CrossMoments or Moments
+    start : ndarray of shape (p,), optional
+        From which the root is searched.
     """
-    space = study.space
     assert study.terms is not None
-    assert space.response is not None
-    rows = rows_standing(study, public)
-    weights, half = equation_weights(space, rows), space.response.scale
-    equations = MomentEquations(rows, weights, space.response.centre, half * release.mean, mean_of(study.terms.family))
-    privacy, sampling = cross_variances(release, weighted_gram(rows, weights**2))
-    covariance = off_singular(half**2 * (privacy + sampling))
-    start = np.zeros(space.order)
-    slope = equations.slope(start)
-    precision = float(np.trace(slope.T @ np.linalg.solve(covariance, slope))) / space.order
-    coef = solve_equations(
-        equations, covariance, CoefficientPrior(start, _FAINT * precision * np.eye(space.order)), start
-    )
+    response = mean_of(study.terms.family)
+    equations, noise = told_equations(study.space, release, rows_standing(study, public), response)
+    coef = _root(equations, noise.first, start)
+    return None if coef is None else (equations, coef)
+
+
+def _root(equations: MomentEquations, covariance: Matrix, start: Vector | None = None) -> Vector | None:
+    order = len(equations.target)
+    covariance, slope = off_singular(covariance), equations.slope(np.zeros(order))
+    precision = float(np.trace(slope.T @ np.linalg.solve(covariance, slope))) / order
+    prior = CoefficientPrior(np.zeros(order), _FAINT * precision * np.eye(order))
+    coef = solve_equations(equations, covariance, prior, np.zeros(order) if start is None else start)
     left = equations.curvature_slack(coef)
-    solved = float(left @ np.linalg.solve(covariance, left)) <= _SOLVED * space.order
-    return (equations, coef) if solved else None
+    return coef if float(left @ np.linalg.solve(covariance, left)) <= _SOLVED * order else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +27,8 @@ from dpregress.mechanisms import IntegerGaussian, Sampler, UnitVector
 from dpregress.mechanisms.unit_vector import UNIT_BITS, check_epsilon
 from dpregress.models import GaussianFamily
 from dpregress.public.columns import is_plain
-from dpregress.queries import ClippedScore, RowQuery, SecondMoment
-from dpregress.releases import Isotropic, NoiseLaw, Release
+from dpregress.queries import ClippedScore, CrossMoment, RowQuery, SecondMoment
+from dpregress.releases import Isotropic, MessageParts, NoiseLaw, Release
 from dpregress.rows import RawRows
 from dpregress.rows.design.encoder import text_of, to_numbers
 from dpregress.solvers.local.message_plan import MessagePlan
@@ -44,10 +44,7 @@ _LARGEST_TITLE = 200
 #: The probability that the report of an honest device exceeds the bound and is refused.
 _REFUSED = 1e-9
 
-_QUERIES: Mapping[str, Callable[[WhitenedSpace], RowQuery[Any]]] = {
-    "cross-moment": lambda space: ClippedScore(space, GaussianFamily, np.zeros(space.order), _bound(space)),
-    "second-moment": SecondMoment,
-}
+_QUESTIONS = ("cross-moment", "second-moment", "moments-in-parts")
 _FRAME_FIELDS = {"features", "whitening", "radius", "fill", "intercept", "response", "weighting"}
 _RESPONSE_FIELDS = {"name", "centre", "scale", "bound", "cross"}
 
@@ -63,15 +60,17 @@ class Study:
     ----------
     title : str
         A title for users.
-    question : {"cross-moment", "second-moment"}
+    question : {"cross-moment", "second-moment", "moments-in-parts"}
     space : WhitenedSpace
         With a bounded response.
     spend : PureDP or GDP
-        What an answer costs its user: a unit vector for the first, Gaussian noise for the second.
+        What an answer costs its user: a unit vector, or Gaussian noise.
     terms : Terms, optional
         What participants are asked and told; a collector needs them.
     holders : tuple of ShareHolder
         Two collectors that hold shares of exact answers and add the noise; empty where devices add it.
+    parts : MessageParts, optional
+        Of moments in parts.
 
     Examples
     --------
@@ -90,12 +89,15 @@ class Study:
     spend: Event
     terms: Terms | None = None
     holders: tuple[ShareHolder, ...] = ()
+    parts: MessageParts | None = None
 
     def __post_init__(self) -> None:
         if not 0 < len(self.title) <= _LARGEST_TITLE or not is_plain(self.title):
             raise InvalidInput(f"a study needs a title of one line, of at most {_LARGEST_TITLE} characters")
-        if self.question not in _QUERIES:
-            raise InvalidInput(f"a study asks for one of {', '.join(_QUERIES)}, not {self.question!r}")
+        if self.question not in _QUESTIONS:
+            raise InvalidInput(f"a study asks for one of {', '.join(_QUESTIONS)}, not {self.question!r}")
+        if (self.parts is None) == (self.question == "moments-in-parts"):
+            raise InvalidInput("a study has parts if it asks for moments in parts")
         if self.space.response is None or math.isinf(self.space.radius) or math.isinf(self.space.response.bound):
             raise InvalidInput("a study needs bounds on rows and on the response")
         names: list[Any] = [*self.space.features, self.space.response.name]
@@ -118,8 +120,11 @@ class Study:
         """The study that asks what a message plan asks."""
         if len(holders) != message_plan.collectors:
             raise InvalidInput(f"this plan is for {message_plan.collectors} collectors, not {len(holders)}")
-        question = "second-moment" if isinstance(message_plan.query, SecondMoment) else "cross-moment"
-        return cls(title, question, message_plan.space, message_plan.spend, terms, tuple(holders))
+        query = message_plan.query
+        parts = query.parts if isinstance(query, CrossMoment) else None
+        plain = "second-moment" if isinstance(query, SecondMoment) else "cross-moment"
+        question = plain if parts is None else "moments-in-parts"
+        return cls(title, question, message_plan.space, message_plan.spend, terms, tuple(holders), parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,7 +143,11 @@ class Study:
     @cached_property
     def query(self) -> RowQuery[Any]:
         """What is asked of a row."""
-        return _QUERIES[self.question](self.space)
+        if self.parts is not None:
+            return CrossMoment(self.space, self.parts)
+        if self.question == "second-moment":
+            return SecondMoment(self.space)
+        return ClippedScore(self.space, GaussianFamily, np.zeros(self.space.order), _bound(self.space))
 
     @cached_property
     def randomiser(self) -> UnitVector | IntegerGaussian:
@@ -256,6 +265,8 @@ class Study:
             "spend": self.spend.encode(),
             "answer": answer,
         }
+        if self.parts is not None:
+            record["parts"] = self.parts.encode()
         if self.terms is not None:
             answer |= {"bound": self.query.contribution(), "cap": self._cap}
             record |= {"format": _FORMAT, "terms": self.terms.encode()}
@@ -303,7 +314,8 @@ class Study:
             record = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
             found = record.get("format") if isinstance(record, dict) else None
             told = _TOLD.get(found, set()) if isinstance(found, str) else set()
-            _exactly(record, {"format", "title", "question", "frame", "spend", "answer"} | told)
+            asked = {"parts"} if isinstance(record, dict) and record.get("question") == "moments-in-parts" else set()
+            _exactly(record, {"format", "title", "question", "frame", "spend", "answer"} | told | asked)
             if found not in _TOLD:
                 raise InvalidInput(f"this is of format {found!r}, not {_FORMAT!r}")
             _exactly(record["frame"], _FRAME_FIELDS)
@@ -313,7 +325,8 @@ class Study:
             space, spend = WhitenedSpace.decode(record["frame"]), decode(record["spend"])
             terms = Terms.decode(record["terms"]) if "terms" in told else None
             holders = tuple(map(ShareHolder.decode, record["collectors"])) if "collectors" in told else ()
-            study = cls(record["title"], record["question"], space, spend, terms, holders)
+            parts = MessageParts.decode(record["parts"]) if asked else None
+            study = cls(record["title"], record["question"], space, spend, terms, holders, parts)
         except MALFORMED as error:
             if isinstance(error, DPRegressError):
                 raise

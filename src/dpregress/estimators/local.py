@@ -30,14 +30,17 @@ from dpregress.models import family_of
 from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import Estimates, Moments, Release, Score
+from dpregress.releases import CrossMoments, Estimates, Moments, Release, Score
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.solvers.local.equation_estimates import equation_estimates
-from dpregress.solvers.local.message_plan import MessagePlan, MessageRecipe, plan_messages
+from dpregress.solvers.local.message_plan import MessagePlan
+from dpregress.solvers.local.messages import MessageRecipe
 from dpregress.solvers.local.moment_matching import solve_message_plan
+from dpregress.solvers.local.planning import plan_messages
+from dpregress.solvers.local.reading import LEAST_KEPT, joint_moments
 from dpregress.trust import Local, Session
 
 #: Whose guarantee it is: a user's message is all that anybody sees of their row.
@@ -189,7 +192,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             answered all the same.
         """
         self._checked_parameters()
-        if not (isinstance(release, Score | Moments) and isinstance(message_plan, MessagePlan)):
+        if not (isinstance(release, Score | CrossMoments | Moments) and isinstance(message_plan, MessagePlan)):
             raise InvalidInput("fit_release takes what a study released, and the message plan that its users answered")
         response = message_plan.space.response
         if response is None or not release.space.same_as(message_plan.space):
@@ -393,15 +396,22 @@ def _estimates(
 
     What collectors release holds the Gram matrix with little noise, so that a linear model needs no public rows.
     """
-    moments = release if isinstance(release, Moments) and response == mean_of("gaussian") else None
+    moments = _joint_moments(release) if response == mean_of("gaussian") else None
     if moments is not None and message_plan.collectors:
         return moment_estimates(moments)
     found = equation_estimates(message_plan, release, facts, response, start)
     if found is not None:
         return estimates_of(found, release.n)
     if moments is not None and facts.public is None:
-        return moment_estimates(moments)
+        kept = float(np.clip(moments.gram[0, 0], LEAST_KEPT, 1.0)) if moments.space.intercept else 1.0
+        return moment_estimates(moments, lost=(1 / kept - 1) * moments.gram)
     return None
+
+
+def _joint_moments(release: Release) -> Moments | None:
+    if isinstance(release, CrossMoments) and release.gram is not None:
+        return joint_moments(release)
+    return release if isinstance(release, Moments) else None
 
 
 def _assumed_public(facts: PublicFacts) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from dpregress.experiments.simulation import ETA, Sample, sample
 from dpregress.models import BinomialFamily
 from dpregress.papers import cao2026
 from dpregress.public import PublicMoments
-from dpregress.solvers.glm.scoring import fisher_scoring
+from dpregress.solvers.shared.scoring import fisher_scoring
 
 OWN, ORACLE = "DP-PMTLR", "DP-LR (an oracle)"
 #: Steps of Newton's method; the paper does not print them.

@@ -31,8 +31,8 @@ from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.releases.estimates import INTERCEPT
 from dpregress.rows import Encoder
 from dpregress.rows.design.encoder import to_numbers, undictionaried
-from dpregress.solvers.glm.public_fit import fit_public
 from dpregress.solvers.shared.likely_rows import likely_rows
+from dpregress.solvers.shared.public_fit import fit_public
 
 #: Artificial rows of a fit, at most.
 _ROWS = 20_000

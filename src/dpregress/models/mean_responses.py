@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, one_line
+from dpregress.models.families import Family, family_of
 
 #: Predictors are clipped to this magnitude where a function would overflow.
 _REACH = 30.0
@@ -105,6 +106,14 @@ def mean_of(family: str | MeanResponse) -> MeanResponse:
         names = ", ".join(MEAN_RESPONSES)
         raise InvalidInput(f"family must be one of {names} or a MeanResponse, not {one_line(family)}")
     return found
+
+
+def exponential_family(response: MeanResponse) -> Family | None:
+    """The family with its usual link whose mean response this is, if there is one."""
+    for name in ("gaussian", "binomial", "poisson"):
+        if response is MEAN_RESPONSES[name]:
+            return family_of(name)
+    return None
 
 
 def mean_response(given: str | MeanResponse, offered: Mapping[str, MeanResponse]) -> MeanResponse:

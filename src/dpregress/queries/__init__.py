@@ -4,6 +4,7 @@ from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise
 from dpregress.queries.clipped_gradient import ClippedGradient
 from dpregress.queries.count import UsableRowCount
 from dpregress.queries.counted import Counted, among
+from dpregress.queries.cross_moment import CrossMoment
 from dpregress.queries.deviance import DevianceSums
 from dpregress.queries.diagnosis import BinnedClasses, BinnedResiduals, PredictorHistogram
 from dpregress.queries.histogram import ExposureHistogram, FarVotes, ResidualHistogram, ResponseHistogram
@@ -29,6 +30,7 @@ __all__ = [
     "ClippedGradient",
     "ClippedScore",
     "Counted",
+    "CrossMoment",
     "DevianceSums",
     "ExposureHistogram",
     "ExposureScore",

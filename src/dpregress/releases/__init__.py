@@ -1,5 +1,6 @@
 """Values right of the privacy barrier, their spaces and their noise laws."""
 
+from dpregress.releases.cross_moments import CrossMoments, MessageParts
 from dpregress.releases.estimates import CovarianceType, Estimates
 from dpregress.releases.marginals import Marginals, Mixture
 from dpregress.releases.noise import DiscreteLaplaceNoise, Entrywise, Isotropic, NoiseLaw, UnitMessages
@@ -24,12 +25,14 @@ __all__ = [
     "Coefficients",
     "Count",
     "CovarianceType",
+    "CrossMoments",
     "DiscreteLaplaceNoise",
     "Entrywise",
     "Estimates",
     "Histogram",
     "Isotropic",
     "Marginals",
+    "MessageParts",
     "Mixture",
     "Moments",
     "NoiseLaw",

@@ -19,12 +19,12 @@ from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily,
 from dpregress.public.whitening import from_public
 from dpregress.queries import ClippedGradient
 from dpregress.solvers.glm.binary_model import WholeBinaryModel
-from dpregress.solvers.glm.cut_off import CutOff, LabelledRows, TailCut
-from dpregress.solvers.glm.public_fit import fit_public
+from dpregress.solvers.glm.cut_off import CutOff, SampleCut, TailCut
 from dpregress.solvers.glm.score_loop import ModelledScore, Steps, take_steps
 from dpregress.solvers.glm.surrogate_model import SurrogateModel
 from dpregress.solvers.shared.explained import FixedPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.public_fit import LabelledRows, fit_public
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from tests.solvers.shared.test_explained import ORDER, surrogates
 
@@ -166,11 +166,11 @@ def test_a_sample_tells_what_a_clip_takes(seed: int) -> None:
     wanted = rows.T @ (whole - np.clip(whole, -clip, clip)) / len(y)
     for m in (20_000, 60_000):
         part = LabelledRows(rows[:m], np.ones(m), np.zeros(m), y[:m])
-        found = part.taken(PoissonFamily, coef, clip)
+        found = SampleCut.of(part, PoissonFamily, coef, clip)
         assert found.variance > 0
         np.testing.assert_allclose(found.score(coef), wanted, atol=6 * np.sqrt(3 * found.variance))
         assert not found.slope(coef).any()
-    assert not part.taken(PoissonFamily, coef, 1e9).score(coef).any()
+    assert not SampleCut.of(part, PoissonFamily, coef, 1e9).score(coef).any()
 
 
 def test_a_clipped_score_of_the_same_rows_moves_nothing(seed: int) -> None:

@@ -18,8 +18,8 @@ from dpregress.public.whitening import Start, from_public
 from dpregress.queries import ExposureHistogram, ExposureScore, ResponseHistogram, SecondMoment
 from dpregress.rows import ArraySource, ExposedSource, PrivateRows
 from dpregress.solvers import ScoreSteps
-from dpregress.solvers.glm.public_fit import fit_public
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.public_fit import fit_public
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
 from tests.laws.spies import Silent

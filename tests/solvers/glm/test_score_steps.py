@@ -30,8 +30,8 @@ from dpregress.queries import (
 )
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import ScoreSteps, Solution
-from dpregress.solvers.glm.public_fit import fit_public
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.public_fit import fit_public
 from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
 from tests.registry import FAMILIES, responses

@@ -40,7 +40,7 @@ from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.radius_plan import TruncationPlan, plan_unlabelled
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
-from tests.solvers.linear.test_public_prior import prior_of
+from tests.solvers.shared.test_public_prior import prior_of
 from tests.support import kinds
 
 NAMES = ("x0", "x1", "x2")

@@ -7,6 +7,7 @@ const SLACK = 1e-6;
 const RESERVE = 1e-4; // of epsilon, for the rounding of unit vectors
 const HUGE = 1e100; // no number of a study is larger
 const LARGEST_STEPS = 2 ** 31;
+const MOST_NODES = 65;
 const DIGITS = /^[0-9a-f]{64}$/;
 
 /** Why a study is refused; `reason` is a key of the words. */
@@ -77,28 +78,45 @@ const within = (value) => Number.isFinite(value) && Math.abs(value) <= HUGE;
 const positive = (value) => within(value) && value >= 1 / HUGE;
 
 /** Whether no arithmetic with the numbers of a study can overflow, whatever is answered. */
-function isTame({ question, frame, terms }) {
+function isTame({ question, parts, frame, terms }) {
   const { radius, response, whitening, fill } = frame;
   const ends = terms.questions.flatMap(({ kind, lower, upper }) => (kind === "number" ? [lower, upper] : []));
-  return ["cross-moment", "second-moment"].includes(question)
+  return ["cross-moment", "second-moment", "moments-in-parts"].includes(question)
+    && (question === "moments-in-parts" ? areParts(parts) : parts === undefined)
     && [radius, response.scale, response.bound, response.cross].every(positive)
     && [response.centre, ...whitening.flat(), ...fill, ...ends].every(within);
 }
 
+const share = (value) => Number.isFinite(value) && value >= 0 && value <= 1;
+
+function areParts(parts) {
+  return typeof parts === "object" && parts !== null && [parts.first, parts.hat, parts.gram].every(share)
+    && Number.isInteger(parts.nodes) && parts.nodes >= 0 && parts.nodes <= MOST_NODES && (parts.nodes > 0) === (parts.hat > 0)
+    && parts.nodes !== 1;
+}
+
+/** The largest norm of a value, and how many numbers it has. */
+function sizeOf({ question, parts, frame }) {
+  const { radius, whitening, response } = frame;
+  const order = whitening.length;
+  const pairs = (n) => (n * (n + 1)) / 2;
+  if (question === "second-moment") return [radius ** 2 + (response.cross * response.bound) ** 2, pairs(order + 1)];
+  if (question === "cross-moment") return [radius * response.bound, order];
+  const { first, hat, nodes, gram } = parts;
+  const length = order * (1 + (first > 0) + nodes) + (gram > 0 ? pairs(order) : 0);
+  return [radius * Math.hypot(response.bound, first, hat, gram * radius), length];
+}
+
 /** Whether the noise keeps the epsilon and delta that participants are told. */
 export function keepsPromise(study) {
-  const { question, frame, spend, answer, terms } = study;
+  const { question, spend, answer, terms } = study;
   if (!isTame(study)) return false;
-  const { bound: y, cross } = frame.response;
-  const joint = question === "second-moment";
-  const bound = joint ? frame.radius ** 2 + (cross * y) ** 2 : frame.radius * y;
-  const order = frame.whitening.length + 1;
-  const length = joint ? (order * (order + 1)) / 2 : order - 1;
+  const [bound, length] = sizeOf(study);
   const { epsilon, delta } = terms.budget;
   if (!(answer.bound >= bound * (1 - SLACK)) || answer.length !== length) return false;
   if (spend.kind === "pure") return keepsPure(spend, answer, epsilon);
   const most = bound * 2 ** answer.bits;
-  const apart = Math.min((joint ? Math.SQRT2 : 2) * most + Math.sqrt(length), 2 * most);
+  const apart = Math.min((question === "second-moment" ? Math.SQRT2 : 2) * most + Math.sqrt(length), 2 * most);
   return spend.kind === "gdp" && positive(spend.mu) && answer.cap === null
     && Number.isInteger(answer.bits) && Number.isInteger(answer.noise_scale)
     && Math.max(most, answer.noise_scale) <= LARGEST_STEPS

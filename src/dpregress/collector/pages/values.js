@@ -31,8 +31,22 @@ export function valueOf(study, { x, y }) {
   const weight = weighting === "row" ? shrunk : 1;
   const scaled = (weight * ((y ?? response.centre) - response.centre)) / response.scale;
   const u = Math.min(Math.max(scaled, -response.bound), response.bound);
-  const value = study.question === "cross-moment" ? v.map((each) => u * each) : upperTriangle([...v, response.cross * u]);
+  const value = {
+    "cross-moment": () => times(v, u),
+    "second-moment": () => upperTriangle([...v, response.cross * u]),
+    "moments-in-parts": () => inParts(study.parts, v, u, weight, response.bound),
+  }[study.question]();
   return y === null ? value.map(() => 0) : value;
+}
+
+const times = (v, factor) => v.map((each) => factor * each);
+
+/** The row times its response, times a constant and times hats of the response, and the products of the row. */
+function inParts({ first, hat, nodes, gram }, v, u, weight, bound) {
+  const along = ((Math.min(Math.max(u / weight / bound, -1), 1) + 1) * (nodes - 1)) / 2;
+  const hats = Array.from({ length: nodes }, (_, j) => Math.max(1 - Math.abs(along - j), 0));
+  const factors = [u, ...(first > 0 ? [first * weight] : []), ...hats.map((each) => hat * each * weight)];
+  return [...factors.flatMap((factor) => times(v, factor)), ...(gram > 0 ? times(upperTriangle(v), gram) : [])];
 }
 
 function upperTriangle(z) {

@@ -11,6 +11,7 @@ from scipy.special import gammaincc
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
+from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
 #: Shapes of gamma distributions are kept within these: beyond them nothing is cut off, or the mean is 0.
@@ -134,42 +135,26 @@ class SampleCut(_FixedCut):
 
     variance: float
 
-
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Public rows with their responses, which tell what a clip takes from a tail of any shape.
-
-    Attributes
-    ----------
-    x : ndarray of shape (m, p)
-        Whitened, without weights.
-    weight, offset, y : ndarray of shape (m,)
-    """
-
-    x: Matrix
-    weight: Vector
-    offset: Vector
-    y: Vector
-
-    def taken(self, family: Family, coef: Vector, clip: float) -> SampleCut:
-        """By a clip of the score at these coefficients.
+    @classmethod
+    def of(cls, rows: LabelledRows, family: Family, coef: Vector, clip: float) -> SampleCut:
+        """For a score at these coefficients: labelled rows tell what a clip takes from a tail of any shape.
 
         What the clip takes of a row's residual is regressed on the mean prediction, so that its sampling error is that
         of two numbers rather than p, and shrunk by that error.
         """
-        eta = self.x @ coef + self.offset
-        residual = self.weight * (self.y - family.mean(eta)) * family.factor(eta)
+        eta = rows.x @ coef + rows.offset
+        residual = rows.weight * (rows.y - family.mean(eta)) * family.factor(eta)
         beyond = residual - np.clip(residual, -clip, clip)
         mean = family.mean(eta)
         basis = np.column_stack([np.ones(len(mean)), mean / max(float(np.mean(np.abs(mean))), 1e-300)])
         inverse = definite_inverse(basis.T @ basis, _DIGITS)
         coefficients = inverse @ (basis.T @ beyond)
         left = (beyond - basis @ coefficients)[:, None] * basis
-        carried = (self.weight[:, None] * self.x).T @ basis / len(mean)
+        carried = (rows.weight[:, None] * rows.x).T @ basis / len(mean)
         covariance = carried @ inverse @ (left.T @ left) @ inverse @ carried.T
         taken, variance = carried @ coefficients, float(np.trace(covariance))
         gain = max(0.0, 1 - _DOUBT * variance / max(float(taken @ taken), 1e-300))
-        return SampleCut(gain * taken, gain * variance / len(coef))
+        return cls(gain * taken, gain * variance / len(coef))
 
 
 def _beyond(mean: Vector, shape: Vector, bound: Vector) -> Vector:

@@ -31,7 +31,6 @@ from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, tak
 from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
 from dpregress.solvers.glm.surrogate_model import MOST_ROWS, SMALLEST_SATURATED
-from dpregress.solvers.glm.weak_prior import WeakPrior
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.explained import SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
@@ -40,6 +39,7 @@ from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
+from dpregress.solvers.shared.weak_prior import WeakPrior
 from dpregress.solvers.shared.whitening import planned_start
 
 _NEWTON_STEPS = 50

@@ -21,12 +21,12 @@ from dpregress.queries import Ask, ClippedGradient, ClippedScore, MultinomialSco
 from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.glm.cut_off import CutOff
 from dpregress.solvers.glm.secant import Correction
-from dpregress.solvers.glm.weak_prior import WeakPrior
 from dpregress.solvers.shared.explained import Evidence, Explained, FixedPrior, Limited, Prior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Step, widening
 from dpregress.solvers.shared.repair import solvable
 from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: What the surrogate model misses of a change, as a share of its squared length, where it is long.
 _CURVATURE = 0.1

@@ -51,22 +51,21 @@ from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
-from dpregress.solvers.glm.cut_off import LabelledRows
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
-from dpregress.solvers.glm.public_fit import PublicFit, fit_public
 from dpregress.solvers.glm.score_loop import Beginning, take_steps
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
-from dpregress.solvers.glm.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
 from dpregress.solvers.shared.radius_plan import CLIP
 from dpregress.solvers.shared.remainder import ask_remainder, remainder_share
 from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
+from dpregress.solvers.shared.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.whitening import planned_start, start_in_reach
 
 _EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05

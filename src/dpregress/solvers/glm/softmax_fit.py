@@ -10,7 +10,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
-from dpregress.solvers.glm.public_fit import DIGITS, RIDGES
+from dpregress.solvers.shared.public_fit import DIGITS, RIDGES
 
 _STEPS = 50
 #: Largest change of a class predictor in one step.

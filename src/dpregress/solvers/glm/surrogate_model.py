@@ -13,15 +13,16 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import BinomialFamily, Family
 from dpregress.queries import ClippedGradient, ClippedScore
-from dpregress.solvers.glm.cut_off import CutOff, LabelledRows, TailCut
+from dpregress.solvers.glm.cut_off import CutOff, SampleCut, TailCut
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel
-from dpregress.solvers.glm.weak_prior import WeakPrior
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.remainder import Truncation
 from dpregress.solvers.shared.repair import floor_information
 from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
 _SMALLEST_INFORMATION = 0.02
@@ -156,7 +157,7 @@ class SurrogateModel(FamilyModel):
         if self.family.distribution.signed:
             return None
         if dispersion is None:  # predictions do better without a guess at a tail
-            return None if self.labelled is None else self.labelled.taken(self.family, coef, clip)
+            return None if self.labelled is None else SampleCut.of(self.labelled, self.family, coef, clip)
         return TailCut.of(self.rows, self.family, coef, clip, dispersion)
 
     def dispersion(self, coef: Vector) -> float:

@@ -48,8 +48,6 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
-from dpregress.solvers.linear.prior import LinearPrior
-from dpregress.solvers.linear.public_prior import PublicLabels
 from dpregress.solvers.linear.residual_plan import (
     Sizes,
     plan_labelled,
@@ -62,8 +60,10 @@ from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.linear.start import ResponseStart
 from dpregress.solvers.shared.budget import allocate_budget, has_prior
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
+from dpregress.solvers.shared.linear_prior import LinearPrior
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Taken, most_left
+from dpregress.solvers.shared.public_prior import PublicLabels
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
 from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable

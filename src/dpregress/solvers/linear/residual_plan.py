@@ -21,11 +21,11 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.linear.public_prior import PublicPrior
 from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
+from dpregress.solvers.shared.public_prior import PublicPrior
 from dpregress.solvers.shared.radius_plan import (
     NORM_LEVELS,
     PROXY,

@@ -13,26 +13,26 @@ corrected. No unique root, or an error beyond the reach of these expansions, giv
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import eigen, sandwich
 from dpregress.models.mean_responses import MeanResponse
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import Moments, Release
+from dpregress.releases import Release, UnitMessages
 from dpregress.solvers.base import Solution, Unshrunk
 from dpregress.solvers.local.message_plan import MessagePlan, asks_for_the_mean, equation_weights
 from dpregress.solvers.local.moment_matching import (
     CoefficientPrior,
     MomentEquations,
-    cross_variances,
     is_straight,
     off_singular,
     solve_equations,
-    weighted_gram,
 )
+from dpregress.solvers.local.population import moved_rows, sampling, weighted_gram
+from dpregress.solvers.local.reading import told_cross, told_mean, uncentred
 
 #: Public rows for each coefficient, below which the jackknife is not to be trusted.
 _ROWS_A_COEFFICIENT = 5
@@ -72,44 +72,112 @@ def equation_estimates(
         return None
     if asks_for_the_mean(facts, message_plan.query):
         return None
-    assert space.response is not None
-    half, rows = space.response.scale, space.whiten(public.rows)
-    weights = equation_weights(space, rows)
-    privacy, sampling = (half**2 * each for each in cross_variances(release, weighted_gram(rows, weights**2)))
-    moment = half * (release.cross if isinstance(release, Moments) else release.mean)
-    equations = MomentEquations(rows, weights, space.response.centre, moment, response)
+    equations, noise = told_equations(space, release, space.whiten(public.rows), response)
     try:
         with np.errstate(all="ignore"):  # whatever was released, there is an answer
-            found = _expanded(equations, privacy, sampling, space, start)
+            found = _expanded(equations, noise, space, start)
     except np.linalg.LinAlgError:
         return None
-    return None if found is None else Solution(start, privacy, replace(space, response=None), None, unshrunk=found)
+    return (
+        None if found is None else Solution(start, found.privacy, replace(space, response=None), None, unshrunk=found)
+    )
 
 
-def _expanded(
-    equations: MomentEquations, privacy: Matrix, sampling: Matrix, space: WhitenedSpace, start: Vector
-) -> Unshrunk | None:
+@dataclass(frozen=True, eq=False)
+class EquationNoise:
+    """The errors of the equations' target, and of the mean to which public rows were moved.
+
+    Attributes
+    ----------
+    target : ndarray of shape (p, p)
+        The covariance of the target by messages.
+    leaning : ndarray of shape (p,)
+        By how much it falls as the mean of the rows rises.
+    mean : ndarray of shape (p,) or None
+        Variances of that mean; None where public rows are as they are.
+    private : float
+        The share of all this that is privacy noise.
+    sampling : ndarray of shape (p, p)
+        Of users, beside it.
+    """
+
+    target: Matrix
+    leaning: Vector
+    mean: Vector | None
+    private: float
+    sampling: Matrix
+
+    @property
+    def first(self) -> Matrix:
+        """The covariance of the target alone."""
+        return self.target + self.sampling
+
+    def at(self, equations: MomentEquations, coef: Vector, slope: Matrix) -> Matrix:
+        """The covariance of the remainder by messages, at these coefficients."""
+        if self.mean is None:
+            return self.target
+        turned = np.diag(self.leaning) + equations.moved_by_mean(coef, slope)
+        return np.asarray(self.target + (turned * self.mean) @ turned.T)
+
+
+def told_equations(
+    space: WhitenedSpace, release: Release, rows: Matrix, response: MeanResponse
+) -> tuple[MomentEquations, EquationNoise]:
+    """The score equations over public rows that have the mean that users told, and their errors, not shrunk.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        Of the messages.
+    release : Score, CrossMoments or Moments
+    rows : ndarray of shape (m, p)
+        Whitened public rows, or rows that stand for them.
+    response : MeanResponse
+    """
+    assert space.response is not None
+    half = space.response.scale
+    weights = equation_weights(space, rows)
+    mean, moved = told_mean(release) if space.intercept else None, None
+    if mean is not None:
+        there, weights = moved_rows(rows, weights, mean.mean)
+        rows, moved = there, there[0] - rows[0]
+    told = uncentred(release) if mean is None else told_cross(release, mean, shrunk=False)
+    outer = weighted_gram(rows, weights**2)
+    noise = EquationNoise(
+        half**2 * np.diag(told.noise),
+        half * told.leaning,
+        None if mean is None else mean.variance,
+        release.noise.private if isinstance(release.noise, UnitMessages) else 1.0,
+        half**2 * sampling(release, outer),
+    )
+    centre = space.response.centre + half * told.centre
+    return MomentEquations(rows, weights, centre, half * told.cross, response, moved), noise
+
+
+def _expanded(equations: MomentEquations, noise: EquationNoise, space: WhitenedSpace, start: Vector) -> Unshrunk | None:
     """The root with the expansions of its errors, where they hold."""
     assert space.response is not None
     rows, weights = equations.rows, equations.weights
-    coef = _root(equations, off_singular(privacy + sampling), start)
+    coef = _root(equations, off_singular(noise.first), start)
     if coef is None:
         return None
     slope = _regular(equations.slope(coef))
-    noise, users = (sandwich(slope, part) for part in (privacy, sampling))
+    messages = sandwich(slope, noise.at(equations, coef, slope))
+    privacy = noise.private * messages
+    users = (1 - noise.private) * messages + sandwich(slope, noise.sampling)
     if not is_straight(equations.response):
-        squares = np.einsum("ij,jk,ik->i", rows, noise + users, rows)
+        squares = np.einsum("ij,jk,ik->i", rows, privacy + users, rows)
         if not float(np.mean(squares)) <= _REACH:
             return None
         bent = weights * _bend(equations.response, rows @ coef) * squares
         coef = coef + np.linalg.solve(slope, bent @ rows) / (2 * len(rows))
     bias, public = jackknife(equations, coef, slope)
-    residual = _residual_variance(equations, space.response.scale, coef)
+    residual = _residual_variance(equations, space.response, coef)
     found = Unshrunk(
         coef=coef - bias,
         sampling=users + public,
-        privacy=noise,
-        unidentified=_rarely_seen(space, equations, slope, coef),
+        privacy=privacy,
+        unidentified=_rarely_seen(space, equations, coef),
         shift=_MISSED**2 * residual * sandwich(slope, weighted_gram(rows, (1 - weights) ** 2)),
         df=np.inf,
         cov_type="model",
@@ -158,6 +226,8 @@ def jackknife(equations: MomentEquations, coef: Vector, slope: Matrix) -> tuple[
     term = equations.rows * (equations.weights * (equations.response.mean(predictor) - equations.centre))[:, None]
     inverse = np.linalg.inv(slope)
     curved = equations.weights * equations.response.slope(predictor)
+    if equations.moved is not None:  # what a row adds to the mean of public rows is taken from all of them
+        term = term - equations.by_mean(coef, slope)
     away = (term - term.mean(axis=0)) @ inverse
     lever = equations.rows @ inverse
     along = np.einsum("ij,ij->i", lever, equations.rows) * curved
@@ -167,10 +237,12 @@ def jackknife(equations: MomentEquations, coef: Vector, slope: Matrix) -> tuple[
     return np.asarray((m - 1) * moves.mean(axis=0)), np.asarray((m - 1) / m * centred.T @ centred)
 
 
-def _rarely_seen(space: WhitenedSpace, equations: MomentEquations, slope: Matrix, coef: Vector) -> Matrix:
+def _rarely_seen(space: WhitenedSpace, equations: MomentEquations, coef: Vector) -> Matrix:
     """Directions of coefficients about which only few public rows tell; other coefficients do not lie along them."""
+    rows = equations.rows - (0.0 if equations.moved is None else equations.moved)  # a level that none has is 0
+    slope = _regular(replace(equations, rows=rows).slope_at(equations.rows @ coef))
     curved = equations.weights * equations.response.slope(equations.rows @ coef)
-    lever = (equations.rows * np.sqrt(np.abs(curved))[:, None]) @ np.linalg.inv(slope) @ space.whitening
+    lever = (rows * np.sqrt(np.abs(curved))[:, None]) @ np.linalg.inv(slope) @ space.whitening
     squares, fourths = np.sum(lever**2, axis=0), np.sum(lever**4, axis=0)
     few = squares**2 < _FEWEST * np.maximum(fourths, 1e-300)
     size = np.sqrt(np.sum(space.whitening**2, axis=0))
@@ -178,9 +250,10 @@ def _rarely_seen(space: WhitenedSpace, equations: MomentEquations, slope: Matrix
     return np.asarray(along @ along.T)
 
 
-def _residual_variance(equations: MomentEquations, half: float, coef: Vector) -> float:
+def _residual_variance(equations: MomentEquations, response: ResponseScale, coef: Vector) -> float:
     """Of responses between 0 and 1 the binomial one, of others their largest."""
-    if (equations.centre, half) != (0.5, 0.5):
+    half = response.scale
+    if (response.centre, half) != (0.5, 0.5):
         return half**2
     mean = np.clip(equations.response.mean(equations.rows @ coef), 0, 1)
     return float(np.mean(mean * (1 - mean)))

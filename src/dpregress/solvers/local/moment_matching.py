@@ -21,44 +21,44 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.stats import chi2, truncnorm
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import symmetric_power
-from dpregress.errors import InvalidInput
-from dpregress.models.mean_responses import MeanResponse
+from dpregress.coordinates.matrices import definite_inverse
+from dpregress.models.mean_responses import MeanResponse, exponential_family
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import Isotropic, Moments, Release, UnitMessages
+from dpregress.releases import ANYWHERE, Release
 from dpregress.solvers.base import Solution, Uncertainty
-from dpregress.solvers.local.message_plan import (
-    MessagePlan,
-    asks_for_the_mean,
-    equation_weights,
-    gram_error,
-    normal_rows,
-    public_rows,
-)
-from dpregress.solvers.local.shrinkage import LinearMoments, shrunk_fit
-from dpregress.solvers.shared.budget import has_prior
-from dpregress.solvers.shared.repair import floored, gram_floor
+from dpregress.solvers.local.message_plan import MessagePlan
+from dpregress.solvers.local.population import Population, population_of, weighted_gram
+from dpregress.solvers.local.shrinkage import LinearMoments, ShrunkFit, shrunk_fit
+from dpregress.solvers.shared.budget import has_labels, has_prior
+from dpregress.solvers.shared.linear_prior import told_by_labels
+from dpregress.solvers.shared.public_fit import DIGITS, fit_public
 from dpregress.solvers.shared.stein import Scale, stein_scale
 
 _STEPS = 100
 #: The largest change of a predictor in one step.
 _LONGEST = 3.0
 _FLAT = 1e-9
+#: Standard deviations beyond which a normal number is at the nearer end, and an interval that is a point.
+_FAR, _NARROW = 20.0, 1e-3
+#: How often slopes are halved that a mean response cannot explain, and the quantile of noise that is no remainder.
+_HALVINGS, _SOLVED = 6, 0.99
 #: Predictors at which a mean response with one slope counts as linear.
 _STRAIGHT = np.array([-3.0, -1.0, 0.0, 0.5, 2.0])
 
 
 @dataclass(frozen=True, eq=False)
 class MomentEquations:
-    """``target = mean k x (m(x'b) - c)`` over public rows, with the covariance of both sides."""
+    """``target = mean k x (m(x'b) - c)`` over public rows, moved by so much to the mean of the private ones."""
 
     rows: Matrix
     weights: Vector
     centre: float
     target: Vector
     response: MeanResponse
+    moved: Vector | None = None
 
     def curvature_slack(self, coef: Vector) -> Vector:
         """F(b)."""
@@ -67,8 +67,28 @@ class MomentEquations:
 
     def slope(self, coef: Vector) -> Matrix:
         """``mean k m' x x'``."""
-        curved = self.weights * self.response.slope(self.rows @ coef)
+        return self.slope_at(self.rows @ coef)
+
+    def slope_at(self, predictor: Vector) -> Matrix:
+        """The same at these predictors."""
+        curved = self.weights * self.response.slope(predictor)
         return np.asarray((self.rows * curved[:, None]).T @ self.rows / len(self.rows))
+
+    def moved_by_mean(self, coef: Vector, slope: Matrix) -> Matrix:
+        """By how much the right-hand side rises with each entry of the mean of the weighted rows, of shape (p, p)."""
+        kept = float(np.mean(self.weights))
+        left = float(self.weights @ (self.response.mean(self.rows @ coef) - self.centre)) / len(self.rows)
+        turned = left * np.eye(len(coef)) + np.outer(slope[:, 0], coef)
+        turned[:, 0] = 0.0
+        return np.asarray(turned / kept)
+
+    def by_mean(self, coef: Vector, slope: Matrix) -> Matrix:
+        """By how much each public row changes the right-hand side through their mean, of shape (m, p)."""
+        kept = float(np.mean(self.weights))
+        mean = self.weights @ self.rows / (kept * len(self.rows))
+        whole = self.target - self.curvature_slack(coef)
+        away = self.weights[:, None] * (self.rows - mean)
+        return np.asarray(away @ self.moved_by_mean(coef, slope).T + np.outer(self.weights / kept, whole))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,26 +117,39 @@ def solve_message_plan(
         Its space has no response: coefficients are those of the linear predictor.
     scale : Scale
     """
-    population, prior = _population(message_plan, release, facts), _labelled_prior(facts, message_plan, response)
-    assert message_plan.space.response is not None
-    centre = message_plan.space.response.centre
+    population, prior = population_of(message_plan, release, facts), _labelled_prior(facts, message_plan, response)
     solved = _alone if prior is None else partial(_merged, prior=prior)
-    coef, scale, slope, uncertainty = solved(population, response, centre)
-    return Solution(coef, slope, replace(message_plan.space, response=None), None, uncertainty), scale
+    coef, scale, slope, uncertainty = solved(population, response)
+    reach = _reach(response, message_plan.space)
+    return Solution(coef, slope, replace(message_plan.space, response=None), None, uncertainty, reach=reach), scale
+
+
+def _reach(response: MeanResponse, space: WhitenedSpace) -> tuple[float, float]:
+    """Predictors of means within the bounds to which users' responses are clipped."""
+    assert space.response is not None
+    lower, upper = (space.response.centre + side * space.response.scale for side in (-1, 1))
+    family = exponential_family(response)
+    if family is None or family.link.name == "logit":
+        return ANYWHERE
+    if family.link.name == "log":
+        return -math.inf, math.log(upper) if upper > 0 else math.inf
+    return lower, upper
 
 
 _Solved = tuple[Vector, Scale, Matrix, Uncertainty]
 
 
-def _merged(population: _Population, response: MeanResponse, centre: float, prior: CoefficientPrior) -> _Solved:
+def _merged(population: Population, response: MeanResponse, prior: CoefficientPrior) -> _Solved:
     """The fit to public labels and one step from it to the released moments, merged by inverse variances.
 
     Further steps follow the curve into directions that few rows show, where neither side is known.
     """
     rows, weights = population.rows, population.weights
-    equations = MomentEquations(rows, weights, centre, population.moments.cross, response)
-    fitted = response.mean(rows @ prior.mean) - centre
-    known = population.error * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
+    equations = MomentEquations(rows, weights, population.centre, population.moments.cross, response)
+    fitted = response.mean(rows @ prior.mean)
+    fitted = fitted - np.average(fitted, weights=weights)  # users tell their mean, whatever that of public rows
+    error = min(population.error, 1 / len(rows))  # infinite where users tell the mean alone
+    known = error * (rows * (weights**2 * fitted**2)[:, None]).T @ rows / len(rows)
     covariance = off_singular(population.moments.noise + known)
     slope = equations.slope(prior.mean)
     weighted = np.linalg.solve(covariance, slope)
@@ -127,18 +160,12 @@ def _merged(population: _Population, response: MeanResponse, centre: float, prio
     return coef, _scale(response, rows @ coef), slope, Uncertainty(np.asarray(privacy), np.asarray(total))
 
 
-def _alone(population: _Population, response: MeanResponse, centre: float) -> _Solved:
+def _alone(population: Population, response: MeanResponse) -> _Solved:
     """The released moments by themselves: slopes are shrunk, and 0 where the noise hides them."""
-    moments, gram = population.moments, weighted_gram(population.rows, population.weights)
+    moments, gram = _within_ends(population), weighted_gram(population.rows, population.weights)
     fit = shrunk_fit(moments)
-    equations = MomentEquations(population.rows, population.weights, centre, gram @ fit.coef, response)
-    start, scale, spread = _stein_start(equations, fit.coef, moments.intercept)
-    coef = start
-    if fit.told:
-        flat = np.full(len(start), 1 / max(spread, 1e-300))
-        if moments.intercept:
-            flat[0] = _FLAT
-        coef = solve_equations(equations, off_singular(moments.noise), CoefficientPrior(start, np.diag(flat)), start)
+    whole = MomentEquations(population.rows, population.weights, population.centre, gram @ fit.coef, response)
+    equations, coef, scale = _explained(whole, fit, moments, gram)
     slope = _slope(equations, coef, gram)
     back = np.linalg.solve(off_singular(slope), gram)
     known = moments.spread / 2 * float(fit.coef @ fit.coef) * np.eye(len(coef)) if fit.told else 0.0
@@ -147,8 +174,28 @@ def _alone(population: _Population, response: MeanResponse, centre: float) -> _S
     return coef, scale, slope, Uncertainty(np.asarray(privacy), np.asarray(total))
 
 
-def weighted_gram(rows: Matrix, weights: Vector) -> Matrix:
-    return np.asarray((rows * weights[:, None]).T @ rows / len(rows))
+def _within_ends(population: Population) -> LinearMoments:
+    """The moments with the expected mean of responses, given that it lies between their bounds.
+
+    Noise may put a mean of counts below 0, where no rate is.
+    """
+    moments = population.moments
+    error = math.sqrt(float(moments.noise[0, 0]))
+    if not moments.intercept or error == 0:
+        return moments
+    low, high = ((end * float(moments.gram[0, 0]) - moments.cross[0]) / error for end in population.ends)
+    cross = moments.cross.copy()
+    cross[0] += error * _mean_between(low, high)
+    return replace(moments, cross=cross)
+
+
+def _mean_between(low: float, high: float) -> float:
+    """The mean of a standard normal number that lies between these; near an end where hardly any does."""
+    if high - low < _NARROW:
+        return (low + high) / 2
+    if max(low, -high) > _FAR:
+        return low if low > 0 else high
+    return float(truncnorm.mean(max(low, -2 * _FAR), min(high, 2 * _FAR)))
 
 
 def _slope(equations: MomentEquations, coef: Vector, gram: Matrix) -> Matrix:
@@ -162,73 +209,39 @@ def off_singular(matrix: Matrix) -> Matrix:
     return np.asarray(matrix + _FLAT * float(np.trace(matrix)) * np.eye(len(matrix)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Population:
-    """Rows that stand for the private ones with their weights, and the moments in units of y."""
-
-    rows: Matrix
-    weights: Vector
-    error: float
-    moments: LinearMoments
-    privacy: Matrix
-
-
-def _population(message_plan: MessagePlan, release: Release, facts: PublicFacts) -> _Population:
-    """Public rows, recoloured where users sent a Gram matrix, and the linear problem that the release states."""
-    space, query = message_plan.space, message_plan.query
-    assert space.response is not None
-    half, along = space.response.scale, int(space.intercept)
-    rows = public_rows(facts, space)
-    weights = equation_weights(space, rows)
-    gram = weighted_gram(rows, weights)
-    scale = float(np.trace(gram[along:, along:])) / (len(gram) - along)
-    error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, message_plan, scale)
-    moment = release.mean
-    if isinstance(release, Moments):
-        share = 0.0 if facts.public is None else facts.public.n * gram_error(facts, message_plan, scale)
-        gram, moment = share * gram + (1 - share) * release.gram, release.cross
-        if facts.public is None and along:
-            gram[0, 0] = 1.0  # the bounds hold every row, so that none is weighted
-        rows, weights = _recoloured(facts, space, rows, weights, gram, gram_floor(release))
-    outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
-    privacy, sampling = (half**2 * each for each in cross_variances(release, outer))
-    spread = 2 * error * scale**2
-    beside = spread / 2 if isinstance(release, Moments) else error * scale
-    moments = LinearMoments(gram, half * moment, privacy + sampling, spread, beside, half**2, space.intercept)
-    return _Population(rows, weights, error, moments, privacy)
-
-
-def _recoloured(
-    facts: PublicFacts, space: WhitenedSpace, rows: Matrix, weights: Vector, gram: Matrix, floor: float
-) -> tuple[Matrix, Vector]:
-    """Rows with this Gram matrix, as far as noise lets it be one."""
-    repaired = floored(gram, floor)
-    if facts.public is None or facts.public.rows is None:
-        return normal_rows(space, repaired), np.ones(len(rows))
-    plain = symmetric_power(weighted_gram(rows, weights), -0.5, smallest=1e-6)
-    return rows @ plain @ symmetric_power(repaired, 0.5), weights
-
-
-def cross_variances(release: Release, outer: Matrix) -> tuple[Matrix, Matrix]:
-    """Covariances of ``E k x y~``: from privacy noise, and from sampling users."""
-    n, identity = release.n, np.eye(len(outer))
-    if isinstance(release.noise, UnitMessages):
-        whole = (release.noise.sigma / n) ** 2 * identity
-        return release.noise.private * whole, (1 - release.noise.private) * whole
-    if not isinstance(release.noise, Isotropic):
-        raise InvalidInput(f"no variance is known for {release.noise}")
-    sigma, second = release.noise.sigma / n, 1.0  # of y~^2, which is at most 1
-    if isinstance(release, Moments):
-        assert release.space.response is not None
-        sigma /= math.sqrt(2) * release.space.response.cross
-        second = min(max(release.response_second, 0.0), 1.0)
-    return sigma**2 * identity, second / n * outer
-
-
 def is_straight(response: MeanResponse) -> bool:
     """Whether a mean response is linear."""
     slopes = response.slope(_STRAIGHT)
     return float(np.ptp(slopes)) == 0 and bool(slopes[0] != 0)
+
+
+def _explained(
+    equations: MomentEquations, fit: ShrunkFit, moments: LinearMoments, gram: Matrix
+) -> tuple[MomentEquations, Vector, Scale]:
+    """The equations of a shrunk linear fit, their solution, and Stein's constant.
+
+    A curved mean between bounds explains less than slopes may: where the equations cannot be solved, noise made the
+    slopes too long, and they are halved until it can explain them.
+    """
+    linear, covariance = fit.coef, off_singular(moments.noise)
+    start, scale, spread = _stein_start(equations, linear, moments.intercept)
+    if not fit.told:
+        return equations, start, scale
+    most = float(chi2.ppf(_SOLVED, len(start)))
+    for _ in range(_HALVINGS):
+        flat = np.full(len(start), 1 / max(spread, 1e-300))
+        if moments.intercept:
+            flat[0] = _FLAT
+        coef = solve_equations(equations, covariance, CoefficientPrior(start, np.diag(flat)), start)
+        left = equations.curvature_slack(coef)
+        if float(left @ np.linalg.solve(covariance, left)) <= most:
+            break
+        linear = linear / 2
+        if moments.intercept:  # the mean stays as it was told
+            linear[0] += float(gram[0] @ linear) / gram[0, 0]
+        equations = replace(equations, target=gram @ linear)
+        start, _, spread = _stein_start(equations, linear, moments.intercept)
+    return equations, coef, scale
 
 
 def _stein_start(equations: MomentEquations, linear: Vector, intercept: bool) -> tuple[Vector, Scale, float]:
@@ -270,29 +283,36 @@ def _intercept(equations: MomentEquations, predictor: Vector) -> float:
 
 
 def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: MeanResponse) -> CoefficientPrior | None:
-    """A shrunk fit to labelled public rows, where there are 30 and twice the columns, and its precision."""
+    """A shrunk fit to labelled public rows, where there are 30, and twice the columns but of linear models."""
     labels, space = facts.trusted_labels, message_plan.space
-    if not has_prior(facts) or labels is None or facts.public is None or facts.public.rows is None:
+    if not has_labels(facts) or labels is None or facts.public is None or facts.public.rows is None:
         return None
-    rows = space.whiten(facts.public.rows)
+    if is_straight(response) and float(response.slope(np.zeros(1))[0]) == 1:
+        told = told_by_labels(space, facts.public.rows, labels)
+        return CoefficientPrior(told.coef, definite_inverse(told.covariance, DIGITS))
+    if not has_prior(facts):
+        return None
+    family = exponential_family(response)
+    if family is not None:
+        known = fit_public(facts.public, space, family)
+        return CoefficientPrior(known.coef, definite_inverse(known.covariance, DIGITS))
+    return _curved_prior(facts.public.rows, labels, space, response)
+
+
+def _curved_prior(public: Matrix, labels: Vector, space: WhitenedSpace, response: MeanResponse) -> CoefficientPrior:
+    """The same shrunk fit that released moments have, to public rows: for mean responses that are no family's."""
+    rows = space.whiten(public)
     m, centre, ones = len(labels), float(np.mean(labels)), np.ones(len(labels))
     gram, cross = weighted_gram(rows, ones), np.asarray((labels - centre) @ rows / m)
     left = labels - centre - rows @ np.linalg.solve(off_singular(gram), cross)
     noise = (rows * (left**2)[:, None]).T @ rows / (m * max(m - space.order, 1))
-    fit = shrunk_fit(LinearMoments(gram, cross, noise, 0.0, 0.0, float(np.var(labels)), space.intercept))
-    equations = MomentEquations(rows, ones, centre, gram @ fit.coef, response)
-    start, _, spread = _stein_start(equations, fit.coef, space.intercept)
-    flat = np.full(space.order, 1 / max(spread, 1e-12))
-    if space.intercept:
-        flat[0] = _FLAT
-    coef = (
-        solve_equations(equations, off_singular(noise), CoefficientPrior(start, np.diag(flat)), start)
-        if fit.told
-        else start
-    )
+    moments = LinearMoments(gram, cross, noise, 0.0, 0.0, float(np.var(labels)), space.intercept)
+    fit = shrunk_fit(moments)
+    whole = MomentEquations(rows, ones, centre, gram @ fit.coef, response)
+    equations, coef, _ = _explained(whole, fit, moments, gram)
     back = np.linalg.solve(off_singular(_slope(equations, coef, gram)), gram)
-    known = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
-    return CoefficientPrior(coef, np.asarray(np.linalg.inv(off_singular((known + known.T) / 2)), dtype=np.float64))
+    spread = back @ (fit.linear @ noise @ fit.linear.T + fit.bias) @ back.T
+    return CoefficientPrior(coef, np.asarray(np.linalg.inv(off_singular((spread + spread.T) / 2)), dtype=np.float64))
 
 
 def solve_equations(equations: MomentEquations, covariance: Matrix, prior: CoefficientPrior, start: Vector) -> Vector:

@@ -102,11 +102,13 @@ def shrunk_fit(moments: LinearMoments) -> ShrunkFit:
     usual = max(float(values.mean()), _DIGITS * float(np.trace(moments.gram)), 1e-300)
     values = np.where(np.abs(values) < _UNSEEN * usual, usual, values)
     turned, turned_noise = vectors.T @ through @ moments.cross, vectors.T @ noise @ vectors
+    misplaced = moments.beside / float(moments.gram[0, 0]) if along and tellable else 0.0
     shaken = math.sqrt(2 * len(values) * moments.spread) if tellable else 0.0
     lowest = max(shaken - values[0], 0.0) + _SMALLEST * usual
     best, chosen = 0.0, math.inf
     for ridge in np.geomspace(lowest, _LARGEST * max(usual, lowest), _TRIED if tellable else 0):
         gain, error = _gain(values, turned, turned_noise, moments.spread, float(ridge))
+        gain -= misplaced * float(np.sum((turned / (values + ridge)) ** 2))
         explained = float(np.maximum(values, 0) @ (turned / (values + ridge)) ** 2)
         if explained <= (1 + _ROUNDING) * moments.limit and gain > max(best, _DOUBT * error):
             best, chosen = gain, float(ridge)

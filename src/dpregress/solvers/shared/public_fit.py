@@ -10,10 +10,9 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
 from dpregress.public import PublicMoments
-from dpregress.solvers.glm.cut_off import LabelledRows
-from dpregress.solvers.glm.scoring import fisher_scoring
-from dpregress.solvers.glm.weak_prior import WeakPrior
 from dpregress.solvers.shared.repair import standardised_penalty
+from dpregress.solvers.shared.scoring import fisher_scoring
+from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
@@ -25,6 +24,23 @@ _SHORT_LIST, _FOLDS = 3, 5
 _SMALL_DOUBT = 1.1
 #: Share of an information's trace below which an eigenvalue is rounding.
 DIGITS = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Public rows with their responses.
+
+    Attributes
+    ----------
+    x : ndarray of shape (m, p)
+        Whitened, without weights.
+    weight, offset, y : ndarray of shape (m,)
+    """
+
+    x: Matrix
+    weight: Vector
+    offset: Vector
+    y: Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import pytest
 from dpregress import GDP, DPLinearRegression, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public.whitening import from_public
-from dpregress.solvers.linear.prior import LinearPrior
-from dpregress.solvers.linear.public_prior import _ODDS, PublicLabels, PublicPrior
+from dpregress.solvers.shared.linear_prior import LinearPrior
 from dpregress.solvers.shared.posterior import Step, Taken
+from dpregress.solvers.shared.public_prior import _ODDS, PublicLabels, PublicPrior
 
 ROWS, COLUMNS = 120, 30
 

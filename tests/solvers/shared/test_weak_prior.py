@@ -10,8 +10,8 @@ from dpregress import Categorical, DPLogisticRegression, Numeric, Schema
 from dpregress.accounting import GDP
 from dpregress.coordinates import WhitenedSpace
 from dpregress.models import family_of
-from dpregress.solvers.glm.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.explained import FixedPrior
+from dpregress.solvers.shared.weak_prior import WeakPrior, has_scale
 
 
 def _space(rng: np.random.Generator) -> tuple[WhitenedSpace, np.ndarray]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
-from dpregress.solvers.linear.public_prior import PublicLabels, PublicPrior
 from dpregress.solvers.shared.posterior import Posterior, Taken, together
+from dpregress.solvers.shared.public_prior import PublicLabels, PublicPrior
 
 #: Decades of the share of variance that slopes may explain, and so many shares among them.
 _DECADES, _SHARES = 3.0, 200
@@ -98,3 +98,21 @@ class LinearPrior:
             precise += self.labels.told / dispersion / d
         gain = precise * tau / (1 + precise * tau)
         return float(weight @ (1 / (1 + precise * tau))) * precise / max(float(weight @ gain), 1e-300), dispersion
+
+
+def told_by_labels(space: WhitenedSpace, rows: Matrix, labels: Vector) -> PublicPrior:
+    """The linear fit by labelled public rows alone, however few.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    rows : ndarray of shape (m, d)
+        In original units.
+    labels : ndarray of shape (m,)
+    """
+    known = PublicLabels.of(space, rows, labels, np.zeros((space.order, space.order)))
+    gram = known.second / len(labels)
+    mean, variance = float(labels.mean()), float(labels.var())
+    if not space.intercept:
+        return LinearPrior(space, gram, np.zeros(space.order), variance + mean**2, 0.0, known).by_labels
+    return LinearPrior(space, gram, mean * space.constant, variance, variance, known).by_labels

@@ -1,0 +1,162 @@
+"""Fits to random tables where users, parties or released marginals stand in for a curator.
+
+    python -m benchmarks.random_trust [--trust local,vertical,marginals] [--seeds 0:130] [--jobs 2] [--out rows.csv]
+
+The tables are those of :mod:`benchmarks.random_tables`; Gamma tables, and counts among parties, are left out. Users
+answer at epsilon 1, 2 and 5, two and three parties release at 1 and 3, marginals at .1, 1 and 3; delta is 1e-6. A
+figure is the held-out mean deviance of a fit over that of the mean of the private rows, with labels over the better of
+that and the public-only fit; neither is private. The deviances of a fit, of public rows alone and of the mean over that
+of the fit without privacy are in the rows of --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.progress import track
+
+from benchmarks.grid import DELTA, LinearFit, Parts, deviance, least_squares, mean_only, scored_fit
+from benchmarks.random_tables import parts_of
+from dpregress import ApproxDP, Categorical, LocalGLM, MarginalsRegression, Numeric, Schema, VerticalRegression
+from dpregress.coordinates import Vector
+from dpregress.errors import DPRegressError
+
+EPSILONS = {"local": (1.0, 2.0, 5.0), "vertical": (1.0, 3.0), "marginals": (0.1, 1.0, 3.0)}
+#: The share of tables that are at most so many times as bad.
+_LIMITS = (1.01, 1.05, 1.5)
+Fit = Callable[[Parts, float, np.random.Generator], Any]
+
+
+def users(parts: Parts, epsilon: float, rng: np.random.Generator, way: str) -> Any:
+    """A study of all users."""
+    public = {"labelled": parts.public, "unlabelled": parts.public.select(parts.features), "schema": None}[way]
+    model = LocalGLM(
+        ApproxDP(epsilon, DELTA), family=parts.entry.family, schema=parts.schema, public=public, random_state=rng
+    )
+    return model.fit_table(parts.private, parts.entry.target, parts.features)
+
+
+def institutions(parts: Parts, epsilon: float, rng: np.random.Generator, number: int) -> Any:
+    """Parties with consecutive columns, of which the last holds the response too."""
+    groups = [list(group) for group in np.array_split(np.array(parts.features), number)]
+    groups[-1].append(parts.entry.target)
+    schema = _with_response(parts, Numeric(0, 1))
+    model = VerticalRegression(ApproxDP(epsilon, DELTA), family=parts.entry.family, schema=schema, random_state=rng)
+    return model.fit_table({f"p{i}": parts.private.select(each) for i, each in enumerate(groups)}, parts.entry.target)
+
+
+def tables(parts: Parts, epsilon: float, rng: np.random.Generator) -> Any:
+    """All pair tables."""
+    schema = _with_response(parts, Categorical(("0", "1")))
+    model = MarginalsRegression(ApproxDP(epsilon, DELTA), family=parts.entry.family, schema=schema, random_state=rng)
+    return model.fit_table(parts.private, parts.entry.target, parts.features, progress=False)
+
+
+def _with_response(parts: Parts, of_classes: Any) -> Schema:
+    if parts.entry.family != "binomial":
+        return parts.schema
+    return Schema({**parts.schema.columns, parts.entry.target: of_classes})
+
+
+def fits(trust: str, parts: Parts) -> dict[str, Fit]:
+    """What is fitted to a table."""
+    if parts.entry.family == "gamma" or (trust == "vertical" and parts.entry.family == "poisson"):
+        return {}
+    if trust == "local":
+        return {way: partial(users, way=way) for way in ("labelled", "unlabelled", "schema")}
+    if trust == "vertical":
+        return {f"{k} parties": partial(institutions, number=k) for k in (2, 3) if len(parts.features) >= k}
+    return {"tables": tables}
+
+
+def predicted(model: Any, parts: Parts) -> Vector:
+    """Means of the held-out rows."""
+    table = parts.held_out.select(parts.features)
+    if parts.entry.family == "binomial" and hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(table), dtype=float)[:, 1]
+    return np.asarray(model.predict(table), dtype=float)
+
+
+def run(seed: int, trust: str) -> list[dict[str, Any]]:
+    """All fits to the table of a seed, with what is trivial and what is not private."""
+    parts = parts_of(seed)
+    (x, y), (held, truth), family = parts.rows(parts.private), parts.rows(parts.held_out), parts.family
+    plain = least_squares(x, y) if parts.entry.family == "gaussian" else scored_fit(x, y, family)
+    mean = LinearFit(np.zeros(x.shape[1]), float(family.link.predictor(mean_only(x, y).intercept)))
+    best, public, trivial = (deviance(family, fit, held, truth) for fit in (plain, parts.known().fit, mean))
+    rows = []
+    for kind, fit in fits(trust, parts).items():
+        for epsilon in EPSILONS[trust]:
+            found, error = np.nan, ""
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    model = fit(parts, epsilon, np.random.default_rng([13, seed]))
+                found = float(np.mean(family.distribution.unit_deviance(truth, predicted(model, parts))))
+            except DPRegressError as refused:
+                error = str(refused)
+            rows.append(
+                {
+                    "seed": seed, "trust": trust, "kind": kind, "family": parts.entry.family, "epsilon": epsilon,
+                    "n": len(x), "columns": x.shape[1], "public": parts.public.num_rows, "ratio": found / best,
+                    "public_only": public / best, "trivial": trivial / best, "error": error,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def lines(rows: pd.DataFrame) -> Iterator[str]:
+    """What fits are over what is trivial, by kind, family and epsilon, and the worst of them by seed."""
+    labelled = rows.kind == "labelled"
+    base = np.where(labelled, rows[["public_only", "trivial"]].min(axis=1), rows.trivial)
+    rows = rows.assign(over=rows.ratio / base)
+    for (kind, family, epsilon), cell in rows.groupby(["kind", "family", "epsilon"]):
+        over = cell.over.dropna()
+        if not len(over):
+            continue
+        shares = ", ".join(f"{limit}: {(over <= limit).mean():.0%}" for limit in _LIMITS)
+        refused = f", refused {cell.over.isna().sum()}" if cell.over.isna().any() else ""
+        yield (
+            f"{kind:10} {family:8} epsilon {epsilon:<4g} {len(cell)} tables{refused}: median {over.median():.3f}, "
+            f"at most {shares}, largest {over.max():.4g} (seed {cell.seed[over.idxmax()]})"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the seeds that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trust", type=lambda text: tuple(text.split(",")), default=tuple(EPSILONS))
+    parser.add_argument("--seeds", default="0:130", help="first:last, without the last")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--out", type=Path, help="CSV file of all rows")
+    options = parser.parse_args(arguments)
+    seeds = range(*map(int, options.seeds.split(":")))
+    for trust in options.trust:
+        if trust not in EPSILONS:
+            parser.error(f"--trust takes {', '.join(EPSILONS)}, not {trust!r}")
+    found = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for trust in options.trust:
+            each = track(pool.map(partial(run, trust=trust), seeds), trust, len(seeds), transient=True)
+            rows = pd.DataFrame([row for rows in each for row in rows])
+            found.append(rows)
+            print(f"{trust}:")
+            for line in lines(rows):
+                print(line)
+    if options.out is not None:
+        whole = pd.concat(found)
+        whole.to_csv(options.out, index=False)
+        print(f"{len(whole):,} rows written to {options.out}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
