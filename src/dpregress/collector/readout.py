@@ -158,8 +158,9 @@ def _checks(
         return unknown
     _, coef = found
     rows = study.space.whitening.T[-len(study.space.features) :]
-    groups = np.flatnonzero(totals.counts)
-    without = []
+    groups, without = np.flatnonzero(totals.counts), []
+    if len(groups) < 2:
+        return unknown[0], poisoned_at_most(study, public, release, share)
     for group in groups:
         left = study.release(totals.total - totals.sums[group], int(totals.n - totals.counts[group]))
         each = score_root(study, public, left, start=coef)

@@ -141,22 +141,22 @@ def _by_hats(release: CrossMoments, rows: MeanOfRows, shrunk: bool) -> CentredMo
     away = release.columns @ whole - centre * rows.mean - by_hats
     beside = centre**2 * rows.variance
     apart = _by_noise(release, whole - weights) + beside
-    cross, noise, leaning = np.empty(len(away)), np.empty(len(away)), np.empty(len(away))
-    for part in (slice(0, 1), slice(1, None)):
-        if not len(away[part]):
+    joint = float(_noises(release) @ (weights * (whole - weights)))
+    share, noise = np.zeros(len(away)), np.zeros(len(away))
+    for part in (slice(0, 1), slice(1, len(away))):
+        if part.start == part.stop:
             continue
-        usual = float(np.mean(apart[part]))
-        entries = len(away[part])
-        explained = float(chi2.ppf(_EXPLAINED, entries)) / entries * usual
-        beyond = float(np.mean(away[part] ** 2))
-        bias = max(beyond - explained, 0.0)
-        joint = float(_noises(release) @ (weights * (whole - weights)))
-        share = min(max((bias - joint) / (bias + usual), 0.0), 1.0)  # the least expected square of the error
-        cross[part] = by_hats[part] + share * away[part]
-        mixed = _by_noise(release, weights + share * (whole - weights))
-        noise[part] = mixed + (1 - share) ** 2 * max(left, bias if shrunk else beyond - usual)
-        leaning[part] = share * centre
-    return CentredMoments(centre, cross, noise, leaning)
+        usual, found = float(np.mean(apart[part])), float(np.mean(away[part] ** 2))
+        bias = _beyond_noise(found, usual, part.stop - part.start)
+        share[part] = np.clip((bias - joint) / (bias + usual), 0.0, 1.0)  # the least expected square of the error
+        mixed = _by_noise(release, weights + share[part.start] * (whole - weights))
+        noise[part] = mixed + (1 - share[part]) ** 2 * max(left, bias if shrunk else found - usual)
+    return CentredMoments(centre, by_hats + share * away, noise, share * centre)
+
+
+def _beyond_noise(square: float, usual: float, entries: int) -> float:
+    """What noise does not explain of the mean square of so many differences, which usually is that of the noise."""
+    return max(square - float(chi2.ppf(_EXPLAINED, entries)) / entries * usual, 0.0)
 
 
 def _likely(release: CrossMoments, kept: float) -> LikelyValues:
