@@ -56,9 +56,10 @@ _FILED = ("gaussian", "binomial", "poisson")
 class LocalGLM(RegressorMixin, PrivateLinearModel):
     r"""A model ``E[y | x] = m(x'b + b0)`` from one noisy message of every user.
 
-    Each user whitens their row by the public moments, bounds it, and sends ``x~ (y - c)`` as a random unit vector
-    or with Gaussian noise, whichever is predicted to lose less; the server sums. :meth:`fit` simulates a whole
-    study by the exact law of that sum. One study serves any number of families (:meth:`refit`).
+    Each user whitens their row by the public moments, bounds it, and sends ``x~ (y - c)``, and where it helps also x~,
+    where y lies, and products of columns, as one random unit vector or with Gaussian noise, whichever is predicted to
+    lose less; the server sums. :meth:`fit` simulates a whole study by the exact law of that sum. One study serves any
+    number of families (:meth:`refit`).
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         For inference, not shrunk; None where public facts do not bound their error (docs/inference.md).
     message_plan_ : MessagePlan
         What users were asked.
-    release_ : Score or Moments
+    release_ : Score, CrossMoments or Moments
         What the study collected; anything computed from it is free.
     scale_ : Scale
         Stein's constant and whether it is a root; if not, the noise hides the signal.
@@ -178,7 +179,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
 
         Parameters
         ----------
-        release : Score or Moments
+        release : Score, CrossMoments or Moments
             The sum of the users' messages.
         message_plan : MessagePlan
             The plan that they answered.

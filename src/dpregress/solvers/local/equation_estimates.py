@@ -60,7 +60,7 @@ def equation_estimates(
     Parameters
     ----------
     message_plan : MessagePlan
-    release : Score or Moments
+    release : Score, CrossMoments or Moments
     facts : PublicFacts
         Labels of public rows are not used.
     response : MeanResponse

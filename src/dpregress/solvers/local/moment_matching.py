@@ -105,7 +105,7 @@ def solve_message_plan(
     Parameters
     ----------
     message_plan : MessagePlan
-    release : Score or Moments
+    release : Score, CrossMoments or Moments
         The release that the study collected.
     facts : PublicFacts
         Those of the plan; labels of public rows are the prior.

@@ -32,6 +32,8 @@ LEAST_KEPT = 0.05
 #: Without shrinkage moments of hats may be so many times as large as their masses, and as these shares of those beside
 #: them, where noise may hide a tail.
 _WIDE, _BESIDE = 10.0, (0.1, 1.0, 0.1)
+#: For inference, the factor of variances because the same message tells the moments and what they are weighted by.
+_CHOSEN = 1.6
 #: Noise explains squared differences up to this quantile of their law.
 _EXPLAINED = 0.99
 
@@ -149,7 +151,7 @@ def _by_hats(release: CrossMoments, rows: MeanOfRows, shrunk: bool) -> CentredMo
         usual, found = float(np.mean(apart[part])), float(np.mean(away[part] ** 2))
         bias = _beyond_noise(found, usual, part.stop - part.start)
         share[part] = np.clip((bias - joint) / (bias + usual), 0.0, 1.0)  # the least expected square of the error
-        mixed = _by_noise(release, weights + share[part.start] * (whole - weights))
+        mixed = _by_noise(release, weights + share[part.start] * (whole - weights)) * (1.0 if shrunk else _CHOSEN)
         noise[part] = mixed + (1 - share[part]) ** 2 * max(left, bias if shrunk else found - usual)
     return CentredMoments(centre, by_hats + share * away, noise, share * centre)
 
