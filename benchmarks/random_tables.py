@@ -207,11 +207,15 @@ def run(seed: int, epsilons: tuple[float, ...], ways: tuple[str, ...]) -> list[d
     return list(fitted_rows(parts_of(seed), seed, f"random {seed}", epsilons, ways))
 
 
+def over_trivial(rows: pd.DataFrame) -> pd.Series:
+    """What fits are over what is trivial: with labels the better of the public-only fit and the mean, else the mean."""
+    labelled = rows.knows == "labelled"
+    return rows.ratio / np.where(labelled, rows[["public_only", "trivial"]].min(axis=1), rows.trivial)
+
+
 def lines(rows: pd.DataFrame) -> Iterator[str]:
     """What fits are over what is trivial, by public knowledge and epsilon, and the worst of them by name."""
-    rows = rows.assign(
-        over=rows.ratio / np.where(rows.knows == "labelled", rows[["public_only", "trivial"]].min(axis=1), rows.trivial)
-    )
+    rows = rows.assign(over=over_trivial(rows))
     for (knows, epsilon), cell in rows.groupby(["knows", "epsilon"]):
         over = cell.over
         yield (

@@ -25,7 +25,7 @@ import pandas as pd
 from rich.progress import track
 
 from benchmarks.grid import DELTA, LinearFit, Parts, deviance, least_squares, mean_only, scored_fit
-from benchmarks.random_tables import parts_of
+from benchmarks.random_tables import over_trivial, parts_of
 from dpregress import ApproxDP, Categorical, LocalGLM, MarginalsRegression, Numeric, Schema, VerticalRegression
 from dpregress.coordinates import Vector
 from dpregress.errors import DPRegressError
@@ -94,7 +94,7 @@ def run(seed: int, trust: str) -> list[dict[str, Any]]:
     mean = LinearFit(np.zeros(x.shape[1]), float(family.link.predictor(mean_only(x, y).intercept)))
     best, public, trivial = (deviance(family, fit, held, truth) for fit in (plain, parts.known().fit, mean))
     rows = []
-    for kind, fit in fits(trust, parts).items():
+    for knows, fit in fits(trust, parts).items():
         for epsilon in EPSILONS[trust]:
             found, error = np.nan, ""
             try:
@@ -106,7 +106,7 @@ def run(seed: int, trust: str) -> list[dict[str, Any]]:
                 error = str(refused)
             rows.append(
                 {
-                    "seed": seed, "trust": trust, "kind": kind, "family": parts.entry.family, "epsilon": epsilon,
+                    "seed": seed, "trust": trust, "knows": knows, "family": parts.entry.family, "epsilon": epsilon,
                     "n": len(x), "columns": x.shape[1], "public": parts.public.num_rows, "ratio": found / best,
                     "public_only": public / best, "trivial": trivial / best, "error": error,
                 }
@@ -116,17 +116,15 @@ def run(seed: int, trust: str) -> list[dict[str, Any]]:
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:
     """What fits are over what is trivial, by kind, family and epsilon, and the worst of them by seed."""
-    labelled = rows.kind == "labelled"
-    base = np.where(labelled, rows[["public_only", "trivial"]].min(axis=1), rows.trivial)
-    rows = rows.assign(over=rows.ratio / base)
-    for (kind, family, epsilon), cell in rows.groupby(["kind", "family", "epsilon"]):
+    rows = rows.assign(over=over_trivial(rows))
+    for (knows, family, epsilon), cell in rows.groupby(["knows", "family", "epsilon"]):
         over = cell.over.dropna()
         if not len(over):
             continue
         shares = ", ".join(f"{limit}: {(over <= limit).mean():.0%}" for limit in _LIMITS)
         refused = f", refused {cell.over.isna().sum()}" if cell.over.isna().any() else ""
         yield (
-            f"{kind:10} {family:8} epsilon {epsilon:<4g} {len(cell)} tables{refused}: median {over.median():.3f}, "
+            f"{knows:10} {family:8} epsilon {epsilon:<4g} {len(cell)} tables{refused}: median {over.median():.3f}, "
             f"at most {shares}, largest {over.max():.4g} (seed {cell.seed[over.idxmax()]})"
         )
 

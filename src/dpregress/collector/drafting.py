@@ -23,8 +23,7 @@ from dpregress.parties.documents import LARGEST_TERMS, known_in, number_in, read
 from dpregress.public import PublicMoments
 from dpregress.public.columns import read_column
 from dpregress.queries import ClippedScore, CrossMoment
-from dpregress.solvers.local.message_plan import equation_weights, normal_rows
-from dpregress.solvers.local.population import weighted_gram
+from dpregress.solvers.local.message_plan import equation_weights, normal_rows, weighted_gram
 
 _TERMS = (
     "title", "version", "epsilon", "delta", "users", "opens", "closes", "enrolment", "minimum", "family", "consent",

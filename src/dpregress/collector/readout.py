@@ -153,22 +153,24 @@ def _checks(
 ) -> tuple[Vector, Vector]:
     """Jackknife errors and the bound on poisoning, where they are known."""
     unknown = np.full(len(study.space.features), math.nan), np.full(len(study.space.features), math.inf)
-    found = None if public is None else score_root(study, public, release)
-    if found is None or public is None:
+    if public is None:
         return unknown
-    _, coef = found
+    standing = rows_standing(study, public)
+    coef = _score_root(study, standing, release)[1]
+    if coef is None:
+        return unknown
     rows = study.space.whitening.T[-len(study.space.features) :]
     groups, without = np.flatnonzero(totals.counts), []
     if len(groups) < 2:
-        return unknown[0], poisoned_at_most(study, public, release, share)
+        return unknown[0], _poisoned(study, standing, release, share)
     for group in groups:
         left = study.release(totals.total - totals.sums[group], int(totals.n - totals.counts[group]))
-        each = score_root(study, public, left, start=coef)
-        if each is None:
+        moved = _score_root(study, standing, left, coef)[1]
+        if moved is None:
             return unknown
-        without.append(rows @ each[1])
+        without.append(rows @ moved)
     jackknife = np.sqrt((len(groups) - 1) / len(groups) * np.sum((without - np.mean(without, axis=0)) ** 2, axis=0))
-    return np.asarray(jackknife), poisoned_at_most(study, public, release, share)
+    return np.asarray(jackknife), _poisoned(study, standing, release, share)
 
 
 def poisoned_at_most(study: Study, public: PublicMoments, release: Release, share: float) -> Vector:
@@ -176,15 +178,18 @@ def poisoned_at_most(study: Study, public: PublicMoments, release: Release, shar
 
     Where users tell products of rows or hats of responses, the fit depends on the sum in more ways than are bounded.
     """
+    return _poisoned(study, rows_standing(study, public), release, share)
+
+
+def _poisoned(study: Study, rows: Matrix, release: Release, share: float) -> Vector:
+    """The same over rows that stand for those of the users."""
     assert study.terms is not None
     assert study.space.response is not None
-    rows, change = rows_standing(study, public), 2 * share * study.limits[1] * study.step
-    stays = staying_target(release, rows, equation_weights(study.space, rows), change)
-    d = len(study.space.features)
+    weights, d = equation_weights(study.space, rows), len(study.space.features)
+    stays = staying_target(release, rows, weights, 2 * share * study.limits[1] * study.step)
     if stays is None:
         return np.full(d, math.inf)
     half, response = study.space.response.scale, mean_of(study.terms.family)
-    weights = equation_weights(study.space, rows)
     equations = MomentEquations(rows, weights, study.space.response.centre, half * stays.target, response)
     found = _root(equations, half**2 * entry_variance(release) * np.eye(len(stays.target)))
     if found is None:
@@ -192,9 +197,7 @@ def poisoned_at_most(study: Study, public: PublicMoments, release: Release, shar
     return moved_at_most(equations, found, half * stays.change, study.space.whitening.T[-d:])
 
 
-def score_root(
-    study: Study, public: PublicMoments, release: Release, start: Vector | None = None
-) -> tuple[MomentEquations, Vector] | None:
+def score_root(study: Study, public: PublicMoments, release: Release) -> tuple[MomentEquations, Vector] | None:
     """The score equations of a study and their unshrunk root in whitened coordinates; None if there is none.
 
     Parameters
@@ -203,14 +206,18 @@ def score_root(
     public : PublicMoments
         Without rows, normal rows with their moments stand for them.
     release : Score, CrossMoments or Moments
-    start : ndarray of shape (p,), optional
-        From which the root is searched.
     """
-    assert study.terms is not None
-    response = mean_of(study.terms.family)
-    equations, noise = told_equations(study.space, release, rows_standing(study, public), response)
-    coef = _root(equations, noise.first, start)
+    equations, coef = _score_root(study, rows_standing(study, public), release)
     return None if coef is None else (equations, coef)
+
+
+def _score_root(
+    study: Study, rows: Matrix, release: Release, start: Vector | None = None
+) -> tuple[MomentEquations, Vector | None]:
+    """The equations over rows that stand for those of the users, and their root, searched from the start."""
+    assert study.terms is not None
+    equations, noise = told_equations(study.space, release, rows, mean_of(study.terms.family))
+    return equations, _root(equations, noise.first, start)
 
 
 def _root(equations: MomentEquations, covariance: Matrix, start: Vector | None = None) -> Vector | None:

@@ -14,7 +14,7 @@ from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.releases.release import Release
 
-#: Factors are whole multiples of it or of its powers, so that values stay on grids.
+#: Factors are multiples of it, so that values stay on grids.
 _STEP = 2.0**-10
 _MOST_NODES = 65
 
@@ -50,13 +50,13 @@ class MessageParts:
             raise InvalidInput(f"the factor of products is a power of two up to 1, not {self.gram}")
 
     @property
-    def factors(self) -> int:
+    def width(self) -> int:
         """By how many numbers a row is multiplied."""
         return 1 + (self.first > 0) + self.nodes
 
     def size(self, order: int) -> int:
         """Entries of a message about rows of so many coordinates."""
-        return order * self.factors + (svec.length(order) if self.gram else 0)
+        return order * self.width + (svec.length(order) if self.gram else 0)
 
     def bound(self, radius: float, response: float) -> float:
         """The largest norm of a message: ``R sqrt(C^2 + f^2 + h^2 + g^2 R^2)``."""
@@ -105,8 +105,8 @@ class CrossMoments(Release):
 
     @property
     def columns(self) -> Matrix:
-        """``mean x~ psi(y~)``, of shape (p, factors), divided by the factors of the parts."""
-        order, width = self.space.order, self.parts.factors
+        """``mean x~ psi(y~)``, of shape (p, width), divided by the factors of the parts."""
+        order, width = self.space.order, self.parts.width
         return np.asarray(self.mean[: order * width].reshape(width, order).T / self.factors)
 
     @property
@@ -120,4 +120,4 @@ class CrossMoments(Release):
         """``mean x~ x~'``, of shape (p, p), if it was asked."""
         if not self.parts.gram:
             return None
-        return svec.unsvec(self.mean[self.space.order * self.parts.factors :] / self.parts.gram, self.space.order)
+        return svec.unsvec(self.mean[self.space.order * self.parts.width :] / self.parts.gram, self.space.order)

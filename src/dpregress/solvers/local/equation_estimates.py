@@ -7,6 +7,9 @@ independent errors move it:
 * the sampling of the n users in T, bounded by the range of the response;
 * the sampling of the m public rows, by the jackknife, which also corrects the bias of order ``1/m``.
 
+Where users told the mean of their rows, public rows are moved to it: its noise is part of the first, and the jackknife
+leaves out what a row adds to the mean of public rows.
+
 The curvature of the mean response adds a bias of second order, ``-S^{-1} mean k x~ m'' (x~'V x~) / 2``, which is
 corrected. No unique root, or an error beyond the reach of these expansions, gives no estimates.
 """
@@ -23,7 +26,7 @@ from dpregress.models.mean_responses import MeanResponse
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Release, UnitMessages
 from dpregress.solvers.base import Solution, Unshrunk
-from dpregress.solvers.local.message_plan import MessagePlan, asks_for_the_mean, equation_weights
+from dpregress.solvers.local.message_plan import MessagePlan, asks_for_the_mean, equation_weights, weighted_gram
 from dpregress.solvers.local.moment_matching import (
     CoefficientPrior,
     MomentEquations,
@@ -31,7 +34,7 @@ from dpregress.solvers.local.moment_matching import (
     off_singular,
     solve_equations,
 )
-from dpregress.solvers.local.population import moved_rows, sampling, weighted_gram
+from dpregress.solvers.local.population import moved_rows, sampling
 from dpregress.solvers.local.reading import told_cross, told_mean, uncentred
 
 #: Public rows for each coefficient, below which the jackknife is not to be trusted.
@@ -78,9 +81,9 @@ def equation_estimates(
             found = _expanded(equations, noise, space, start)
     except np.linalg.LinAlgError:
         return None
-    return (
-        None if found is None else Solution(start, found.privacy, replace(space, response=None), None, unshrunk=found)
-    )
+    if found is None:
+        return None
+    return Solution(start, found.privacy, replace(space, response=None), None, unshrunk=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +145,12 @@ def told_equations(
         there, weights = moved_rows(rows, weights, mean.mean)
         rows, moved = there, there[0] - rows[0]
     told = uncentred(release) if mean is None else told_cross(release, mean, shrunk=False)
-    outer = weighted_gram(rows, weights**2)
     noise = EquationNoise(
         half**2 * np.diag(told.noise),
         half * told.leaning,
         None if mean is None else mean.variance,
         release.noise.private if isinstance(release.noise, UnitMessages) else 1.0,
-        half**2 * sampling(release, outer),
+        half**2 * sampling(release, rows, weights),
     )
     centre = space.response.centre + half * told.centre
     return MomentEquations(rows, weights, centre, half * told.cross, response, moved), noise

@@ -98,7 +98,7 @@ def asks_for_the_mean(facts: PublicFacts, query: RowQuery[Any]) -> bool:
     Either no Gram matrix is known or asked, or slopes count so little in the messages that their noise is about a
     million times that of a plan that asks for them.
     """
-    if facts.public is None and not asks_for_products(query):
+    if facts.public is None and not products_factor(query):
         return True
     start, space = facts.start.space, query.space
     if not space.intercept or space.order == 1:
@@ -106,15 +106,20 @@ def asks_for_the_mean(facts: PublicFacts, query: RowQuery[Any]) -> bool:
     return float(np.abs(np.diag(space.whitening @ np.linalg.inv(start.whitening))[1:]).max()) < _NEARLY_ALONE
 
 
-def asks_for_products(query: RowQuery[Any]) -> bool:
-    """Whether users tell the Gram matrix."""
-    return isinstance(query, SecondMoment) or (isinstance(query, CrossMoment) and query.parts.gram > 0)
+def products_factor(query: RowQuery[Any]) -> float:
+    """The factor of products of a row with itself in a message; 0 where users do not tell the Gram matrix."""
+    return query.parts.gram if isinstance(query, CrossMoment) else float(isinstance(query, SecondMoment))
 
 
 def equation_weights(space: WhitenedSpace, rows: Matrix) -> Vector:
     """What a row counts in the released equations: s where y is left as it is, s^2 where it is weighted too."""
     weight = space.weights(rows)
     return weight if space.weighting is Weighting.FEATURES else np.asarray(weight**2)
+
+
+def weighted_gram(rows: Matrix, weights: Vector) -> Matrix:
+    """``mean k x~ x~'``, of shape (p, p)."""
+    return np.asarray((rows * weights[:, None]).T @ rows / len(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +142,7 @@ class WeightedRows:
     @cached_property
     def values(self) -> Vector:
         """Eigenvalues of the weighted second moment of slopes about their mean."""
-        gram = (self.rows * self.weights[:, None]).T @ self.rows / len(self.rows)
+        gram = weighted_gram(self.rows, self.weights)
         if not self.space.intercept:
             return np.asarray(np.linalg.eigvalsh(gram))
         return np.asarray(np.linalg.eigvalsh(gram[1:, 1:] - np.outer(gram[1:, 0], gram[0, 1:]) / gram[0, 0]))

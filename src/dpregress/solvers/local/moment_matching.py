@@ -29,8 +29,8 @@ from dpregress.models.mean_responses import MeanResponse, exponential_family
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import ANYWHERE, Release
 from dpregress.solvers.base import Solution, Uncertainty
-from dpregress.solvers.local.message_plan import MessagePlan
-from dpregress.solvers.local.population import Population, population_of, weighted_gram
+from dpregress.solvers.local.message_plan import MessagePlan, weighted_gram
+from dpregress.solvers.local.population import Population, population_of
 from dpregress.solvers.local.shrinkage import LinearMoments, ShrunkFit, shrunk_fit
 from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.linear_prior import told_by_labels

@@ -10,7 +10,7 @@ from dpregress.accounting.caps import LARGEST_EPSILON, LARGEST_ORDER
 from dpregress.coordinates import ResponseScale
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.public.facts import PublicFacts
-from dpregress.solvers.local.message_plan import MessagePlan, asks_for_products
+from dpregress.solvers.local.message_plan import MessagePlan, products_factor
 from dpregress.solvers.local.messages import SMALLEST_EPSILON, MessageRecipe, offered_messages
 from dpregress.solvers.local.predicted_error import assumed_variance, rated
 from dpregress.solvers.shared.budget import has_prior
@@ -88,7 +88,7 @@ def _worth(facts: PublicFacts, message_plan: MessagePlan) -> float:
 
     Without products of rows it is known how far dishonest users can move the fit.
     """
-    beside = facts.public is not None and asks_for_products(message_plan.query)
+    beside = facts.public is not None and products_factor(message_plan.query) > 0
     return message_plan.predicted * (_PRODUCTS if beside else 1.0)
 
 

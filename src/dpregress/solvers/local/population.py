@@ -17,6 +17,7 @@ from dpregress.solvers.local.message_plan import (
     asks_for_the_mean,
     equation_weights,
     public_rows,
+    weighted_gram,
 )
 from dpregress.solvers.local.predicted_error import SHIFT, gram_error
 from dpregress.solvers.local.reading import LEAST_KEPT, MeanOfRows, entry_variance, told_cross, told_mean, uncentred
@@ -64,7 +65,7 @@ def population_of(message_plan: MessagePlan, release: Release, facts: PublicFact
     error = math.inf if asks_for_the_mean(facts, query) else gram_error(facts, message_plan, scale)
     mean = _mean_of_rows(facts, release, rows, weights, scale)
     centred = told_cross(release, mean) if along else uncentred(release)
-    cross, told = centred.cross, told_gram(release)
+    cross, told = centred.cross, release.gram if isinstance(release, Moments | CrossMoments) else None
     if told is not None:
         share = 0.0 if facts.public is None else min(facts.public.n * error, 1.0)
         gram = share * gram + (1 - share) * told
@@ -76,8 +77,8 @@ def population_of(message_plan: MessagePlan, release: Release, facts: PublicFact
     elif along:
         rows, weights = moved_rows(rows, weights, mean.mean)
         gram = weighted_gram(rows, weights)
-    outer = (rows * (weights**2)[:, None]).T @ rows / len(rows)
-    noise = half**2 * (np.diag(centred.noise + centred.leaning**2 * mean.variance) + sampling(release, outer))
+    users = sampling(release, rows, weights)
+    noise = half**2 * (np.diag(centred.noise + centred.leaning**2 * mean.variance) + users)
     private = release.noise.private if isinstance(release.noise, UnitMessages) else 1.0
     beside = float(np.mean(mean.variance[along:])) if len(mean.variance) > along else 0.0
     limit = half**2 * (1 - centred.centre**2)  # the largest variance of responses within the bounds with this mean
@@ -85,10 +86,6 @@ def population_of(message_plan: MessagePlan, release: Release, facts: PublicFact
     privacy = half**2 * private * np.diag(centred.noise)
     ends = (half * (-1 - centred.centre), half * (1 - centred.centre))
     return Population(rows, weights, space.response.centre + half * centred.centre, ends, error, moments, privacy)
-
-
-def weighted_gram(rows: Matrix, weights: Vector) -> Matrix:
-    return np.asarray((rows * weights[:, None]).T @ rows / len(rows))
 
 
 def _mean_of_rows(facts: PublicFacts, release: Release, rows: Matrix, weights: Vector, scale: float) -> MeanOfRows:
@@ -136,22 +133,17 @@ def _turned(rows: Matrix, weights: Vector, gram: Matrix) -> Matrix:
     return np.asarray(rows @ plain @ symmetric_power(gram, 0.5))
 
 
-def told_gram(release: Release) -> Matrix | None:
-    """``E[k x~ x~']`` as users told it, if they did."""
-    return release.gram if isinstance(release, Moments | CrossMoments) else None
-
-
 def _gram_floor(release: Release) -> float:
     """The least eigenvalue that is taken as it is: the noise of a direction."""
     factor = release.parts.gram if isinstance(release, CrossMoments) else 1.0
     return float(np.sqrt(entry_variance(release))) / factor
 
 
-def sampling(release: Release, outer: Matrix) -> Matrix:
+def sampling(release: Release, rows: Matrix, weights: Vector) -> Matrix:
     """The covariance of ``E k x~ y~`` by the sampling of users, where the law of the noise does not hold it."""
     if isinstance(release.noise, UnitMessages):
-        return np.zeros_like(outer)
+        return np.zeros((rows.shape[1], rows.shape[1]))
     if not isinstance(release.noise, Isotropic):
         raise InvalidInput(f"no variance is known for {release.noise}")
     second = min(max(release.response_second, 0.0), 1.0) if isinstance(release, Moments) else 1.0  # of y~^2
-    return second / release.n * outer
+    return second / release.n * weighted_gram(rows, weights**2)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import CrossMoment, RowQuery, SecondMoment
-from dpregress.solvers.local.message_plan import MessagePlan, WeightedRows, asks_for_the_mean, is_share
+from dpregress.solvers.local.message_plan import MessagePlan, WeightedRows, asks_for_the_mean, is_share, products_factor
 from dpregress.solvers.shared.budget import has_prior
 
 #: The assumed variances of the mean response and of the response, in squares of h: bounds of numbers are wide.
@@ -119,22 +119,15 @@ def gram_error(facts: PublicFacts, asked: MessagePlan, scale: float) -> float:
     scale : float
         Mean eigenvalue of the weighted Gram matrix.
     """
-    rows, factor = 0.0 if facts.public is None else float(facts.public.n), _products(asked.query)
+    rows, factor = 0.0 if facts.public is None else float(facts.public.n), products_factor(asked.query)
     if factor:
         rows += 1 / (1 / facts.n + asked.entry_variance(facts.n) / (2 * (factor * scale) ** 2))
     return 1 / rows if rows else math.inf
 
 
-def _products(query: RowQuery[Any]) -> float:
-    """The factor of products of a row with itself in a message."""
-    if isinstance(query, CrossMoment):
-        return query.parts.gram
-    return float(isinstance(query, SecondMoment))
-
-
 def _mean_variance(facts: PublicFacts, asked: MessagePlan, scale: float) -> float:
     """Of an entry of the mean of the rows: by public rows of a population that may be shifted, and by users."""
-    known, told = 0.0, 2 * _products(asked.query) ** 2
+    known, told = 0.0, 2 * products_factor(asked.query) ** 2
     if facts.public is not None:
         known = 1 / (scale / facts.public.n + SHIFT * scale / len(facts.start.space.features))
     if isinstance(asked.query, CrossMoment):

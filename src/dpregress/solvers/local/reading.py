@@ -116,20 +116,13 @@ def told_cross(release: Release, rows: MeanOfRows, *, shrunk: bool = True) -> Ce
 
 def uncentred(release: Release) -> CentredMoments:
     """The cross moment about the middle of the bounds, as it was told over the whole range."""
-    if isinstance(release, Moments):
-        cross = release.cross
-    else:
-        cross = release.columns[:, 0] if isinstance(release, CrossMoments) else release.mean
-    nothing = np.zeros(len(cross))
-    return CentredMoments(0.0, cross, nothing + cross_noise(release), nothing)
-
-
-def cross_noise(release: Release) -> float:
-    """The variance of an entry of the cross moment over the whole range, by noise."""
+    noise = entry_variance(release)
     if isinstance(release, Moments):
         assert release.space.response is not None
-        return entry_variance(release) / (2 * release.space.response.cross**2)
-    return entry_variance(release)
+        cross, noise = release.cross, noise / (2 * release.space.response.cross**2)
+    else:
+        cross = release.columns[:, 0] if isinstance(release, CrossMoments) else release.mean
+    return CentredMoments(0.0, cross, np.full(len(cross), noise), np.zeros(len(cross)))
 
 
 def _by_hats(release: CrossMoments, rows: MeanOfRows, shrunk: bool) -> CentredMoments:
@@ -138,7 +131,7 @@ def _by_hats(release: CrossMoments, rows: MeanOfRows, shrunk: bool) -> CentredMo
     centre = likely.mean
     mass = kept * (likely.share if shrunk else _WIDE * np.convolve(likely.share, _BESIDE, "same"))
     weights, left = _wiener(release, mass, places - centre)
-    whole = np.eye(release.parts.factors)[0]
+    whole = np.eye(release.parts.width)[0]
     by_hats = release.columns @ weights
     away = release.columns @ whole - centre * rows.mean - by_hats
     beside = centre**2 * rows.variance
@@ -164,7 +157,7 @@ def _beyond_noise(square: float, usual: float, entries: int) -> float:
 def _likely(release: CrossMoments, kept: float) -> LikelyValues:
     """Where responses lie, by the masses of the hats."""
     parts, n = release.parts, release.n
-    counts = release.columns[0, parts.factors - parts.nodes :] * n / kept
+    counts = release.columns[0, parts.width - parts.nodes :] * n / kept
     noise = Isotropic(float(np.sqrt(entry_variance(release))) * n / (parts.hat * kept))
     edges = np.append(parts.places, 2.0)
     return LikelyValues.of(Histogram(counts, n, noise, release.events, release.space, edges), parts.places)
