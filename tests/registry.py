@@ -110,6 +110,7 @@ from dpregress.queries import (
 )
 from dpregress.releases import DiscreteLaplaceNoise, Entrywise, Isotropic, MessageParts, NoiseLaw, UnitMessages
 from dpregress.releases.block_noise import BlockNoise
+from dpregress.releases.moment_noise import MomentNoise
 from dpregress.releases.residual_noise import ResidualNoise
 from dpregress.rows import (
     ArraySource,
@@ -583,6 +584,11 @@ def _weighted_blocks(domain: Domain, rng: Rng) -> Blocks:
     return Blocks(domain, domain.pairs, np.exp(rng.normal(size=len(domain.pairs))).tolist())
 
 
+def _sums(domain: Domain, rng: Rng) -> Blocks:
+    cliques = [(), (0,), *domain.own_pairs]
+    return Blocks(domain, cliques, np.exp(rng.normal(size=len(cliques))).tolist())
+
+
 def _references(domain: Domain, rng: Rng) -> dict[tuple[int, ...], Matrix]:
     shapes = {(j, k): [len(domain.attributes[a].columns) for a in (j, k)] for j, k in domain.pairs}
     return {pair: rng.normal(size=shape) * rng.choice([0.0, 10.0]) for pair, shape in shapes.items()}
@@ -596,6 +602,7 @@ def _model_errors(domain: Domain, rng: Rng) -> ModelErrors:
 
 CODED_QUERIES = (
     CodedEntry("one-way tables", lambda d, _: Blocks(d, [(j,) for j in range(len(d.attributes))])),
+    CodedEntry("rows, sums and a table", _sums),
     CodedEntry("weighted blocks", _weighted_blocks),
     CodedEntry("pair distances", lambda d, r: PairDistances(d, _references(d, r)), reached=False),
     CodedEntry("model errors", _model_errors, reached=False),
@@ -693,6 +700,9 @@ NOISE_LAWS: tuple[NoiseLaw, ...] = (
     DiscreteLaplaceNoise((2.5,)),
     Entrywise.of_scales(np.array([[1.0, 0.5, 0.2], [0.5, 2.0, 0.1], [0.2, 0.1, 0.3]])),
     ResidualNoise(
+        DOMAINS["classes"], {(): 1.0, (0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)
+    ),
+    MomentNoise(
         DOMAINS["classes"], {(): 1.0, (0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)
     ),
     BlockNoise(DOMAINS["classes"], {(0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)),

@@ -8,7 +8,6 @@ import pytest
 from dpregress import ApproxDP, LocalGLM, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
-from dpregress.solvers.local.moment_matching import _mean_between
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 SLOPES = np.array([0.5, -0.3, 0.2])
@@ -120,12 +119,3 @@ def test_users_who_contradict_the_labels_are_believed(seed: int) -> None:
     model = LocalGLM(ApproxDP(5.0, 1e-6), public=PublicMoments.from_rows(x, labels), random_state=rng)
     found = model.fit(private, (rng.random(50_000) < chance).astype(float)).predict(private)
     assert abs(float(np.mean(found - chance))) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "mean"),
-    [(-1e9, 1e9, 0.0), (0.0, 1e9, 0.798), (1e3, 2e3, 1e3), (-2e10, -1e10, -1e10), (-1e-9, 1e-8, 0.0), (5.0, 5.0, 5.0)],
-)
-@pytest.mark.filterwarnings("error")
-def test_the_mean_between_two_ends(low: float, high: float, mean: float) -> None:
-    assert _mean_between(low, high) == pytest.approx(mean, abs=1e-3)

@@ -10,7 +10,7 @@ import pytest
 
 from dpregress import Schema
 from dpregress.public.coding import domain_of
-from dpregress.queries.pair_tables import count_tables, cover
+from dpregress.queries.joint_tables import count_tables, cover
 from dpregress.rows import CodedSource, LevelRows, RawRows
 from dpregress.rows.codes import code_type
 

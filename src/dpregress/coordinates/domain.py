@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from dpregress.errors import InvalidInput
 
 #: The largest magnitude of a level's value.
 _LARGEST = 1e150
+#: The largest edge of bins of whole numbers.
+_LARGEST_WHOLE = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Attribute:
     stand_in : int, optional
         The level assigned to a cell that is missing or holds no declared level. Default: the first level of a class,
         the middle level of a number.
+    fill : float, optional
+        The value that stands for a missing cell of bins: its bin is then the level, rather than ``stand_in``.
     """
 
     name: str
@@ -41,6 +46,60 @@ class Attribute:
     values: tuple[float, ...] = ()
     edges: tuple[float, ...] = ()
     stand_in: int | None = None
+    fill: float | None = None
+
+    @classmethod
+    def binned(
+        cls, name: str, edges: tuple[float, float], bins: int, *, fill: float | None = None, beyond: bool = False
+    ) -> Attribute:
+        """A number in equal bins, each of which stands for its middle.
+
+        Parameters
+        ----------
+        name : str
+        edges : (float, float)
+        bins : int
+        fill : float, optional
+        beyond : bool
+            Whether the names of the outer bins say that they hold all values beyond the edges.
+        """
+        inner = np.linspace(*edges, bins + 1)
+        middles = tuple(float(value) for value in (inner[:-1] + inner[1:]) / 2)
+        ends = float(inner[0]), float(inner[-1])
+        shift = 0.5 if cls._are_whole(ends, bins) else 0.0
+        texts = [_interval_text(low + shift, high - shift) for low, high in pairwise(inner)]
+        if beyond:
+            texts[0] = f"{inner[1] - shift:.6g} or less"
+            texts[-1] = f"{inner[-2] + shift:.6g} or more"
+        levels = texts if len(set(texts)) == bins else [f"bin {i + 1}" for i in range(bins)]
+        return cls(name, tuple(levels), middles, ends, fill=fill)
+
+    @staticmethod
+    def _are_whole(edges: tuple[float, ...], bins: int) -> bool:
+        """Whether these bins hold whole numbers: their edges lie halfway between two of them."""
+        if len(edges) != 2 or max(map(abs, edges)) > _LARGEST_WHOLE:
+            return False
+        return edges[0] % 1 == 0.5 and edges[1] % 1 == 0.5 and (edges[1] - edges[0]) % bins == 0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The edges of bins, or the outer values of the levels of a number."""
+        known = self.edges or self.values
+        return known[0], known[-1]
+
+    @property
+    def whole(self) -> bool:
+        """Whether its bins hold whole numbers."""
+        return self._are_whole(self.edges, self.size)
+
+    def narrowed(self, edges: tuple[float, float], bins: int) -> Attribute:
+        """The same column in at most so many bins between other edges; bins of whole numbers stay such."""
+        lower, upper = edges
+        if self.whole:
+            step = math.ceil((upper - lower) / bins)
+            bins = max(math.ceil((upper - lower) / step), 2)
+            upper = lower + bins * step
+        return Attribute.binned(self.name, (lower, upper), bins, fill=self.fill, beyond=True)
 
     @property
     def consistent(self) -> bool:
@@ -49,11 +108,15 @@ class Attribute:
         spaced = len(self.values) == self.size and bool((steps > 0).all()) and max(map(abs, self.values)) <= _LARGEST
         bounded = ends.shape == (2,) and bool(np.isfinite(ends).all()) and bool(ends[0] < ends[1])
         known = self.stand_in is None or 0 <= self.stand_in < self.size
-        return self.size >= 2 and (spaced or not self.values) and (bounded or not self.edges) and known
+        filled = self.fill is None or (bool(self.edges) and math.isfinite(self.fill))
+        return self.size >= 2 and (spaced or not self.values) and (bounded or not self.edges) and known and filled
 
     @property
     def unknown(self) -> int:
         """The level assigned to a cell without a declared level."""
+        if self.fill is not None:
+            lower, upper = self.ends
+            return int(np.clip((self.fill - lower) / (upper - lower) * self.size, 0, self.size - 1))
         if self.stand_in is not None:
             return self.stand_in
         return self.size // 2 if self.numeric else 0
@@ -149,6 +212,11 @@ class Domain(Coordinates):
         """All pairs of attributes."""
         return tuple(combinations(range(len(self.attributes)), 2))
 
+    @property
+    def own_pairs(self) -> tuple[tuple[int, int], ...]:
+        """Every number paired with itself."""
+        return tuple((j, j) for j, attribute in enumerate(self.attributes) if attribute.numeric)
+
     def index(self, name: str) -> int:
         """The position of an attribute."""
         if name not in self.names:
@@ -184,7 +252,7 @@ class Domain(Coordinates):
     @property
     def nominal(self) -> Domain:
         """The same levels with every attribute treated as a class."""
-        return Domain(tuple(replace(a, values=(), stand_in=a.unknown) for a in self.attributes))
+        return Domain(tuple(replace(a, values=(), stand_in=a.unknown, fill=None) for a in self.attributes))
 
     def select(self, names: Sequence[str]) -> Domain:
         """Only these attributes, in this order."""
@@ -203,6 +271,7 @@ class Domain(Coordinates):
                 "values": list(a.values),
                 "edges": list(a.edges),
                 "stand_in": a.stand_in,
+                "fill": a.fill,
             }
             for a in self.attributes
         ]
@@ -218,7 +287,12 @@ class Domain(Coordinates):
                     tuple(float(value) for value in record["values"]),
                     tuple(float(edge) for edge in record["edges"]),
                     None if record.get("stand_in") is None else int(record["stand_in"]),
+                    None if record.get("fill") is None else float(record["fill"]),
                 )
                 for record in records
             )
         )
+
+
+def _interval_text(first: float, last: float) -> str:
+    return f"{first:.6g}" if first == last else f"{first:.6g} to {last:.6g}"

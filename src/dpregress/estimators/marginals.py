@@ -179,7 +179,8 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
             features = [name for name in self.schema.columns if name in held and name != target]
         features = listed(features)
         check_columns(target, features)
-        domain = domain_of(self.schema, [*features, target], bins=self.bins)
+        count = target if self.family == "poisson" else None
+        domain = domain_of(self.schema, [*features, target], bins=self.bins, count=count)
         check_family(domain, target, tuple(features), self.family)
         released = release_marginals(
             table,

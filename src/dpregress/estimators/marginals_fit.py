@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -14,6 +15,7 @@ from dpregress.inference import original_coefficients, table_estimates
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates, Marginals, Moments
 from dpregress.releases.marginals import encoded_design, regression_space
+from dpregress.releases.release import ANYWHERE
 from dpregress.solvers.marginals.mixture_likelihood import solve_classes, solve_logistic
 from dpregress.solvers.marginals.relevance import Counts, Shrunk, solve_by_relevance
 
@@ -96,6 +98,8 @@ class TableFit:
         x : ndarray of shape (m, d)
             Design rows in the units of users.
         """
+        if isinstance(self.coefficients, Coefficients):
+            return TABLE_FAMILIES[self.family].mean(self.coefficients.predict(x))
         return TABLE_FAMILIES[self.family].mean(x @ self.coef.T + self.intercept)
 
 
@@ -148,8 +152,16 @@ def _one_predictor(
     marginals: Marginals, target: str, features: tuple[str, ...], family: str, moments: Moments, found: Shrunk
 ) -> TableFit:
     coefficients = _coefficients(moments, found, target, linear=family == "gaussian")
+    if TABLE_FAMILIES[family].numeric:
+        coefficients = replace(coefficients, reach=_reach(marginals.domain, target, family))
     coef, intercept = coefficients.coef, np.array(coefficients.intercept)
     return TableFit(marginals.domain, target, features, family, coef, intercept, coefficients, moments)
+
+
+def _reach(domain: Domain, target: str, family: str) -> tuple[float, float]:
+    """The predictors of means within the levels of a number."""
+    lower, upper = domain.attributes[domain.index(target)].ends
+    return (lower, upper) if family == "gaussian" else (ANYWHERE[0], math.log(upper))
 
 
 def _moments(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> Moments:
@@ -166,7 +178,9 @@ def _gaussian(marginals: Marginals, target: str, features: tuple[str, ...], fami
 
 def _binomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
-    found = solve_logistic(moments, _points(marginals, features), _shares(marginals, target))
+    found = solve_logistic(
+        moments, marginals.groups(features), _points(marginals, features), _shares(marginals, target)
+    )
     return _one_predictor(marginals, target, features, family, moments, found)
 
 

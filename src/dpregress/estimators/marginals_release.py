@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from dpregress.accounting import (
     GDP,
@@ -14,6 +15,7 @@ from dpregress.accounting import (
     Relation,
     Request,
     gaussian_promise,
+    split,
     zcdp_promise,
 )
 from dpregress.accounting.names import note_of
@@ -25,10 +27,12 @@ from dpregress.estimators.training import ready_rows
 from dpregress.inputs.coded import coded_source
 from dpregress.inputs.described import described_table
 from dpregress.inputs.engines import engine_of, stays_in_place
+from dpregress.queries import Ask, Query
 from dpregress.releases import Marginals
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_release_fits
 from dpregress.solvers.marginals.aim import AIM
+from dpregress.solvers.marginals.narrowing import NARROWING_SHARES, ROUNDS, Narrowing
 from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
 from dpregress.solvers.marginals.residual_planner import ResidualPlanner
@@ -93,14 +97,14 @@ def release_marginals(
     check_progress(progress)
     engine = engine_of(engine)
     budget = checked_budget(privacy)
-    promise, solver = _solver(recipe, domain, budget, None if target is None else domain.index(target))
+    promise, method = _method(recipe, domain, budget, None if target is None else domain.index(target))
     _check_memory(recipe, domain)
     source = coded_source(table, domain, stays=stays_in_place(engine))
-    with reported(progress, solver.rounds) as report, ready_rows(source, engine, report, solver.asks) as rows:
+    with reported(progress, method.rounds) as report, ready_rows(source, engine, report, method.asks) as rows:
         session = Session.reserve(
             rows,
             promise,
-            rounds=solver.rounds,
+            rounds=method.rounds,
             budget=budget,
             ledger=ledger,
             relation=Relation.ADD_REMOVE,
@@ -110,22 +114,56 @@ def release_marginals(
             ),
             random_state=random_state,
         )
-        marginals = solver.estimate(session)
+
+        def ask_coded(domain: Domain) -> Ask:
+            return replace(session, rows=replace(rows, source=replace(source, domain=domain)))
+
+        marginals = method.estimate(ask_coded)
     return Released(marginals, session.statement(("the columns with their levels and bounds",)))
 
 
-def _solver(recipe: str, domain: Domain, budget: Event, target: int | None) -> tuple[Event, TableSolver]:
+class _Method(NamedTuple):
+    """A method that works in the domain that a narrowing finds, if there is one."""
+
+    solver: Callable[[Domain], TableSolver]
+    domain: Domain
+    narrowing: Narrowing | None = None
+
+    @property
+    def rounds(self) -> int:
+        """How often it asks at most."""
+        return self.solver(self.domain).rounds + (0 if self.narrowing is None else ROUNDS)
+
+    @property
+    def asks(self) -> tuple[type[Query[Any]], ...]:
+        """The kinds of its questions."""
+        return self.solver(self.domain).asks
+
+    def estimate(self, ask_coded: Callable[[Domain], Ask]) -> Marginals:
+        """Ask of rows that are coded by a domain, and estimate."""
+        if self.narrowing is None:
+            return self.solver(self.domain).estimate(ask_coded(self.domain))
+        domain, events = self.narrowing.asked(ask_coded)
+        marginals = self.solver(domain).estimate(ask_coded(domain))
+        return replace(marginals, events=(*events, *marginals.events))
+
+
+def _method(recipe: str, domain: Domain, budget: Event, target: int | None) -> tuple[Event, _Method]:
     """What the recipe reserves of the budget, and the method."""
     check_choice("recipe", recipe, TABLE_RECIPES)
     if recipe == "aim":
         rho: ZCDP = zcdp_promise(budget)
-        return rho, AIM(domain, rho)
-    mu: GDP = gaussian_promise(budget)
+        return rho, _Method(lambda found: AIM(found, rho), domain)
+    whole: GDP = gaussian_promise(budget)
+    mu, narrowing = whole, None
+    if Narrowing.places_of(domain):
+        look, mu = split(whole, NARROWING_SHARES)
+        narrowing = Narrowing(domain, look, target)
     if recipe == "one-shot":
-        return mu, OneShotTables(domain, mu, target)
+        return whole, _Method(lambda found: OneShotTables(found, mu, target), domain, narrowing)
     if recipe == "residuals":
-        return mu, ResidualPlanner(domain, mu, target)
-    return mu, NoisyBlocks(domain, mu)
+        return whole, _Method(lambda found: ResidualPlanner(found, mu, target), domain, narrowing)
+    return whole, _Method(lambda found: NoisyBlocks(found, mu), domain, narrowing)
 
 
 def _check_memory(recipe: str, domain: Domain) -> None:

@@ -13,7 +13,7 @@ from dpregress.coordinates import Domain, Matrix
 from dpregress.errors import InvalidInput, one_line
 from dpregress.inputs.tables import array_table
 from dpregress.releases.marginals import original_design
-from dpregress.rows import CodedParquet, CodedSource, LevelRows, Source
+from dpregress.rows import CodedParquet, CodedSource, LevelRows
 from dpregress.rows.codes import Coder
 from dpregress.rows.design.terms import split_terms
 from dpregress.rows.readers.files import is_table, names_of, read, read_files, to_table
@@ -22,7 +22,7 @@ from dpregress.rows.sources import reader_of
 _CHUNK = 65_536
 
 
-def coded_source(table: Any, domain: Domain, *, stays: bool = False) -> Source:
+def coded_source(table: Any, domain: Domain, *, stays: bool = False) -> CodedSource | CodedParquet:
     """Rows of a file or a table as codes; a Parquet file is read anew in every pass, and never held whole.
 
     Parameters

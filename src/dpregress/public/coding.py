@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from itertools import pairwise
-from math import isfinite
 
 import numpy as np
 
@@ -17,9 +16,13 @@ from dpregress.public.schema import Schema
 LARGEST = 1024
 #: The largest number of cells of all pair tables together: half a gigabyte of counts.
 _MOST_CELLS = 2**26
+#: The largest bound of a count that is divided by whole numbers.
+_LARGEST_COUNT = 2.0**40
 
 
-def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int = 32) -> Domain:
+def domain_of(
+    schema: Schema, names: Sequence[str] | None = None, *, bins: int = 32, count: str | None = None
+) -> Domain:
     """The domain of these columns: declared levels, or equal bins between the public bounds of a number.
 
     Parameters
@@ -29,6 +32,8 @@ def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int =
         Default: all columns of the schema.
     bins : int
         The number of bins of a numeric column.
+    count : str, optional
+        A column of whole numbers: none of them lies in two bins, and a bin stands for the middle of those in it.
 
     Raises
     ------
@@ -42,7 +47,7 @@ def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int =
     names = list(schema.columns) if names is None else list(names)
     if len(names) < 2:
         raise InvalidInput("marginals need at least two columns")
-    domain = Domain(tuple(_attribute(name, schema, bins) for name in names))
+    domain = Domain(tuple(_attribute(name, schema, bins, name == count) for name in names))
     sizes = np.array(domain.sizes, dtype=np.float64)
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) / 2
     if cells > _MOST_CELLS:
@@ -53,20 +58,20 @@ def domain_of(schema: Schema, names: Sequence[str] | None = None, *, bins: int =
     return domain
 
 
-def _attribute(name: str, schema: Schema, bins: int) -> Attribute:
+def _attribute(name: str, schema: Schema, bins: int, whole: bool) -> Attribute:
     column = schema.column(name)
     if column is None:
         raise InvalidInput(f"column {name!r} is not in the schema: declare its levels, or its bounds")
     if isinstance(column, Numeric):
         if column.bounds is None:
             raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
-        edges = np.linspace(*column.bounds, bins + 1)
-        middles = tuple(float(value) for value in (edges[:-1] + edges[1:]) / 2)
-        texts = tuple(f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges))
-        levels = texts if len(set(texts)) == bins else tuple(f"bin {i + 1}" for i in range(bins))
-        lower, upper = float(edges[0]), float(edges[-1])
-        stand_in = None if column.fill is None else min(int((column.fill - lower) / (upper - lower) * bins), bins - 1)
-        return Attribute(name, levels, middles, (lower, upper), stand_in)
+        edges = column.bounds
+        if whole and max(map(abs, edges)) <= _LARGEST_COUNT:
+            first, last = math.ceil(edges[0]), max(math.floor(edges[1]), math.ceil(edges[0]) + 1)
+            step = math.ceil((last - first + 1) / bins)
+            bins = max(math.ceil((last - first + 1) / step), 2)
+            edges = first - 0.5, first - 0.5 + bins * step
+        return Attribute.binned(name, edges, bins, fill=column.fill)
     if len(column.levels) > LARGEST:
         raise InvalidInput(
             f"column {name!r} has {len(column.levels):,} levels, more than {LARGEST:,}: merge rare ones, "
@@ -87,5 +92,5 @@ def _values(column: Categorical) -> tuple[float, ...]:
         values = tuple(float(level) for level in column.levels)
     except ValueError:
         values = ()
-    increasing = bool(values) and all(map(isfinite, values)) and all(np.diff(values) > 0)
+    increasing = bool(values) and all(map(math.isfinite, values)) and all(np.diff(values) > 0)
     return values if increasing else tuple(float(i) for i in range(len(column.levels)))

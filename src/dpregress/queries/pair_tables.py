@@ -2,17 +2,17 @@ r"""Counts of coded rows: one-way tables, blocks of pairs, and functions of them
 
 Rows lie in a public domain (:class:`~dpregress.rows.codes.LevelRows`). The block of a pair is ``E_j' T_jk E_k``,
 where T is the table of counts and E are the integer encodings of its attributes. For two classes it is the table
-itself, for two numeric attributes a single number. All values are integers times powers of two, so that sums are exact
-and the noise need not cover rounding. These queries therefore allow add-or-remove neighbours, under which n is private.
-Sums are exact while products of counts and steps stay below 2^53, far beyond any table.
+itself, for two numeric attributes a single number. The block of the empty clique is the number of rows, and that of a
+number paired with itself holds its sum and its sum of squares. All values are integers times powers of two, so that
+sums are exact and the noise need not cover rounding. These queries therefore allow add-or-remove neighbours, under
+which n is private. Sums are exact while products of counts and steps stay below 2^53, far beyond any table.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from dpregress.accounting import Event
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.coordinates.exact import ExactVector, Integers
 from dpregress.queries.base import Norm, R, TableQuery
+from dpregress.queries.joint_tables import count_tables, cover, margins
 from dpregress.releases import Clique, Isotropic, NoiseLaw, PairScores, Selection, Tables
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.codes import code_type
@@ -31,8 +32,6 @@ from dpregress.rows.row_kernel import Program
 _DIGITS = 6
 #: References are rounded to this grid, so that distances from them are exact.
 _GRID = 2.0**-10
-#: Joint tables up to this size stay in the cache while they are counted.
-_JOINT_CELLS = 2**13
 
 
 def dyadic(weight: float) -> float:
@@ -45,63 +44,6 @@ def dyadic(weight: float) -> float:
     """
     mantissa, exponent = math.frexp(weight)
     return math.ldexp(math.floor(mantissa * 2**_DIGITS) / 2**_DIGITS, exponent)
-
-
-def cover(sizes: Sequence[int], cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
-    """A small set of joint tables, of at most 2^13 cells, that have all cliques as margins: each with its cliques.
-
-    Counting one joint table of four attributes and summing it costs less than counting its six pairs.
-    """
-    left = dict.fromkeys(sorted(cliques, key=lambda clique: (-math.prod(sizes[j] for j in clique), clique)))
-    beside: dict[int, set[int]] = {}
-    for clique in left:
-        for j in clique:
-            beside.setdefault(j, set()).update(clique)
-    plan = []
-    while left:
-        joint = next(iter(left))
-        cells = math.prod(sizes[j] for j in joint)
-        while True:
-            gains = {
-                new: sum(tuple(sorted((new, old))) in left for old in joint)
-                for new in set[int]().union(*(beside[j] for j in joint)).difference(joint)
-                if cells * sizes[new] <= _JOINT_CELLS
-            }
-            best = max(gains, key=lambda new: (gains[new], -sizes[new], -new), default=None)
-            if best is None or gains[best] == 0:
-                break
-            joint, cells = (*joint, best), cells * sizes[best]
-        joint = tuple(sorted(joint))
-        parts = chain(combinations(joint, 1), combinations(joint, 2))
-        served = [clique for clique in parts if clique in left]
-        for clique in served:
-            del left[clique]
-        plan.append((joint, served))
-    return plan
-
-
-def count_tables(
-    codes: NDArray[Any], sizes: Sequence[int], plan: Sequence[tuple[Clique, list[Clique]]]
-) -> dict[Clique, NDArray[np.int64]]:
-    """Exact counts of cliques, by the joint tables of a plan.
-
-    Positions in a table use the narrowest integer type, usually 16 bits, which is fast to multiply.
-    """
-    found: dict[Clique, NDArray[np.int64]] = {}
-    for joint, served in plan:
-        shape = tuple(sizes[j] for j in joint)
-        place = codes[:, joint[0]].astype(np.min_scalar_type(math.prod(shape)))
-        for j in joint[1:]:
-            place *= place.dtype.type(sizes[j])
-            np.add(place, codes[:, j], out=place, casting="unsafe")
-        table = np.bincount(place, minlength=math.prod(shape)).reshape(shape)
-        found |= margins(table, joint, served)
-    return found
-
-
-def margins(table: NDArray[np.int64], joint: Clique, served: Sequence[Clique]) -> dict[Clique, NDArray[np.int64]]:
-    """The tables of some of the attributes of a joint table."""
-    return {clique: table.sum(axis=tuple(axis for axis, j in enumerate(joint) if j not in clique)) for clique in served}
 
 
 def _on_grid(reference: Matrix) -> Matrix:
@@ -118,7 +60,7 @@ class CliqueQuery(TableQuery[R]):
     def __init__(self, domain: Domain, cliques: Sequence[Clique]) -> None:
         super().__init__(domain)
         self.cliques = tuple(cliques)
-        self._cover = cover(domain.sizes, self.cliques)
+        self._cover = cover(domain.sizes, [_counted(clique) for clique in self.cliques])
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         """Integer blocks of the cliques, one after another."""
@@ -136,12 +78,18 @@ class CliqueQuery(TableQuery[R]):
         return self._blocks_of(counted)
 
     def _blocks_of(self, counted: Mapping[Clique, NDArray[np.int64]]) -> ExactVector:
-        blocks = [self._encoded(clique, counted[clique]).ravel() for clique in self.cliques]
+        blocks = [self._encoded(clique, counted[_counted(clique)]).ravel() for clique in self.cliques]
         return ExactVector(np.concatenate(blocks).astype(np.int64))
 
     def _encoded(self, clique: Clique, counts: NDArray[np.int64]) -> Matrix:
         """The integer block of a table of counts."""
         table = counts.astype(np.float64)
+        if not clique:
+            return np.array([table.sum()])
+        if _alone(clique):
+            attribute = self.domain.attributes[clique[0]]
+            steps, unit = attribute.steps[:, 0], attribute.unit
+            return np.array([2 * unit * (steps @ table), (2 * steps**2 - unit**2) @ table])
         for axis, attribute in enumerate(self.domain.attributes[j] for j in clique):
             if len(clique) > 1 and attribute.numeric:
                 table = np.tensordot(attribute.steps, table, (0, axis))
@@ -156,13 +104,31 @@ class CliqueQuery(TableQuery[R]):
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """Of one block."""
-        if len(clique) == 1:
-            return (self.domain.sizes[clique[0]],)
+        if len(clique) < 2:
+            return tuple(self.domain.sizes[j] for j in clique) or (1,)
+        if _alone(clique):
+            return (2,)
         return tuple(self.domain.attributes[j].steps.shape[1] for j in clique)
 
     def unit(self, clique: Clique) -> float:
-        """The largest norm of one row's integer block."""
-        return math.prod(self.domain.attributes[j].unit for j in clique) if len(clique) > 1 else 1.0
+        """The value of 1 in the block of encodings: of pairs the largest norm of one row's integer block."""
+        unit = math.prod(self.domain.attributes[j].unit for j in clique) if len(clique) > 1 else 1.0
+        return 2 * unit if _alone(clique) else unit
+
+
+def _counted(clique: Clique) -> Clique:
+    """The attributes whose joint table has the block of a clique."""
+    return tuple(dict.fromkeys(clique)) or (0,)
+
+
+def _alone(clique: Clique) -> bool:
+    """Whether it is a number paired with itself."""
+    return len(clique) == 2 and clique[0] == clique[1]
+
+
+def largest_norm(clique: Clique) -> float:
+    """Of what a row adds to a block, in its units."""
+    return math.sqrt(5) / 2 if _alone(clique) else 1.0
 
 
 def _cells(query: CliqueQuery[R]) -> int:
@@ -172,16 +138,19 @@ def _cells(query: CliqueQuery[R]) -> int:
 class Blocks(CliqueQuery[Tables]):
     r"""Weighted blocks ``w_b B_b`` of attributes and pairs; the weights determine the precision of each block.
 
-    A row adds to block b a vector of norm at most ``u_b``, the product of the attributes' units (1 for classes). Adding
-    or removing a row therefore changes the answer by at most ``sqrt(sum w_b^2 u_b^2)``, which a row at the ends of all
-    numeric attributes reaches. The blocks of two rows differ by at most ``sqrt 2 u_b`` for classes and ``2 u_b`` if a
-    number is involved, which bounds the change by a replacement.
+    A row adds to block b a vector of norm at most ``u_b``, the product of the attributes' units (1 for classes). A
+    number e paired with itself adds ``u (e, e^2 - 1/2)``, whose square is ``u^2 (e^4 + 1/4)``: at most
+    ``sqrt(5)/2 u``. Adding or removing a row therefore changes the answer by at most the root of the sum of
+    ``w_b^2 u_b^2``, five quarters as much for numbers with themselves, which a row at the ends of all numeric
+    attributes reaches. The blocks of two rows differ by at most ``sqrt 2 u_b`` for classes, ``2 u_b`` if a number is
+    involved (with itself, from one end to the other), and not at all for the number of rows, which bounds the change
+    by a replacement.
 
     Parameters
     ----------
     domain : Domain
     cliques : sequence of tuple of int
-        Single attributes and pairs.
+        Single attributes, pairs, numbers with themselves ``(j, j)``, and the number of rows ``()``.
     weights : sequence of float, optional
         Relative to the unit; rounded down to six binary digits. Default 1.
 
@@ -207,22 +176,28 @@ class Blocks(CliqueQuery[Tables]):
 
     @staticmethod
     def largest_addition(*weights: float) -> float:
-        """``sqrt(sum w_b^2)`` for weights relative to the units, for planning where there is no query yet."""
+        """``sqrt(sum w_b^2)`` for weights relative to the norms, for planning where there is no query yet."""
         return math.hypot(*weights)
 
     def contribution(self) -> float:
-        return self.largest_addition(*(w * self.unit(c) for w, c in zip(self.weights, self.cliques, strict=True)))
+        each = zip(self.weights, self.cliques, strict=True)
+        return self.largest_addition(*(w * self.unit(c) * largest_norm(c) for w, c in each))
 
     def replacement(self) -> float:
         apart = (w * self.unit(c) * self._apart(c) for w, c in zip(self.weights, self.cliques, strict=True))
         return math.hypot(*apart)
 
     def _apart(self, clique: Clique) -> float:
+        if not clique:
+            return 0.0
         number = len(clique) > 1 and any(self.domain.attributes[j].numeric for j in clique)
         return 2.0 if number else math.sqrt(2)
 
     def read(self, total: Vector, *, n: int, noise: NoiseLaw, events: tuple[Event, ...]) -> Tables:
-        """Blocks of encodings in [-1, 1]: of an attribute its counts, of a pair ``C_j' T_jk C_k``."""
+        """Blocks of encodings e in [-1, 1]: of an attribute its counts, of a pair ``C_j' T_jk C_k``.
+
+        Of a number with itself they are the sums of e and of ``e^2 - 1/2``.
+        """
         assert isinstance(noise, Isotropic)
         blocks, sigmas = {}, {}
         for clique, weight, block in zip(self.cliques, self.weights, self.blocks(total), strict=True):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -22,13 +23,51 @@ def count_shares(domain: Domain, sigmas: Mapping[Clique, float]) -> Vector:
     return np.asarray(precision / precision.sum())
 
 
+@dataclass(frozen=True, eq=False)
 class TableNoise(NoiseLaw):
-    """The law of the noise in moments that were computed from tables of a domain."""
+    """The law of the noise in moments that were computed from tables of a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    sigmas : mapping of clique to float
+        Standard deviations of the noise of what was released.
+    kept : tuple of int
+        Positions of the design columns that are kept.
+    """
+
+    domain: Domain
+    sigmas: Mapping[Clique, float]
+    kept: tuple[int, ...]
+
+    def __add__(self, other: NoiseLaw) -> Self:
+        if type(other) is not type(self) or (self.domain, self.kept) != (other.domain, other.kept):
+            return NotImplemented
+        sigmas = {clique: math.hypot(sigma, other.sigmas[clique]) for clique, sigma in self.sigmas.items()}
+        return replace(self, sigmas=sigmas)
+
+    def cut(self, places: Sequence[int]) -> Self:
+        """The law of the noise in these rows and columns."""
+        return replace(self, kept=tuple(self.kept[place] for place in places))
 
     @property
     @abstractmethod
     def between(self) -> Matrix:
         """The variance of every entry between two attributes, of shape (width, width); 0 elsewhere."""
+
+    def spectral_norm(self, order: int) -> float:
+        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
+        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
+        return 2 * math.sqrt(float(np.trace(covariance)))
+
+
+def variances_between(domain: Domain, sigmas: Mapping[Clique, float]) -> Matrix:
+    """Of the entries of blocks of pairs, of shape (width, width); 0 elsewhere."""
+    variance = np.zeros((domain.width, domain.width))
+    for j, k in domain.pairs:
+        first, second = domain.columns_of(j), domain.columns_of(k)
+        variance[first, second] = variance[second, first] = sigmas[j, k] ** 2
+    return variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,26 +87,12 @@ class BlockNoise(TableNoise):
         Positions of the design columns that are kept.
     """
 
-    domain: Domain
-    sigmas: Mapping[Clique, float]
-    kept: tuple[int, ...]
-
-    def __add__(self, other: NoiseLaw) -> BlockNoise:
-        if not isinstance(other, BlockNoise) or (self.domain, self.kept) != (other.domain, other.kept):
-            return NotImplemented
-        if not np.allclose(count_shares(self.domain, self.sigmas), count_shares(self.domain, other.sigmas)):
-            return NotImplemented  # the numbers of rows are other sums of the noise of levels
-        sigmas = {clique: math.hypot(sigma, other.sigmas[clique]) for clique, sigma in self.sigmas.items()}
-        return BlockNoise(self.domain, sigmas, self.kept)
-
-    def cut(self, places: Sequence[int]) -> BlockNoise:
-        """The law of the noise in these rows and columns."""
-        return BlockNoise(self.domain, self.sigmas, tuple(self.kept[place] for place in places))
-
-    def spectral_norm(self, order: int) -> float:
-        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
-        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
-        return 2 * math.sqrt(float(np.trace(covariance)))
+    def __add__(self, other: NoiseLaw) -> Self:
+        if isinstance(other, BlockNoise) and self.domain == other.domain:
+            first, second = (count_shares(self.domain, law.sigmas) for law in (self, other))
+            if not np.allclose(first, second):
+                return NotImplemented  # the numbers of rows are other sums of the noise of levels
+        return super().__add__(other)
 
     def product_covariance(self, vector: Vector) -> Matrix:
         """The covariance of ``N v``, as a sum over tables."""
@@ -87,8 +112,4 @@ class BlockNoise(TableNoise):
     @cached_property
     def between(self) -> Matrix:
         """The variance of every entry between two attributes; 0 elsewhere."""
-        variance = np.zeros((self.domain.width, self.domain.width))
-        for j, k in self.domain.pairs:
-            first, second = self.domain.columns_of(j), self.domain.columns_of(k)
-            variance[first, second] = variance[second, first] = self.sigmas[j, k] ** 2
-        return variance
+        return variances_between(self.domain, self.sigmas)

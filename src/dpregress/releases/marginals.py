@@ -15,6 +15,7 @@ from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import ResponseScale, WhitenedSpace
 from dpregress.errors import InvalidInput
 from dpregress.releases.block_noise import BlockNoise, TableNoise
+from dpregress.releases.moment_noise import MomentNoise
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
 
@@ -196,7 +197,7 @@ class Marginals:
     @property
     def moments_only(self) -> bool:
         """Whether pairs of numbers were released as moments, rather than as tables."""
-        return self.unshrunk is not None and isinstance(self.unshrunk[1], BlockNoise)
+        return self.unshrunk is not None and isinstance(self.unshrunk[1], BlockNoise | MomentNoise)
 
     def groups(self, features: Sequence[str]) -> list[int]:
         """The position of the feature to which each design column belongs, without the constant."""

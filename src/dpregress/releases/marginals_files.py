@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,12 @@ from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases.block_noise import BlockNoise, TableNoise
 from dpregress.releases.marginals import Marginals, Mixture
+from dpregress.releases.moment_noise import MomentNoise
 from dpregress.releases.noise import Entrywise, NoiseLaw
 from dpregress.releases.residual_noise import ResidualNoise
+from dpregress.releases.tables import Clique
 
+_TableLaw = type[ResidualNoise] | type[BlockNoise] | type[MomentNoise]
 #: The largest count or noise scale that a file may hold.
 _LARGEST = 1e100
 _FORMAT = "dpregress.marginals/1"
@@ -129,17 +132,18 @@ def _decoded_noise(record: Mapping[str, Any], domain: Domain) -> NoiseLaw:
         return Entrywise(_unpacked(record["variance"], (domain.width, domain.width)))
     if record["law"] not in _TABLE_LAWS:
         raise InvalidInput(f"there is no noise law {record['law']!r}")
-    kind, whole = _TABLE_LAWS[record["law"]]
+    kind, beside = _TABLE_LAWS[record["law"]]
     sigmas = {tuple(int(j) for j in clique): _positive(sigma) for clique, sigma in record["sigmas"]}
     kept = tuple(int(place) for place in record["kept"])
-    every = {*((j,) for j in range(len(domain.attributes))), *domain.pairs, *whole}
+    every = {*((j,) for j in range(len(domain.attributes))), *domain.pairs, *beside(domain)}
     if set(sigmas) != every or kept != tuple(range(domain.width)):
         raise InvalidInput("its noise does not match its columns")
     return kind(domain, sigmas, kept)
 
 
 #: The laws of tables by their names in files, with the cliques that they have beside attributes and pairs.
-_TABLE_LAWS: Mapping[str, tuple[type[ResidualNoise] | type[BlockNoise], tuple[tuple[int, ...], ...]]] = {
-    "residuals": (ResidualNoise, ((),)),
-    "blocks": (BlockNoise, ()),
+_TABLE_LAWS: Mapping[str, tuple[_TableLaw, Callable[[Domain], list[Clique]]]] = {
+    "residuals": (ResidualNoise, lambda _: [()]),
+    "blocks": (BlockNoise, lambda _: []),
+    "moments": (MomentNoise, lambda domain: [(), *domain.own_pairs]),
 }

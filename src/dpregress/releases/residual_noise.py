@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.releases.block_noise import TableNoise
-from dpregress.releases.noise import NoiseLaw
-from dpregress.releases.tables import Clique
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,25 +27,6 @@ class ResidualNoise(TableNoise):
     kept : tuple of int
         Positions of the design columns that are kept.
     """
-
-    domain: Domain
-    sigmas: Mapping[Clique, float]
-    kept: tuple[int, ...]
-
-    def __add__(self, other: NoiseLaw) -> ResidualNoise:
-        if not isinstance(other, ResidualNoise) or (self.domain, self.kept) != (other.domain, other.kept):
-            return NotImplemented
-        sigmas = {clique: math.hypot(sigma, other.sigmas[clique]) for clique, sigma in self.sigmas.items()}
-        return ResidualNoise(self.domain, sigmas, self.kept)
-
-    def cut(self, places: Sequence[int]) -> ResidualNoise:
-        """The law of the noise in these rows and columns."""
-        return ResidualNoise(self.domain, self.sigmas, tuple(self.kept[place] for place in places))
-
-    def spectral_norm(self, order: int) -> float:
-        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
-        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
-        return 2 * math.sqrt(float(np.trace(covariance)))
 
     def product_covariance(self, vector: Vector) -> Matrix:
         """The covariance of ``N v``, as a sum over residuals (docs/methods/marginals.md)."""

@@ -182,10 +182,10 @@ def declared(attribute: Attribute) -> tuple[str, ...]:
 
 def _binned(cells: Vector, attribute: Attribute) -> Vector:
     """Equal bins of ``[lower, upper]``; values outside are assigned to the nearest bin."""
-    lower, upper = attribute.edges
+    (lower, upper), bins = attribute.ends, len(declared(attribute))
     with np.errstate(over="ignore", invalid="ignore"):
-        place = np.floor((cells - lower) / (upper - lower) * attribute.size)
-    return np.where(np.isfinite(cells), np.clip(place, 0, attribute.size - 1), np.nan)
+        place = np.floor((cells - lower) / (upper - lower) * bins)
+    return np.where(np.isfinite(cells), np.clip(place, 0, bins - 1), np.nan)
 
 
 def decoded(domain: Domain, codes: NDArray[np.int64]) -> pa.Table:

@@ -49,10 +49,10 @@ def _level(column: str, attribute: Attribute) -> RowExpression:
 
 def _bin(column: str, attribute: Attribute) -> RowExpression:
     """The bin of a number; those beyond the bounds are in the nearest one."""
-    lower, upper = attribute.edges
-    place = (name(f"b{column}") - lower) / (upper - lower) * float(attribute.size)
+    (lower, upper), bins = attribute.ends, len(declared(attribute))
+    place = (name(f"b{column}") - lower) / (upper - lower) * float(bins)
     inside = (name(column) >= -FINITE) & (name(column) <= FINITE)
-    return case(inside, binned(place, [float(edge) for edge in range(1, attribute.size)]), attribute.unknown)
+    return case(inside, binned(place, [float(edge) for edge in range(1, bins)]), attribute.unknown)
 
 
 def _reach(attribute: Attribute) -> float:

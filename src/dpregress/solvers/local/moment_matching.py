@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import chi2, truncnorm
+from scipy.stats import chi2
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
@@ -36,13 +36,12 @@ from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.linear_prior import told_by_labels
 from dpregress.solvers.shared.public_fit import DIGITS, fit_public
 from dpregress.solvers.shared.stein import Scale, stein_scale
+from dpregress.solvers.shared.within_ends import mean_within
 
 _STEPS = 100
 #: The largest change of a predictor in one step.
 _LONGEST = 3.0
 _FLAT = 1e-9
-#: Standard deviations beyond which a normal number is at the nearer end, and an interval that is a point.
-_FAR, _NARROW = 20.0, 1e-3
 #: How often slopes are halved that a mean response cannot explain, and the quantile of noise that is no remainder.
 _HALVINGS, _SOLVED = 6, 0.99
 #: Predictors at which a mean response with one slope counts as linear.
@@ -183,19 +182,10 @@ def _within_ends(population: Population) -> LinearMoments:
     error = math.sqrt(float(moments.noise[0, 0]))
     if not moments.intercept or error == 0:
         return moments
-    low, high = ((end * float(moments.gram[0, 0]) - moments.cross[0]) / error for end in population.ends)
+    low, high = (end * float(moments.gram[0, 0]) for end in population.ends)
     cross = moments.cross.copy()
-    cross[0] += error * _mean_between(low, high)
+    cross[0] = mean_within(float(cross[0]), error, low, high)
     return replace(moments, cross=cross)
-
-
-def _mean_between(low: float, high: float) -> float:
-    """The mean of a standard normal number that lies between these; near an end where hardly any does."""
-    if high - low < _NARROW:
-        return (low + high) / 2
-    if max(low, -high) > _FAR:
-        return low if low > 0 else high
-    return float(truncnorm.mean(max(low, -2 * _FAR), min(high, 2 * _FAR)))
 
 
 def _slope(equations: MomentEquations, coef: Vector, gram: Matrix) -> Matrix:

@@ -1,12 +1,13 @@
 r"""The one-shot release of pair tables: margins, which pairs matter, then those pairs, in three questions.
 
-1. A tenth of mu^2: all one-way histograms, projected on the simplex at the released count.
-2. A twentieth: of every pair the noisy L1 distance of its block from independence, independence built from the
-   *released* histograms alone. A pair of numeric attributes has a block of one entry, its cross moment.
+1. .15 of mu^2: the number of rows, all one-way tables, and the sum and the sum of squares of every number. Tables are
+   made to agree with the sums, and projected on the simplex at the released count.
+2. .05: of every pair the noisy L1 distance of its block from independence, independence built from the
+   *released* margins alone. A pair of numeric attributes has a block of one entry, its cross moment.
 3. The rest: blocks chosen, and given their shares, in closed form. With q entries, weight w and budget b a
    measured block has the expected L1 error ``q sqrt(2/pi) / sqrt b``; the least weighted sum over a set of blocks
    gives each ``b ~ y = (w q sqrt(2/pi))^{2/3}``, and blocks join in the order of ``w e / y`` while
-   ``sum w e - (sum y)^{3/2} / sqrt B`` grows.
+   ``sum w e - (sum y)^{3/2} / sqrt B`` grows. The sums of a target, or the table of a class, are measured once more.
 
 A mixture of products is fitted to everything; what the measured blocks say beyond it is added back, shrunk after
 James and Stein. The sum may be indefinite: the regressions that follow know the size of its noise.
@@ -23,14 +24,19 @@ import numpy as np
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.queries import Ask, Blocks, PairDistances, noise_in_mean
+from dpregress.queries.pair_tables import largest_norm
 from dpregress.releases import Clique, Entrywise, Marginals, Mixture, PairScores
-from dpregress.releases.block_noise import BlockNoise
+from dpregress.releases.block_noise import variances_between
+from dpregress.releases.moment_noise import MomentNoise
+from dpregress.solvers.marginals.margins import Margins
 from dpregress.solvers.marginals.mixture import MixtureFit
-from dpregress.solvers.marginals.tables import OneWays, TableSolver, independent, moments_of_tables
+from dpregress.solvers.marginals.tables import TableSolver
 
-_SHARES = (0.1, 0.05, 0.85)
+_SHARES = (0.15, 0.05, 0.8)
 #: Pairs with the target, and all others.
 _TARGET_WEIGHT = 10.0
+#: The target's own sums or table, once more.
+_OWN_WEIGHT = 30.0
 #: Noises by which a pair must be away from independence to count as dependent.
 _FAR = 2.0
 _MEAN_ABS = math.sqrt(2 / math.pi)
@@ -67,49 +73,58 @@ class OneShotTables(TableSolver):
 
     def estimate(self, ask: Ask) -> Marginals:
         domain = self.domain
-        margins = OneWays.asked(ask, domain, self.margins)
-        references = independent(margins.chances, domain, margins.count)
-        scores = ask(PairDistances(domain, references), self.distances)
-        plan = self._plan(scores)
+        margins = Margins.asked(ask, domain, self.margins, self.target)
+        scores = ask(PairDistances(domain, margins.independent), self.distances)
+        plan = self._plan(scores, margins)
         blocks = ask(Blocks(domain, plan.cliques, [math.sqrt(share) for share in plan.shares]), self.measured)
-        tables, sigmas = margins.proportions()
+        margins = margins.measured_again(blocks)
+        measured = {pair: blocks.blocks[pair] for pair in domain.pairs if pair in blocks.blocks}
+        sigmas = {pair: blocks.sigmas[pair] for pair in measured}
+        tables, scales = margins.proportions()
         left = self._left_out(scores)
         # a pair that shows no distance from independence is taken for independent: the mixture must not make up any
         near = [pair for pair, far in zip(scores.pairs, scores.total > _FAR * scores.sigmas, strict=True) if not far]
-        known = {pair: references[pair] for pair in near} | blocks.blocks
-        known_sigmas = {pair: left[pair] for pair in near} | blocks.sigmas
+        known = {pair: margins.independent[pair] for pair in near} | measured
+        known_sigmas = {pair: left[pair] for pair in near} | sigmas
         tables |= {clique: block / margins.count for clique, block in known.items()}
-        sigmas |= {clique: sigma / margins.count for clique, sigma in known_sigmas.items()}
-        mixture = MixtureFit(domain, margins.chances).fit(tables, sigmas)
+        scales |= {clique: sigma / margins.count for clique, sigma in known_sigmas.items()}
+        mixture = MixtureFit(domain, margins.chances).fit(tables, scales)
         gram = margins.count * (mixture.design_moment + self._residual(mixture, margins, known, known_sigmas))
-        noise = Entrywise(self._variance(margins, left | blocks.sigmas))
-        exact = BlockNoise(domain, margins.tables.sigmas | left | blocks.sigmas, tuple(range(domain.width)))
-        plain = moments_of_tables(domain, margins.count, margins.tables.blocks | references | blocks.blocks)
-        events = (*margins.tables.events, *scores.events, *blocks.events)
-        errors = margins.level_error(domain)
-        return Marginals(domain, margins.count, gram, noise, mixture, events, errors, (plain, exact))
+        noise = Entrywise(self._variance(margins, left | sigmas))
+        exact = MomentNoise(domain, margins.sigmas | left | sigmas, tuple(range(domain.width)))
+        plain = margins.moments(margins.independent | measured)
+        events = (*margins.events, *scores.events, *blocks.events)
+        return Marginals(domain, margins.count, gram, noise, mixture, events, margins.level_error, (plain, exact))
 
-    def _plan(self, scores: PairScores) -> BlockPlan:
-        domain = self.domain
-        entries = np.array([math.prod(len(domain.attributes[j].columns) for j in pair) for pair in scores.pairs])
-        weights = np.array([_TARGET_WEIGHT if self.target in pair else 1.0 for pair in scores.pairs])
-        return plan_blocks(scores.pairs, np.maximum(scores.total, 0), entries, weights, self.measured)
+    def _plan(self, scores: PairScores, margins: Margins) -> BlockPlan:
+        domain, pairs = self.domain, scores.pairs
+        entries = [math.prod(len(domain.attributes[j].columns) for j in pair) for pair in pairs]
+        weights = [_TARGET_WEIGHT if self.target in pair else 1.0 for pair in pairs]
+        errors = np.maximum(scores.total, 0)
+        if self.target is not None:
+            own = margins.own(self.target)
+            pairs, entries, weights = (own, *pairs), [1, *entries], [_OWN_WEIGHT, *weights]
+            errors = np.append(_MEAN_ABS * margins.sigmas[own], errors)
+        return plan_blocks(pairs, errors, np.array(entries), np.array(weights), self.measured)
 
     def _residual(
-        self, mixture: Mixture, margins: OneWays, blocks: Mapping[Clique, Matrix], sigmas: Mapping[Clique, float]
+        self, mixture: Mixture, margins: Margins, blocks: dict[Clique, Matrix], sigmas: Mapping[Clique, float]
     ) -> Matrix:
-        """What the released tables say beyond the mixture, each shrunk towards it, as proportions."""
+        """What the released moments say beyond the mixture, each shrunk towards it, as proportions."""
         domain, moment, count = self.domain, mixture.design_moment, margins.count
         residual = np.zeros_like(moment)
+        released = margins.expected.moments(margins.independent | blocks) / count - moment
         for j, attribute in enumerate(domain.attributes):
-            own, encoding = domain.columns_of(j), attribute.encoding
-            released, sigma = margins.tables.blocks[(j,)], margins.tables.sigmas[(j,)]
-            beyond = shrunk(released / count - mixture.one_way(j), sigma / count)
-            residual[0, own] = residual[own, 0] = encoding.T @ beyond
-            residual[own, own] = encoding.T @ (beyond[:, None] * encoding)
-        for clique, block in blocks.items():
+            own, places = domain.columns_of(j), np.arange(domain.columns_of(j).start, domain.columns_of(j).stop)
+            if attribute.numeric:
+                beyond = shrunk(released[[0, own.start], own.start], margins.sigmas[(j,)] / count)
+            else:
+                beyond = np.tile(shrunk(released[0, own], margins.sigmas[(j,)] / count), (2, 1))
+            residual[0, own] = residual[own, 0] = beyond[0]
+            residual[places, places] = beyond[1]
+        for clique in blocks:
             first, second = (domain.columns_of(attribute) for attribute in clique)
-            beyond = shrunk(block / count - moment[first, second], sigmas[clique] / count)
+            beyond = shrunk(released[first, second], sigmas[clique] / count)
             residual[first, second], residual[second, first] = beyond, beyond.T
         return residual
 
@@ -121,19 +136,15 @@ class OneShotTables(TableSolver):
             found[pair] = max(float(distance), float(noise)) / entries / _MEAN_ABS
         return found
 
-    def _variance(self, margins: OneWays, sigmas: Mapping[Clique, float]) -> Matrix:
+    def _variance(self, margins: Margins, sigmas: Mapping[Clique, float]) -> Matrix:
         """Working variances of the matrix's entries: of measured blocks their noise, of others their distance."""
         domain = self.domain
-        variance = np.zeros((domain.width, domain.width))
-        variance[0, 0] = margins.sigma**2
-        for j, attribute in enumerate(domain.attributes):
-            own, sigma = domain.columns_of(j), margins.tables.sigmas[(j,)]
-            spread = sigma**2 * np.sum(attribute.encoding**2, axis=0) / 2  # the mixture halves it, about
-            variance[0, own] = variance[own, 0] = spread
-            variance[np.arange(own.start, own.stop), np.arange(own.start, own.stop)] = spread
-        for pair, sigma in sigmas.items():
-            first, second = (domain.columns_of(attribute) for attribute in pair)
-            variance[first, second] = variance[second, first] = sigma**2
+        variance = variances_between(domain, sigmas)
+        variance[0, 0] = margins.sigmas[()] ** 2
+        for j in range(len(domain.attributes)):
+            own = domain.columns_of(j)
+            places = np.arange(own.start, own.stop)
+            variance[0, own] = variance[own, 0] = variance[places, places] = margins.sigmas[(j,)] ** 2
         return variance
 
 
@@ -159,4 +170,6 @@ def plan_blocks(pairs: tuple[Clique, ...], errors: Vector, entries: Vector, weig
     noise = noise_in_mean(Blocks.largest_addition(1.0), budget, 1)
     gain = np.cumsum((weights * errors)[order]) - np.cumsum(price[order]) ** 1.5 * noise
     chosen = order[: int(np.argmax(gain)) + 1]
-    return BlockPlan(tuple(pairs[i] for i in chosen), tuple(price[chosen] / price[chosen].sum()))
+    shares = price[chosen] / price[chosen].sum()
+    shares /= [largest_norm(pairs[i]) ** 2 for i in chosen]
+    return BlockPlan(tuple(pairs[i] for i in chosen), tuple(shares.tolist()))

@@ -4,8 +4,9 @@ Coefficients b solve ``c = s(b)``: ``s(b) = H b`` for least squares, ``E x m(x'b
 counts. The error ``c - s(b)`` at the true coefficients is noise whose
 covariance S the noise law knows (of ``N g``, ``g = (w b, -1)``), plus sampling. With ``b_j ~ N(0, tau_j^2 I)``
 for the design columns of attribute j, and s linearised, ``s(b) = H b + const``, the posterior mean is
-``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM): an
-attribute whose moments are noise alone drops out, the others keep their size. S and H are renewed as b moves.
+``P H' (H P H' + S)^{-1} c~``. The tau_j maximise the marginal likelihood (EM), each as if its attribute had one more
+column, of the mean size of all: an attribute whose moments are noise alone nearly drops out, the others keep
+their size, and noise in many attributes is not taken for a few that matter. S and H are renewed as b moves.
 
 Source: MacKay (1992), Tipping (2001), automatic relevance determination; docs/methods/marginals.md.
 """
@@ -15,9 +16,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.special import expit, logit
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
@@ -127,6 +130,21 @@ class Counts(_Sampled):
         return (mean - self._centre) / self._scale, np.maximum(mean / self._scale, 1e-9)
 
 
+class Chances(_Sampled):
+    """``m = expit(eta)``, the probability of the second of two classes."""
+
+    intercept_variance = 25.0
+
+    def start(self, moments: Moments) -> Vector:
+        coef = np.zeros(moments.space.order)
+        coef[0] = logit(np.clip(moments.cross[0], 1e-3, 1 - 1e-3))
+        return coef
+
+    def means(self, predictors: Vector) -> tuple[Vector, Vector]:
+        mean = expit(predictors)
+        return mean, np.maximum(mean * (1 - mean), 1e-6)
+
+
 @dataclass(frozen=True, eq=False)
 class Shrunk:
     """Posterior mean and covariance of whitened coefficients, and the variance found for each group.
@@ -162,14 +180,15 @@ def solve_by_relevance(moments: Moments, groups: Sequence[int], equations: Equat
     coef = equations.start(moments)
     for _ in range(equations.rounds):
         near = equations.linearise(moments, coef)
-        private, noise = _noise(moments, near, coef)
+        noise = equation_noise(moments, near, coef)
         for _ in range(_UPDATES):
             prior = np.append(equations.intercept_variance, variances[group[1:]])
-            half, coef = _posterior(near.slope, near.working, prior, noise)
+            half, coef = _posterior(near.slope, near.working, prior, noise.total)
             left = prior - np.einsum("ij,ij->j", half, half)
             grown = np.bincount(group[1:], weights=(coef**2 + left)[1:])
-            variances = np.maximum(grown / count, _LEAST_VARIANCE)
-    covariance, privacy = _spread(near.slope, prior, private, noise)
+            common = float(count @ np.sqrt(grown / count) / count.sum()) ** 2
+            variances = np.maximum((grown + common) / (count + 1), _LEAST_VARIANCE)
+    covariance, privacy = _spread(near.slope, prior, noise)
     return Shrunk(coef, covariance, privacy, near.slope, variances)
 
 
@@ -184,23 +203,34 @@ def at_mode(moments: Moments, near: Linearised, coef: Vector, prior: Vector) -> 
     coef, prior : ndarray of shape (p,)
         The prior variances of the coefficients.
     """
-    private, noise = _noise(moments, near, coef)
-    covariance, privacy = _spread(near.slope, prior, private, noise)
+    covariance, privacy = _spread(near.slope, prior, equation_noise(moments, near, coef))
     return Shrunk(coef, covariance, privacy, near.slope, prior[1:])
 
 
-def _noise(moments: Moments, near: Linearised, coef: Vector) -> tuple[Matrix, Matrix]:
-    """Covariance of the equations' error: from privacy noise, and with sampling."""
+class ErrorLaw(NamedTuple):
+    """Covariances of the error of the equations: by privacy noise, and by sampling."""
+
+    privacy: Matrix
+    sampling: Matrix
+
+    @property
+    def total(self) -> Matrix:
+        """Of both."""
+        return self.privacy + self.sampling
+
+
+def equation_noise(moments: Moments, near: Linearised, coef: Vector) -> ErrorLaw:
+    """What noise does to the equations near some coefficients."""
     private = moments.noise.product_covariance(np.append(near.weight * coef, -1.0))[:-1, :-1] / moments.n**2
     spread = np.clip(np.diagonal(moments.gram), 1e-9, None)
-    return private, private + np.diag(max(near.residual, _LEAST_RESIDUAL) / moments.n * spread)
+    return ErrorLaw(private, np.diag(max(near.residual, _LEAST_RESIDUAL) / moments.n * spread))
 
 
-def _spread(slope: Matrix, prior: Vector, private: Matrix, noise: Matrix) -> tuple[Matrix, Matrix]:
+def _spread(slope: Matrix, prior: Vector, noise: ErrorLaw) -> tuple[Matrix, Matrix]:
     """The posterior covariance, and what of it is privacy noise."""
-    half, _ = _posterior(slope, np.zeros(len(prior)), prior, noise)
-    gain = np.linalg.solve(slope @ (prior[:, None] * slope) + noise, slope * prior)
-    return np.diag(prior) - half.T @ half, np.asarray(gain.T @ private @ gain)
+    half, _ = _posterior(slope, np.zeros(len(prior)), prior, noise.total)
+    gain = np.linalg.solve(slope @ (prior[:, None] * slope) + noise.total, slope * prior)
+    return np.diag(prior) - half.T @ half, np.asarray(gain.T @ noise.privacy @ gain)
 
 
 def _posterior(slope: Matrix, working: Vector, prior: Vector, noise: Matrix) -> tuple[Matrix, Vector]:

@@ -1,0 +1,164 @@
+r"""Bins where the values are: ranges of numbers, narrowed twice by released histograms.
+
+Public bounds are often much wider than the values between them, and noise is in proportion to the range. A noisy
+histogram with noise of standard deviation sigma shows where values lie, even if no bin stands out: the counts
+``c_j`` are compared with what n rows of a candidate would give,
+
+.. math:: \log L(p) = -\tfrac12 \sum_j (c_j - n p_j)^2 / \sigma^2,
+
+for normal, Student's t (2 degrees of freedom) and log-normal distributions, these with tails to either side, of any
+place and width. Their average with these weights, with the counts that stand out of the noise as they are, is what is
+known of the values. The range ``[a, b]`` is that with the least
+
+.. math:: (\nu (b - a) / 2)^2 + \max(E (x - b)_+, E (a - x)_+)^2,
+
+nu the noise of a mean of numbers in [-1, 1]: what noise adds to a mean, and what the ends take away. Values beyond a
+range count as its ends. Missing cells are counted by themselves, and stand at the mean unless the schema says where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from dpregress.accounting import GDP, Event, split
+from dpregress.coordinates import Attribute, Domain, Matrix, Vector
+from dpregress.public.columns import MISSING
+from dpregress.queries import Ask, Blocks
+from dpregress.releases import Clique, Tables
+
+#: Of a budget: what the ranges take, and what is left.
+NARROWING_SHARES = (0.07, 0.93)
+#: How often, and by so many bins.
+ROUNDS, _BINS = 2, 64
+#: The noise of a mean is taken for this share of that of a histogram: smaller shares are safer from unseen tails.
+_MEAN_NOISE = 0.1
+#: Widths of the candidates, in bins: from less than one to half of them; and centres for each bin.
+_WIDTHS, _NARROWEST, _CENTRES = 10, 0.3, 2
+#: Noises by which a count differs from what is expected to be taken as it is; once in 10^8 without a difference.
+_CLEAR = 5.5
+#: Missing cells that stand out of the noise by so many standard deviations are not rows of the histogram.
+_SEEN = 4.0
+#: An edge that is less than this share of a bin away from 0 is 0, and not what rounding left.
+_ZERO = 1e-6
+
+
+class Values(NamedTuple):
+    """What is known of the values of a column: the shares of its bins."""
+
+    share: Vector
+    noise: float
+
+    @classmethod
+    def of(cls, counts: Vector, sigma: float, rows: float) -> Values:
+        """From noisy counts of about so many rows."""
+        candidates, found, noise = _candidates(len(counts)), counts / rows, sigma / rows
+        misfit = np.sum(candidates**2, axis=1) - 2 * candidates @ found
+        likelihood = np.exp((misfit.min() - misfit) / (2 * noise**2))
+        share = likelihood @ candidates / likelihood.sum()
+        clear = np.maximum(found, share - found) > _CLEAR * noise
+        own, others = np.where(clear, np.maximum(found, 0.0), 0.0), np.where(clear, 0.0, share)
+        share = own + others * (max(1 - float(own.sum()), 0.0) / max(float(others.sum()), 1e-300))
+        return cls(share / share.sum(), noise)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first bin of the best range, and the first one after it."""
+        edges, middles = np.arange(len(self.share) + 1.0), np.arange(len(self.share)) + 0.5
+        above = np.maximum(middles - edges[:, None], 0.0) @ self.share
+        below = np.maximum(edges[:, None] - middles, 0.0) @ self.share
+        length = edges - edges[:, None]
+        noise = _MEAN_NOISE * min(self.noise, 1.0) * length / 2
+        loss = np.where(length > 0, noise**2 + np.maximum(above, below[:, None]) ** 2, np.inf)
+        first, after = np.unravel_index(int(np.argmin(loss)), loss.shape)
+        return int(first), int(after)
+
+    @property
+    def mean(self) -> float:
+        """In bins."""
+        return float(self.share @ (np.arange(len(self.share)) + 0.5))
+
+
+class Narrowing:
+    """Two questions: histograms of all numbers with bounds between these bounds, then within the ranges found.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : GDP
+        All of it is drawn, if there are such numbers.
+    target : int, optional
+        An attribute whose histogram counts as much as all others.
+    """
+
+    def __init__(self, domain: Domain, budget: GDP, target: int | None = None) -> None:
+        self.domain = domain
+        self.spends = split(budget, [1.0] * ROUNDS)
+        self.places = self.places_of(domain)
+        self._weights = [math.sqrt(len(self.places)) if j == target else 1.0 for j in self.places]
+
+    @staticmethod
+    def places_of(domain: Domain) -> list[int]:
+        """The attributes that it narrows."""
+        return [j for j, attribute in enumerate(domain.attributes) if attribute.edges and attribute.numeric]
+
+    def asked(self, ask_coded: Callable[[Domain], Ask]) -> tuple[Domain, tuple[Event, ...]]:
+        """The domain with the ranges that were found, and what they cost.
+
+        Parameters
+        ----------
+        ask_coded : callable
+            Of rows that are coded by a domain.
+        """
+        domain = self.domain
+        events: tuple[Event, ...] = ()
+        cliques: list[Clique] = [(), *((i,) for i in range(len(self.places)))]
+        weights = [max(self._weights), *self._weights]
+        for spend in self.spends:
+            grid = Domain(tuple(_grid(domain.attributes[j]) for j in self.places))
+            tables = ask_coded(grid)(Blocks(grid, cliques, weights), spend)
+            attributes = list(domain.attributes)
+            for i, j in enumerate(self.places):
+                attributes[j] = _narrowed(attributes[j], self.domain.attributes[j].size, tables, i)
+            domain, events = Domain(tuple(attributes)), (*events, *tables.events)
+        return domain, events
+
+
+def _grid(attribute: Attribute) -> Attribute:
+    """Bins of a histogram, as levels of a class, the last of which holds missing cells."""
+    bins = attribute.narrowed(attribute.ends, _BINS)
+    return replace(bins, levels=(*bins.levels, MISSING), values=(), fill=None, stand_in=bins.size)
+
+
+def _narrowed(attribute: Attribute, bins: int, tables: Tables, place: int) -> Attribute:
+    """The column in the best range, in so many bins."""
+    counts, sigma = tables.blocks[(place,)], tables.sigmas[(place,)]
+    rows, missing = float(tables.blocks[()][0]), float(counts[-1])
+    rows = max(rows - (missing if missing > _SEEN * sigma else 0.0), 1.0)
+    values = Values.of(counts[:-1], sigma, rows)
+    (lower, upper), ends = _grid(attribute).ends, values.range
+    width = (upper - lower) / len(values.share)
+    first, after = (lower + end * width if abs(lower + end * width) > _ZERO * width else 0.0 for end in ends)
+    narrow = attribute.narrowed((first, after), bins)
+    if attribute.fill is not None:
+        return narrow
+    mean = replace(narrow, fill=lower + values.mean * width)
+    return replace(narrow, stand_in=mean.unknown)
+
+
+@cache
+def _candidates(bins: int) -> Matrix:
+    """Shares of the bins by all candidates; the outer bins hold everything beyond."""
+    centre = np.linspace(0, bins, _CENTRES * bins + 1)[:, None]
+    width = np.geomspace(_NARROWEST, bins / 2, _WIDTHS)[:, None, None]
+    place = (np.arange(1, bins) - centre) / width
+    right, left = (ndtr(np.log(np.maximum(side, 1e-300))) for side in (place, -place))
+    below = [ndtr(place), 0.5 + place / (2 * np.sqrt(2 + place**2)), right, 1 - left]
+    shares = [np.diff(each, axis=-1, prepend=0.0, append=1.0) for each in below]
+    return np.concatenate(shares).reshape(-1, bins)
