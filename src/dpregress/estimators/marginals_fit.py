@@ -16,6 +16,7 @@ from dpregress.models import MULTINOMIAL, family_of
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates, Marginals, Moments
 from dpregress.releases.marginals import encoded_design, regression_space
 from dpregress.releases.release import ANYWHERE
+from dpregress.releases.standardised import Standardised, standardised
 from dpregress.solvers.marginals.mixture_likelihood import solve_classes, solve_logistic
 from dpregress.solvers.marginals.relevance import Counts, Shrunk, solve_by_relevance
 
@@ -149,9 +150,15 @@ def _coefficients(moments: Moments, found: Shrunk, target: str, *, linear: bool)
 
 
 def _one_predictor(
-    marginals: Marginals, target: str, features: tuple[str, ...], family: str, moments: Moments, found: Shrunk
+    marginals: Marginals,
+    target: str,
+    features: tuple[str, ...],
+    family: str,
+    moments: Moments,
+    known: Standardised,
+    found: Shrunk,
 ) -> TableFit:
-    coefficients = _coefficients(moments, found, target, linear=family == "gaussian")
+    coefficients = _coefficients(known.moments, found, target, linear=family == "gaussian")
     if TABLE_FAMILIES[family].numeric:
         coefficients = replace(coefficients, reach=_reach(marginals.domain, target, family))
     coef, intercept = coefficients.coef, np.array(coefficients.intercept)
@@ -172,25 +179,27 @@ def _moments(marginals: Marginals, target: str, features: tuple[str, ...], famil
 
 def _gaussian(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
-    found = solve_by_relevance(moments, marginals.groups(features))
-    return _one_predictor(marginals, target, features, family, moments, found)
+    known = standardised(moments, marginals.groups(features))
+    found = solve_by_relevance(known.moments, marginals.groups(features))
+    return _one_predictor(marginals, target, features, family, moments, known, found)
 
 
 def _binomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
-    found = solve_logistic(
-        moments, marginals.groups(features), _points(marginals, features), _shares(marginals, target)
-    )
-    return _one_predictor(marginals, target, features, family, moments, found)
+    known = standardised(moments, marginals.groups(features))
+    points, shares = _points(marginals, features) @ known.turn.T, _shares(marginals, target)
+    found = solve_logistic(known.moments, marginals.groups(features), points, shares)
+    return _one_predictor(marginals, target, features, family, moments, known, found)
 
 
 def _poisson(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
     assert moments.space.response is not None
     scale = moments.space.response
-    counts = Counts(_points(marginals, features), scale.centre, scale.scale)
-    found = solve_by_relevance(moments, marginals.groups(features), counts)
-    return _one_predictor(marginals, target, features, family, moments, found)
+    known = standardised(moments, marginals.groups(features))
+    counts = Counts(_points(marginals, features) @ known.turn.T, scale.centre, scale.scale)
+    found = solve_by_relevance(known.moments, marginals.groups(features), counts)
+    return _one_predictor(marginals, target, features, family, moments, known, found)
 
 
 def _multinomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:

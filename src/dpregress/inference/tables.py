@@ -8,7 +8,9 @@ response are not shrunk, so that slopes are not attenuated. With ``b = A^+ c`` f
     A^+ (c_N - (A - A_0) b) / n.
 
 The error ``A - A_0`` is smaller than the noise of the moments; it counts as if it were that noise, whose law is known.
-Directions in which A does not exceed its noise four times are left out: nothing is known about them.
+Directions in which A does not exceed its noise four times are left out: nothing is known about them. Numbers in bins
+have Sheppard's correction, since middles of bins vary less than what lies in them leaves out: without it slopes would
+be attenuated.
 
 For a curved mean m, the coefficients a solve ``E x m(x'a) = A b``, the expectation over points of the mixture. The
 linear part of the mean, b, thus has the released moments, and only what is beyond it rests on the mixture.
@@ -20,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.coordinates.matrices import eigen
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.moments import product_of, residual_variance
@@ -138,7 +140,8 @@ def _estimates(
 ) -> Estimates | None:
     moments = replace(marginals, gram=gram, noise=noise).moments(target, features, level)
     places = marginals.places(features)
-    system = KnownSystem.of(less_noisy_moments(marginals, gram, noise.between)[np.ix_(places, places)], moments)
+    less_noisy = less_noisy_moments(marginals, gram, noise) - spread_within_bins(marginals.domain)
+    system = KnownSystem.of(less_noisy[np.ix_(places, places)], moments)
     if family.distribution.name == "gaussian":
         return _straight(moments, system)
     if not len(system.values):
@@ -147,27 +150,41 @@ def _estimates(
     return _curved(moments, system, points, family)
 
 
-def less_noisy_moments(marginals: Marginals, gram: Matrix, variances: Matrix) -> Matrix:
+def less_noisy_moments(marginals: Marginals, gram: Matrix, law: TableNoise) -> Matrix:
     """Second moments as proportions: the mixture's, plus what the released ones say beyond it, shrunk block by block.
+
+    A number's mean and its mean square are blocks of one entry.
 
     Parameters
     ----------
     marginals : Marginals
     gram : ndarray of shape (width, width)
         Unbiased released moments, in counts.
-    variances : ndarray of shape (width, width)
-        Those of the noise in its entries, at least for pairs of columns.
+    law : TableNoise
+        Of their noise.
     """
     domain, count = marginals.domain, marginals.count
-    found = marginals.mixture.design_moment.copy()
-    for pair in domain.pairs:
-        first, second = (domain.columns_of(attribute) for attribute in pair)
+    found, variances = marginals.mixture.design_moment.copy(), law.between + law.own
+    each = [domain.columns_of(j) for j in range(len(domain.attributes))]
+    blocks = [*((slice(0, 1), own) for own in each), *((own, own) for own in each)]
+    blocks += [(each[j], each[k]) for j, k in domain.pairs]
+    for first, second in blocks:
         beyond = gram[first, second] / count - found[first, second]
-        noise = variances[first, second].mean() / count**2 * max(beyond.size - 2, 1)
+        noise = float(variances[first, second].sum()) / beyond.size / count**2 * max(beyond.size - 2, 1)
         beyond *= max(0.0, 1 - noise / max(float(np.sum(beyond**2)), 1e-300))
         found[first, second] += beyond
         found[second, first] = found[first, second].T
     return found
+
+
+def spread_within_bins(domain: Domain) -> Matrix:
+    """Sheppard's correction: what bins add to the mean squares of numbers that lie anywhere in them."""
+    spread = np.zeros((domain.width, domain.width))
+    for j, attribute in enumerate(domain.attributes):
+        if attribute.edges and not attribute.whole:
+            own = domain.columns_of(j).start
+            spread[own, own] = (2 / attribute.unit) ** 2 / 12
+    return spread
 
 
 def _straight(moments: Moments, system: KnownSystem) -> Estimates:

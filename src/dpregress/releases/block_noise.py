@@ -55,6 +55,11 @@ class TableNoise(NoiseLaw):
     def between(self) -> Matrix:
         """The variance of every entry between two attributes, of shape (width, width); 0 elsewhere."""
 
+    @property
+    @abstractmethod
+    def own(self) -> Matrix:
+        """The variance of every entry in the constant's row, and in an attribute's own block; 0 elsewhere."""
+
     def spectral_norm(self, order: int) -> float:
         """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
         covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
@@ -113,3 +118,14 @@ class BlockNoise(TableNoise):
     def between(self) -> Matrix:
         """The variance of every entry between two attributes; 0 elsewhere."""
         return variances_between(self.domain, self.sigmas)
+
+    @cached_property
+    def own(self) -> Matrix:
+        """The variance of every entry in the constant's row, and in an attribute's own block; 0 elsewhere."""
+        variance = np.zeros((self.domain.width, self.domain.width))
+        variance[0, 0] = 1 / sum(1 / (size * self.sigmas[(j,)] ** 2) for j, size in enumerate(self.domain.sizes))
+        for j, attribute in enumerate(self.domain.attributes):
+            own, squares = self.domain.columns_of(j), self.sigmas[(j,)] ** 2 * attribute.encoding**2
+            variance[0, own] = variance[own, 0] = squares.sum(axis=0)
+            variance[own, own] = squares.T @ attribute.encoding**2
+        return variance

@@ -52,6 +52,19 @@ class MomentNoise(TableNoise):
         return found[np.ix_(self.kept, self.kept)]
 
     @cached_property
+    def own(self) -> Matrix:
+        """The variance of every entry in the constant's row, and in an attribute's own block; 0 elsewhere."""
+        variance = np.zeros((self.domain.width, self.domain.width))
+        variance[0, 0] = self.sigmas[()] ** 2
+        for j, attribute in enumerate(self.domain.attributes):
+            own, square = self.domain.columns_of(j), self.sigmas[(j,)] ** 2
+            variance[0, own] = variance[own, 0] = square
+            if attribute.numeric:
+                square = self.sigmas[j, j] ** 2 + variance[0, 0] / 4
+            variance[own, own] = square * np.eye(own.stop - own.start)
+        return variance
+
+    @cached_property
     def between(self) -> Matrix:
         """The variance of every entry between two attributes; 0 elsewhere."""
         return variances_between(self.domain, self.sigmas)

@@ -42,6 +42,20 @@ class ResidualNoise(TableNoise):
         return self._seen(encoder[:, list(self.kept)], float(full[0]), levels)
 
     @cached_property
+    def own(self) -> Matrix:
+        """The variance of every entry in the constant's row, and in an attribute's own block; 0 elsewhere."""
+        variance = np.zeros((self.domain.width, self.domain.width))
+        variance[0, 0] = self.sigmas[()] ** 2
+        for j, attribute in enumerate(self.domain.attributes):
+            own, encoding = self.domain.columns_of(j), attribute.encoding
+            products = np.einsum("li,lj->lij", encoding, encoding)
+            for place, entries in (((0, own), encoding), ((own, own), products)):
+                spread = entries.var(axis=0) * attribute.size
+                variance[place] = self.sigmas[()] ** 2 * entries.mean(axis=0) ** 2 + self.sigmas[(j,)] ** 2 * spread
+            variance[own, 0] = variance[0, own]
+        return variance
+
+    @cached_property
     def between(self) -> Matrix:
         """The variance of every entry between two attributes; 0 elsewhere."""
         domain, sigmas = self.domain, self.sigmas

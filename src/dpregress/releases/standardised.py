@@ -1,0 +1,96 @@
+"""Moments of centred and scaled columns, by what was released of their means and variances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.releases.noise import NoiseLaw
+from dpregress.releases.release import Moments
+
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedNoise(NoiseLaw):
+    """The law of ``T N T'``.
+
+    Parameters
+    ----------
+    noise : NoiseLaw
+        Of N.
+    turn : ndarray of shape (q, p)
+    """
+
+    noise: NoiseLaw
+    turn: Matrix
+
+    def __add__(self, other: NoiseLaw) -> TurnedNoise:
+        if not isinstance(other, TurnedNoise) or not np.array_equal(self.turn, other.turn):
+            return NotImplemented
+        return TurnedNoise(self.noise + other.noise, self.turn)
+
+    def product_covariance(self, vector: Vector) -> Matrix:
+        """``T Cov(N T'v) T'``."""
+        return np.asarray(self.turn @ self.noise.product_covariance(self.turn.T @ vector) @ self.turn.T)
+
+    def spectral_norm(self, order: int) -> float:
+        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
+        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
+        return 2 * math.sqrt(float(np.trace(covariance)))
+
+    def cut(self, places: Sequence[int]) -> TurnedNoise:
+        """The law of the noise in these rows and columns."""
+        return TurnedNoise(self.noise, self.turn[list(places)])
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Moments in other coordinates.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of ``T x~``.
+    turn : ndarray of shape (p, p)
+        T: the constant is left as it is.
+    """
+
+    moments: Moments
+    turn: Matrix
+
+
+def standardised(moments: Moments, groups: Sequence[int]) -> Standardised:
+    """Columns less their means, over the root of the mean variance of their group.
+
+    A variance counts as the noise in it at least.
+
+    Parameters
+    ----------
+    moments : Moments
+        In a plain space with an intercept.
+    groups : sequence of int
+        0, 1, .. for every column but the constant.
+    """
+    gram, group = moments.gram, np.array(groups)
+    turn = np.eye(len(gram))
+    turn[1:, 0] = -gram[0, 1:] / gram[0, 0]
+    variance = np.array([_variance(moments, row) for row in turn[1:]])
+    mean = np.bincount(group, weights=variance) / np.bincount(group)
+    turn[1:] /= np.sqrt(mean[group])[:, None]
+    joint = np.eye(len(gram) + 1)
+    joint[:-1, :-1] = turn
+    space = moments.space.rewhitened(turn, moments.space.radius)
+    total = joint @ moments.total @ joint.T
+    return Standardised(replace(moments, total=total, noise=TurnedNoise(moments.noise, joint), space=space), turn)
+
+
+def _variance(moments: Moments, row: Vector) -> float:
+    """Of a combination of columns."""
+    padded = np.append(row, 0.0)
+    noise = math.sqrt(float(padded @ moments.noise.product_covariance(padded) @ padded)) / moments.n
+    return max(float(row @ moments.gram @ row), noise, _LEAST_VARIANCE)
