@@ -30,6 +30,7 @@ from dpregress.models import Family
 from dpregress.releases import Estimates, Marginals, Moments
 from dpregress.releases.block_noise import TableNoise
 from dpregress.releases.marginals import encoded_design
+from dpregress.releases.standardised import standardised
 
 #: Standard deviations of the noise along a direction by which a Gram matrix must exceed 0 there.
 _FAR = 4.0
@@ -141,13 +142,14 @@ def _estimates(
     moments = replace(marginals, gram=gram, noise=noise).moments(target, features, level)
     places = marginals.places(features)
     less_noisy = less_noisy_moments(marginals, gram, noise) - spread_within_bins(marginals.domain)
-    system = KnownSystem.of(less_noisy[np.ix_(places, places)], moments)
+    known = standardised(moments, marginals.groups(features))
+    system = KnownSystem.of(known.turn @ less_noisy[np.ix_(places, places)] @ known.turn.T, known.moments)
     if family.distribution.name == "gaussian":
-        return _straight(moments, system)
+        return _straight(known.moments, system)
     if not len(system.values):
         return None
     points = encoded_design(marginals.domain, marginals.mixture.points(_POINTS), features)
-    return _curved(moments, system, points, family)
+    return _curved(known.moments, system, points @ known.turn.T, family)
 
 
 def less_noisy_moments(marginals: Marginals, gram: Matrix, law: TableNoise) -> Matrix:

@@ -43,6 +43,8 @@ _MEAN_NOISE = 0.1
 _WIDTHS, _NARROWEST, _CENTRES = 10, 0.3, 2
 #: Noises by which a count differs from what is expected to be taken as it is; once in 10^8 without a difference.
 _CLEAR = 5.5
+#: Noises of a sum of counts that it may exceed what it counts by.
+_LEAST = 3.0
 #: Missing cells that stand out of the noise by so many standard deviations are not rows of the histogram.
 _SEEN = 4.0
 #: An edge that is less than this share of a bin away from 0 is 0, and not what rounding left.
@@ -50,9 +52,20 @@ _ZERO = 1e-6
 
 
 class Values(NamedTuple):
-    """What is known of the values of a column: the shares of its bins."""
+    """What is known of the values of a column.
+
+    Attributes
+    ----------
+    share : ndarray of shape (bins,)
+    below, above : ndarray of shape (bins + 1,)
+        The least shares that lie below and above the edges of the bins, by counts that add up.
+    noise : float
+        Of a share.
+    """
 
     share: Vector
+    below: Vector
+    above: Vector
     noise: float
 
     @classmethod
@@ -65,17 +78,19 @@ class Values(NamedTuple):
         clear = np.maximum(found, share - found) > _CLEAR * noise
         own, others = np.where(clear, np.maximum(found, 0.0), 0.0), np.where(clear, 0.0, share)
         share = own + others * (max(1 - float(own.sum()), 0.0) / max(float(others.sum()), 1e-300))
-        return cls(share / share.sum(), noise)
+        return cls(share / share.sum(), _least(found, noise), _least(found[::-1], noise)[::-1], noise)
 
     @property
     def range(self) -> tuple[int, int]:
         """The first bin of the best range, and the first one after it."""
-        edges, middles = np.arange(len(self.share) + 1.0), np.arange(len(self.share)) + 0.5
-        above = np.maximum(middles - edges[:, None], 0.0) @ self.share
-        below = np.maximum(edges[:, None] - middles, 0.0) @ self.share
+        edges = np.arange(len(self.share) + 1.0)
+        below = np.maximum(np.append(0.0, np.cumsum(self.share)), self.below)
+        above = np.maximum(np.append(np.cumsum(self.share[::-1])[::-1], 0.0), self.above)
+        under = np.append(0.0, np.cumsum((below[:-1] + below[1:]) / 2))[:, None]
+        over = np.append(np.cumsum(((above[:-1] + above[1:]) / 2)[::-1])[::-1], 0.0)
         length = edges - edges[:, None]
         noise = _MEAN_NOISE * min(self.noise, 1.0) * length / 2
-        loss = np.where(length > 0, noise**2 + np.maximum(above, below[:, None]) ** 2, np.inf)
+        loss = np.where(length > 0, noise**2 + np.maximum(over, under) ** 2, np.inf)
         first, after = np.unravel_index(int(np.argmin(loss)), loss.shape)
         return int(first), int(after)
 
@@ -83,6 +98,12 @@ class Values(NamedTuple):
     def mean(self) -> float:
         """In bins."""
         return float(self.share @ (np.arange(len(self.share)) + 0.5))
+
+
+def _least(found: Vector, noise: float) -> Vector:
+    """The least shares below each edge: what bins up to there have together, less so many noises of their sum."""
+    together = np.cumsum(found) - _LEAST * noise * np.sqrt(np.arange(1, len(found) + 1))
+    return np.append(0.0, np.maximum.accumulate(np.maximum(together, 0.0)))
 
 
 class Narrowing:
