@@ -112,6 +112,7 @@ from dpregress.releases import DiscreteLaplaceNoise, Entrywise, Isotropic, Messa
 from dpregress.releases.block_noise import BlockNoise
 from dpregress.releases.moment_noise import MomentNoise
 from dpregress.releases.residual_noise import ResidualNoise
+from dpregress.releases.standardised import TurnedNoise
 from dpregress.rows import (
     ArraySource,
     CappedSource,
@@ -702,6 +703,7 @@ NOISE_LAWS: tuple[NoiseLaw, ...] = (
     ResidualNoise(
         DOMAINS["classes"], {(): 1.0, (0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)
     ),
+    TurnedNoise(Isotropic(0.7), np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, 0.0], [0.3, 0.0, 4.0]])),
     MomentNoise(
         DOMAINS["classes"], {(): 1.0, (0,): 0.5, (1,): 2.0, (2,): 0.3, (0, 1): 1.0, (0, 2): 0.7, (1, 2): 0.2}, (0, 1, 3)
     ),

@@ -53,3 +53,27 @@ def test_refusals() -> None:
             domain_of(Schema(columns))
     with pytest.raises(SchemaError, match="is not among the levels"):
         Schema.from_levels({"a": range(3)}, numeric=["b"])
+
+
+def test_counts_are_divided_by_whole_numbers() -> None:
+    """Every whole number between the bounds is in one bin, and single ones stand for themselves."""
+    for lower, upper, bins, size in ((0, 7, 32, 8), (0.0, 99.4, 32, 25), (-3, 3, 2, 2), (5, 5.5, 32, 2)):
+        schema = Schema({"k": Numeric(lower, upper), "x": Numeric(0, 1)})
+        found = domain_of(schema, bins=bins, count="k").attributes[0]
+        assert found.size == size
+        assert found.whole
+        assert found.ends[0] == lower - 0.5
+        assert found.ends[1] > upper
+    assert domain_of(Schema({"k": Numeric(0, 7), "x": Numeric(0, 1)}), count="k").attributes[0].values == tuple(
+        range(8)
+    )
+    far = domain_of(Schema({"k": Numeric(0, 1e15), "x": Numeric(0, 1)}), count="k").attributes[0]
+    assert (far.size, far.whole) == (32, False)
+
+
+def test_fills_are_the_bins_of_their_values() -> None:
+    schema = Schema({"a": Numeric(0, 10, fill=9.99), "b": Numeric(0, 10, fill=10.0), "c": Numeric(0, 10)})
+    assert [attribute.unknown for attribute in domain_of(schema, bins=5).attributes] == [4, 4, 2]
+    narrow = domain_of(schema, bins=5).attributes[0].narrowed((0.0, 5.0), 5)
+    assert narrow.unknown == 4
+    assert narrow.levels == ("1 or less", "1 to 2", "2 to 3", "3 to 4", "4 or more")

@@ -179,14 +179,14 @@ def _moments(marginals: Marginals, target: str, features: tuple[str, ...], famil
 
 def _gaussian(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
-    known = standardised(moments, marginals.groups(features))
+    known = standardised(moments, marginals.numbers(features))
     found = solve_by_relevance(known.moments, marginals.groups(features))
     return _one_predictor(marginals, target, features, family, moments, known, found)
 
 
 def _binomial(marginals: Marginals, target: str, features: tuple[str, ...], family: str) -> TableFit:
     moments = _moments(marginals, target, features, family)
-    known = standardised(moments, marginals.groups(features))
+    known = standardised(moments, marginals.numbers(features))
     points, shares = _points(marginals, features) @ known.turn.T, _shares(marginals, target)
     found = solve_logistic(known.moments, marginals.groups(features), points, shares)
     return _one_predictor(marginals, target, features, family, moments, known, found)
@@ -196,7 +196,7 @@ def _poisson(marginals: Marginals, target: str, features: tuple[str, ...], famil
     moments = _moments(marginals, target, features, family)
     assert moments.space.response is not None
     scale = moments.space.response
-    known = standardised(moments, marginals.groups(features))
+    known = standardised(moments, marginals.numbers(features))
     counts = Counts(_points(marginals, features) @ known.turn.T, scale.centre, scale.scale)
     found = solve_by_relevance(known.moments, marginals.groups(features), counts)
     return _one_predictor(marginals, target, features, family, moments, known, found)

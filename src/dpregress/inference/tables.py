@@ -24,6 +24,7 @@ import numpy as np
 
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.coordinates.matrices import eigen
+from dpregress.errors import InvalidInput
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.moments import product_of, residual_variance
 from dpregress.models import Family
@@ -126,7 +127,7 @@ def table_estimates(
         return None
     try:
         return _estimates(marginals, *marginals.unshrunk, target, features, family, level)
-    except np.linalg.LinAlgError:  # of numbers beyond the range of floats
+    except (np.linalg.LinAlgError, InvalidInput):  # of numbers beyond the range of floats
         return None
 
 
@@ -142,7 +143,7 @@ def _estimates(
     moments = replace(marginals, gram=gram, noise=noise).moments(target, features, level)
     places = marginals.places(features)
     less_noisy = less_noisy_moments(marginals, gram, noise) - spread_within_bins(marginals.domain)
-    known = standardised(moments, marginals.groups(features))
+    known = standardised(moments, marginals.numbers(features))
     system = KnownSystem.of(known.turn @ less_noisy[np.ix_(places, places)] @ known.turn.T, known.moments)
     if family.distribution.name == "gaussian":
         return _straight(known.moments, system)

@@ -203,6 +203,11 @@ class Marginals:
         """The position of the feature to which each design column belongs, without the constant."""
         return [place for place, name in enumerate(features) for _ in design_names(self.domain, [name])]
 
+    def numbers(self, features: Sequence[str]) -> list[bool]:
+        """For each design column without the constant, whether it is a number."""
+        attributes = [self.domain.attributes[self.domain.index(name)] for name in features]
+        return [a.numeric for a in attributes for _ in a.columns[int(not a.numeric) :]]
+
     def places(self, features: Sequence[str]) -> list[int]:
         """Positions of the constant and of these attributes' design columns, without reference levels."""
         found = [0]

@@ -64,24 +64,24 @@ class Standardised:
     turn: Matrix
 
 
-def standardised(moments: Moments, groups: Sequence[int]) -> Standardised:
-    """Columns less their means, over the root of the mean variance of their group.
+def standardised(moments: Moments, numbers: Sequence[bool]) -> Standardised:
+    """Columns less their means, and numbers over twice their standard deviations.
 
-    A variance counts as the noise in it at least.
+    A number then varies as much as the indicator of a class that half of the rows have. A variance counts as the noise
+    in it at least.
 
     Parameters
     ----------
     moments : Moments
         In a plain space with an intercept.
-    groups : sequence of int
-        0, 1, .. for every column but the constant.
+    numbers : sequence of bool
+        For every column but the constant, whether it is a number.
     """
-    gram, group = moments.gram, np.array(groups)
+    gram = moments.gram
     turn = np.eye(len(gram))
     turn[1:, 0] = -gram[0, 1:] / gram[0, 0]
-    variance = np.array([_variance(moments, row) for row in turn[1:]])
-    mean = np.bincount(group, weights=variance) / np.bincount(group)
-    turn[1:] /= np.sqrt(mean[group])[:, None]
+    for place in 1 + np.flatnonzero(numbers):
+        turn[place] /= 2 * math.sqrt(_variance(moments, turn[place]))
     joint = np.eye(len(gram) + 1)
     joint[:-1, :-1] = turn
     space = moments.space.rewhitened(turn, moments.space.radius)

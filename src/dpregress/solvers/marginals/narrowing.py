@@ -8,12 +8,15 @@ histogram with noise of standard deviation sigma shows where values lie, even if
 
 for normal, Student's t (2 degrees of freedom) and log-normal distributions, these with tails to either side, of any
 place and width. Their average with these weights, with the counts that stand out of the noise as they are, is what is
-known of the values. The range ``[a, b]`` is that with the least
+known of the values x. With ``h = (b - a) / 2``, s the standard deviation of x within the range ``[a, b]`` and S that of
+all x, the range is that with the least
 
-.. math:: (\nu (b - a) / 2)^2 + \max(E (x - b)_+, E (a - x)_+)^2,
+.. math:: \frac{(\nu h)^2 + \max(E (x - b)_+, E (a - x)_+)^2}{S^2} + \frac{1}{10} \frac{r^2}{1 + r^2},
+          \qquad r = \frac{2 \nu h^2}{s^2}:
 
-nu the noise of a mean of numbers in [-1, 1]: what noise adds to a mean, and what the ends take away. Values beyond a
-range count as its ends. Missing cells are counted by themselves, and stand at the mean unless the schema says where.
+what noise adds to a mean and what the ends take from it, and what noise takes from a slope, nu being the noise of a
+mean of numbers in [-1, 1]. Tails are as heavy as the counts in them show together. Values beyond a range count as its
+ends. Missing cells are counted by themselves, and stand at the mean unless the schema says where.
 """
 
 from __future__ import annotations
@@ -37,8 +40,10 @@ from dpregress.releases import Clique, Tables
 NARROWING_SHARES = (0.07, 0.93)
 #: How often, and by so many bins.
 ROUNDS, _BINS = 2, 64
-#: The noise of a mean is taken for this share of that of a histogram: smaller shares are safer from unseen tails.
-_MEAN_NOISE = 0.1
+#: The noise of a mean, and that of a mean square, are taken for these shares of that of a histogram.
+_MEAN_NOISE, _SLOPE_NOISE = 0.1, 0.2
+#: What a slope explains, as a share of the variance of a response.
+_AT_STAKE = 0.1
 #: Widths of the candidates, in bins: from less than one to half of them; and centres for each bin.
 _WIDTHS, _NARROWEST, _CENTRES = 10, 0.3, 2
 #: Noises by which a count differs from what is expected to be taken as it is; once in 10^8 without a difference.
@@ -83,16 +88,24 @@ class Values(NamedTuple):
     @property
     def range(self) -> tuple[int, int]:
         """The first bin of the best range, and the first one after it."""
-        edges = np.arange(len(self.share) + 1.0)
+        edges, middles = np.arange(len(self.share) + 1.0), np.arange(len(self.share)) + 0.5
+        length, noise = edges - edges[:, None], min(self.noise, 1.0)
+        kept = np.clip(middles, edges[:, None, None], np.maximum(edges[:, None], edges)[..., None])
+        variance = np.maximum(kept**2 @ self.share - (kept @ self.share) ** 2, 0.0) + 1 / 12
+        slope = (_SLOPE_NOISE * noise * (length / 2) ** 2 / variance) ** 2
+        mean = (_MEAN_NOISE * noise * length / 2) ** 2 + self._beyond**2
+        loss = mean / float(variance[0, -1]) + _AT_STAKE * slope / (1 + slope)
+        first, after = np.unravel_index(int(np.argmin(np.where(length > 0, loss, np.inf))), loss.shape)
+        return int(first), int(after)
+
+    @property
+    def _beyond(self) -> Matrix:
+        """The mean distance of values from each range, on the side where it is larger; of shape (first, after)."""
         below = np.maximum(np.append(0.0, np.cumsum(self.share)), self.below)
         above = np.maximum(np.append(np.cumsum(self.share[::-1])[::-1], 0.0), self.above)
-        under = np.append(0.0, np.cumsum((below[:-1] + below[1:]) / 2))[:, None]
+        under = np.append(0.0, np.cumsum((below[:-1] + below[1:]) / 2))
         over = np.append(np.cumsum(((above[:-1] + above[1:]) / 2)[::-1])[::-1], 0.0)
-        length = edges - edges[:, None]
-        noise = _MEAN_NOISE * min(self.noise, 1.0) * length / 2
-        loss = np.where(length > 0, noise**2 + np.maximum(over, under) ** 2, np.inf)
-        first, after = np.unravel_index(int(np.argmin(loss)), loss.shape)
-        return int(first), int(after)
+        return np.asarray(np.maximum(over, under[:, None]))
 
     @property
     def mean(self) -> float:

@@ -27,7 +27,7 @@ from dpregress.errors import InvalidInput
 from dpregress.releases import Moments
 
 _UPDATES = 8
-_FIRST_VARIANCE, _LEAST_VARIANCE = 0.001, 1e-7
+_FIRST_VARIANCE, _LEAST_VARIANCE = 0.004, 1e-7
 _LEAST_RESIDUAL = 1e-6
 _JITTER = 1e-10
 
@@ -92,7 +92,7 @@ class _Sampled(Equations):
     """``c = E x m(x'b)`` over design rows that stand for the released mixture."""
 
     rounds = 12
-    slope_variance = 0.1
+    slope_variance = 0.4
 
     def __init__(self, design: Matrix) -> None:
         self.design = design
