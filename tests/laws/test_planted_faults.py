@@ -454,6 +454,10 @@ def one_cell_for_two(patch: Patch) -> None:
     patch.setattr(Blocks, "replacement", Blocks.contribution)
 
 
+def sums_of_size_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("dpregress.queries.pair_tables.largest_norm", lambda _: 1.0)
+
+
 def numbers_of_size_one(patch: Patch) -> None:
     patch.setattr(CliqueQuery, "unit", lambda self, clique: 1.0)  # noqa: ARG005 - that is the fault
 
@@ -570,6 +574,10 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "draws of a unit not k-fold": (draws_not_k_fold, unit_promise),
     "one table's sensitivity for all tables": (one_table_for_all, coded_sensitivity_of("one-way tables", "classes")),
     "one cell where two change": (one_cell_for_two, coded_sensitivity_of("weighted blocks", "classes")),
+    "sums of a number and its square of size one": (
+        sums_of_size_one,
+        coded_sensitivity_of("rows, sums and a table", "numbers"),
+    ),
     "products of numbers of size one": (numbers_of_size_one, coded_sensitivity_of("weighted blocks", "numbers")),
     "n beside the residuals forgotten": (residual_of_n_forgotten, coded_sensitivity_of("centred tables", "mixed")),
     "independence of the rows themselves": (

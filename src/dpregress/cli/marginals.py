@@ -49,7 +49,7 @@ def marginals() -> None:
     help="The library's own, AIM, ResidualPlanner, or equal noise on every block [default: by --use].",
 )  # fmt: skip
 @click.option("--target", help="Column whose pairs are measured more accurately.")
-@click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a numeric column.")
+@click.option("--bins", type=int, default=32, show_default=True, help="Number of equal bins of a number's range.")
 @click.option("--confirm-delta", is_flag=True, help="Allow a delta above 1e-5.")
 @charging_options("Ledger to charge, opened with --neighbours add-remove.")
 @_OUT
@@ -80,6 +80,7 @@ def marginals_release(
     Every column needs public levels (ordered = true where they are steps of a number) or bounds. A missing or
     undeclared cell counts as the schema says (missing, fill), else as the first level of a categorical column or
     as the middle of a number. A number outside the bounds counts as the nearest bin. No such cell is ever reported.
+    Bounds may be wide: histograms that are part of the release narrow them to where the values are (but for aim).
     Neighbouring tables differ by the addition or removal of one record.
 
     \b

@@ -52,7 +52,8 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         Of the target: a number, one of two classes, one of several, a count.
     schema : Schema
         Levels or bounds of the columns (:meth:`Schema.from_levels` for integer codes). Numbers with bounds are cut
-        into ``bins`` equal bins.
+        into ``bins`` equal bins of the range in which released histograms show their values; those beyond count as
+        its ends ("aim": of the bounds).
     bins : int, default=32
     recipe : {"one-shot", "aim", "residuals", "gaussian"}, default="one-shot"
         The library's own three questions, AIM as published, ResidualPlanner, or one noise on every block.

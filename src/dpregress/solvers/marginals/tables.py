@@ -64,14 +64,6 @@ class OneWays:
         """Standard deviation of each level's noisy count."""
         return np.repeat([self.tables.sigmas[(j,)] for j in range(len(domain.sizes))], domain.sizes)
 
-    def proportions(self) -> tuple[dict[Clique, Vector], dict[Clique, float]]:
-        """The noisy tables and their noise as proportions, as a mixture is fitted to them."""
-        tables = self.tables
-        return (
-            {clique: block / self.count for clique, block in tables.blocks.items()},
-            {clique: sigma / self.count for clique, sigma in tables.sigmas.items()},
-        )
-
 
 def moments_of_tables(domain: Domain, count: float, blocks: Mapping[Clique, Matrix]) -> Matrix:
     """Second moments of the design columns, in counts, from one-way tables and the blocks of all pairs."""
@@ -98,9 +90,3 @@ def project(values: Vector) -> Vector:
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     return np.asarray(np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], 0))
-
-
-def independent(chances: list[Vector], domain: Domain, count: float) -> dict[Clique, Matrix]:
-    """Blocks of all pairs as if attributes were independent, in the encoding of [-1, 1]."""
-    means = [attribute.encoding.T @ chance for attribute, chance in zip(domain.attributes, chances, strict=True)]
-    return {(j, k): count * np.outer(means[j], means[k]) for j, k in domain.pairs}
