@@ -76,6 +76,8 @@ CELLS = tuple(
         ("marginals", "one-shot", 20_000, 0, 0.3), ("marginals", "one-shot", 20_000, 0, 1.0),
         ("marginals", "one-shot", 100_000, 0, 1.0), ("marginals", "one-shot", 100_000, 0, 4.0),
         ("marginals", "residuals", 20_000, 0, 1.0), ("marginals", "gaussian", 20_000, 0, 1.0),
+        ("marginals", "normal", 20_000, 0, 1.0), ("marginals", "normal", 100_000, 0, 4.0),
+        ("marginals", "skewed", 20_000, 0, 1.0), ("marginals", "skewed", 100_000, 0, 4.0),
     )
 )  # fmt: skip
 SLOPES = np.linspace(-1, 1, 6)
@@ -130,6 +132,18 @@ def coded(rng: Rng, n: int) -> dict[str, Any]:
     return {**table, "y": np.clip(np.round(mean + 1.2 * rng.normal(size=n)), 0, 15).astype(int)}
 
 
+def skewed(rng: Rng, n: int) -> tuple[Matrix, Vector]:
+    """A log-normal column, counts, a normal column and a rare indicator."""
+    x = np.column_stack(
+        [np.exp(0.8 * rng.normal(size=n)), rng.poisson(1.5, n), rng.normal(size=n), rng.random(n) < 0.05]
+    )
+    return x, 1 + x @ [0.5, -0.3, 0.4, 1.0] + rng.normal(size=n)
+
+
+#: Bounds of numbers in released marginals, the last of them of the response.
+BOUNDS = {"normal": [(-60, 60)] * 6 + [(-200, 200)], "skewed": [(0, 120), (0, 60), (-18, 18), (0, 1), (-60, 120)]}
+
+
 def encoded(table: dict[str, Any]) -> Matrix:
     """The design of a coded table without the constant: numbers in their own units, indicators of other levels."""
     blocks = []
@@ -143,10 +157,13 @@ def encoded(table: dict[str, Any]) -> Matrix:
 
 def rows_of(model: str, kind: str, rng: Rng, n: int) -> tuple[Matrix, Vector]:
     """Rows of a population as the model sees them."""
-    if model == "marginals":
+    if kind == "skewed":
+        return skewed(rng, n)
+    if model == "marginals" and kind not in BOUNDS:
         table = coded(rng, n)
         return encoded(table), table["y"].astype(float)
-    return {"one-shot": correlated, "local": of_users, "vertical": of_parties}[model](rng, kind, n)
+    drawn = {"one-shot": correlated, "local": of_users, "vertical": of_parties, "marginals": correlated}
+    return drawn[model](rng, kind, n)
 
 
 @lru_cache(maxsize=4)
@@ -163,6 +180,13 @@ def fitted(cell: Cell, rng: Rng) -> tuple[Any, Matrix, Vector]:
     public = None
     if cell.m:
         public = PublicMoments.from_rows(rows_of(cell.model, cell.kind, rng, cell.m)[0])
+    if cell.model == "marginals" and cell.kind in BOUNDS:
+        x, y = rows_of(cell.model, cell.kind, rng, cell.n)
+        names = [*(f"x{place}" for place in range(x.shape[1])), "y"]
+        known = {name: Numeric(*bounds) for name, bounds in zip(names, BOUNDS[cell.kind], strict=True)}
+        model = MarginalsRegression(ApproxDP(cell.budget, DELTA), schema=Schema(known), random_state=rng)
+        table = pa.table(dict(zip(names, [*x.T, y], strict=True)))
+        return model.fit_table(table, "y", progress=False).estimates_, x, y
     if cell.model == "marginals":
         table = coded(rng, cell.n)
         schema = Schema.from_levels({name: range(size) for name, size in LEVELS.items()}, numeric=list(NUMERIC))

@@ -18,6 +18,7 @@ from uuid import uuid4
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.spatial.distance import pdist
 
@@ -29,6 +30,7 @@ from dpregress.mechanisms.base import unrounded_total
 from dpregress.models import BinomialFamily, Family, PoissonFamily, family_of
 from dpregress.public.coding import domain_of
 from dpregress.queries import (
+    Blocks,
     ClippedGradient,
     ClippedScore,
     Counted,
@@ -115,6 +117,13 @@ def in_relation(table: pa.Table, _: Path) -> Any:
     return connection.sql("SELECT * FROM arrow")
 
 
+def in_parquet(table: pa.Table, folder: Path) -> Any:
+    """Whose statistics DuckDB believes, and in which NaN has no part."""
+    path = folder / f"{uuid4().hex}.parquet"
+    pq.write_table(table, path)
+    return duckdb.connect().sql(f"SELECT * FROM '{path}'")
+
+
 def in_sqlite(table: pa.Table, folder: Path) -> SQLQuery:
     names = table.schema.names
     path = folder / f"{uuid4().hex}.db"
@@ -141,14 +150,21 @@ def in_spark(session: Any, table: pa.Table, _: Path) -> Any:
     return session.table(name)
 
 
-@pytest.fixture(params=["DuckDB query", "DuckDB relation", "SQLite query", "PostgreSQL query", "Spark table"])
+@pytest.fixture(
+    params=["DuckDB query", "DuckDB relation", "Parquet relation", "SQLite query", "PostgreSQL query", "Spark table"]
+)
 def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
     """How to keep a table in a database."""
     if request.param == "Spark table":
         return partial(in_spark, request.getfixturevalue("spark_session"))
     if request.param == "PostgreSQL query":
         return partial(in_postgresql, request.getfixturevalue("postgresql_url"))
-    return {"DuckDB query": in_duckdb, "DuckDB relation": in_relation, "SQLite query": in_sqlite}[request.param]
+    return {
+        "DuckDB query": in_duckdb,
+        "DuckDB relation": in_relation,
+        "Parquet relation": in_parquet,
+        "SQLite query": in_sqlite,
+    }[request.param]
 
 
 def source_of(table: Any, exposed: str | None = None) -> StreamSource:
@@ -288,6 +304,32 @@ def test_counts_of_coded_rows_are_those_of_a_reader(
         query = entry.make(domain, rng)
         expected = unrounded_total(query, PrivateRows(CodedSource(table, domain)))
         assert_same(unrounded_total(query, PrivateRows(source, ENGINE.make(None))), expected, str(entry))
+
+
+@pytest.mark.parametrize("keeping", [in_parquet, in_relation, in_duckdb], ids=lambda each: each.__name__)
+def test_no_infinite_cell_decides_about_others(
+    keeping: Callable[[pa.Table, Path], Any], tmp_path: Path, seed: int
+) -> None:
+    """Cells that are NaN count alike whether a cell of another row is infinite or none is. No seed can break it."""
+    rng = np.random.default_rng(seed)
+    for kind in ("intercept", "exposure"):
+        space = SPACES[kind](rng)
+        tame = registry.tame_rows(rng, space, 200)
+        x, y = tame.x.copy(), tame.y.copy()
+        x[rng.random(x.shape) < 0.3], y[rng.random(len(y)) < 0.3] = np.nan, np.nan
+        for far in ((), (np.inf,), (-np.inf, np.inf)):
+            x[: len(far)], y[: len(far)] = np.array(far)[:, None], np.array(far)
+            rows = replace(tame, x=x, y=y)
+            table = keeping(table_of(rows), tmp_path)
+            for entry in PUSHED:
+                query = entry.make(space, rng)
+                found = pushed(query, source_of(table, exposure_of(query)))
+                assert_same(found, expected_of(query, as_asked(rows, query)), f"{kind}, {entry}, {far}")
+        domain = domain_of(Schema({name: Numeric(-2, 2) for name in NAMES}), bins=5)
+        source = CodedParquet(reader_of(table), domain)
+        query = Blocks(domain, [(j,) for j in range(len(NAMES))])
+        expected = unrounded_total(query, PrivateRows(CodedSource(table_of(rows), domain)))
+        assert_same(unrounded_total(query, PrivateRows(source, ENGINE.make(None))), expected, kind)
 
 
 def test_sums_of_many_rows_in_two_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:

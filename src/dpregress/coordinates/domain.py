@@ -39,6 +39,8 @@ class Attribute:
         the middle level of a number.
     fill : float, optional
         The value that stands for a missing cell of bins: its bin is then the level, rather than ``stand_in``.
+    limits : tuple of float
+        The declared bounds of a column in bins, whatever its edges; else empty.
     """
 
     name: str
@@ -47,10 +49,18 @@ class Attribute:
     edges: tuple[float, ...] = ()
     stand_in: int | None = None
     fill: float | None = None
+    limits: tuple[float, ...] = ()
 
     @classmethod
     def binned(
-        cls, name: str, edges: tuple[float, float], bins: int, *, fill: float | None = None, beyond: bool = False
+        cls,
+        name: str,
+        edges: tuple[float, float],
+        bins: int,
+        *,
+        fill: float | None = None,
+        limits: tuple[float, ...] = (),
+        beyond: bool = False,
     ) -> Attribute:
         """A number in equal bins, each of which stands for its middle.
 
@@ -60,6 +70,7 @@ class Attribute:
         edges : (float, float)
         bins : int
         fill : float, optional
+        limits : tuple of float
         beyond : bool
             Whether the names of the outer bins say that they hold all values beyond the edges.
         """
@@ -72,7 +83,7 @@ class Attribute:
             texts[0] = f"{inner[1] - shift:.6g} or less"
             texts[-1] = f"{inner[-2] + shift:.6g} or more"
         levels = texts if len(set(texts)) == bins else [f"bin {i + 1}" for i in range(bins)]
-        return cls(name, tuple(levels), middles, ends, fill=fill)
+        return cls(name, tuple(levels), middles, ends, fill=fill, limits=limits)
 
     @staticmethod
     def _are_whole(edges: tuple[float, ...], bins: int) -> bool:
@@ -96,10 +107,26 @@ class Attribute:
         """The same column in at most so many bins between other edges; bins of whole numbers stay such."""
         lower, upper = edges
         if self.whole:
+            least, most = self._whole_limits
+            upper = min(upper, most)
+            lower = min(lower, upper - 1)
             step = math.ceil((upper - lower) / bins)
             bins = max(math.ceil((upper - lower) / step), 2)
+            lower = max(min(lower, most - bins * step), least)
             upper = lower + bins * step
-        return Attribute.binned(self.name, (lower, upper), bins, fill=self.fill, beyond=True)
+        return Attribute.binned(self.name, (lower, upper), bins, fill=self.fill, limits=self.limits, beyond=True)
+
+    @property
+    def _whole_limits(self) -> tuple[float, float]:
+        """The outer edges of the whole numbers within the limits."""
+        least, most = self.limits or self.ends
+        return math.ceil(least) - 0.5, math.floor(most) + 0.5
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The outer values of a number, within its limits."""
+        least, most = self.limits or self.ends
+        return max(self.values[0], least), min(self.values[-1], most)
 
     @property
     def consistent(self) -> bool:
@@ -109,6 +136,7 @@ class Attribute:
         bounded = ends.shape == (2,) and bool(np.isfinite(ends).all()) and bool(ends[0] < ends[1])
         known = self.stand_in is None or 0 <= self.stand_in < self.size
         filled = self.fill is None or (bool(self.edges) and math.isfinite(self.fill))
+        filled &= len(self.limits) in (0, 2) and all(map(math.isfinite, self.limits))
         return self.size >= 2 and (spaced or not self.values) and (bounded or not self.edges) and known and filled
 
     @property
@@ -272,6 +300,7 @@ class Domain(Coordinates):
                 "edges": list(a.edges),
                 "stand_in": a.stand_in,
                 "fill": a.fill,
+                "limits": list(a.limits),
             }
             for a in self.attributes
         ]
@@ -288,6 +317,7 @@ class Domain(Coordinates):
                     tuple(float(edge) for edge in record["edges"]),
                     None if record.get("stand_in") is None else int(record["stand_in"]),
                     None if record.get("fill") is None else float(record["fill"]),
+                    tuple(float(limit) for limit in record.get("limits", ())),
                 )
                 for record in records
             )

@@ -167,7 +167,7 @@ def _one_predictor(
 
 def _reach(domain: Domain, target: str, family: str) -> tuple[float, float]:
     """The predictors of means within the levels of a number."""
-    lower, upper = domain.attributes[domain.index(target)].ends
+    lower, upper = domain.attributes[domain.index(target)].reach
     return (lower, upper) if family == "gaussian" else (ANYWHERE[0], math.log(upper))
 
 

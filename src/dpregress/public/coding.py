@@ -67,11 +67,15 @@ def _attribute(name: str, schema: Schema, bins: int, whole: bool) -> Attribute:
             raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
         edges = column.bounds
         if whole and max(map(abs, edges)) <= _LARGEST_COUNT:
-            first, last = math.ceil(edges[0]), max(math.floor(edges[1]), math.ceil(edges[0]) + 1)
+            first, last = math.ceil(edges[0]), math.floor(edges[1])
+            if last <= first:
+                raise InvalidInput(
+                    f"the bounds of {name!r} hold fewer than two whole numbers, as counts are: widen them"
+                )
             step = math.ceil((last - first + 1) / bins)
             bins = max(math.ceil((last - first + 1) / step), 2)
             edges = first - 0.5, first - 0.5 + bins * step
-        return Attribute.binned(name, edges, bins, fill=column.fill)
+        return Attribute.binned(name, edges, bins, fill=column.fill, limits=column.bounds)
     if len(column.levels) > LARGEST:
         raise InvalidInput(
             f"column {name!r} has {len(column.levels):,} levels, more than {LARGEST:,}: merge rare ones, "

@@ -223,9 +223,20 @@ class _Written:
         cell = NUMBER if self.dialect == "sqlite" else "CAST({0} AS DOUBLE PRECISION)"
         uncast = self.sums.uncast
         cells = [
-            f"{('{0}' if column in uncast else cell).format(quoted([column]))} AS {alias}" for column, alias in named
+            f"{quoted([column]) if column in uncast else self._cell(cell.format(quoted([column])))} AS {alias}"
+            for column, alias in named
         ]
         return cells if self.sums.cap is None else [*cells, f"{quoted([self.sums.cap.ids])} AS unit"]
+
+    def _cell(self, cell: str) -> str:
+        """A number, or nothing where it is not finite.
+
+        DuckDB takes comparisons for true that hold at the ends of a Parquet file's statistics, in which NaN has no
+        part: a single infinite cell would decide where all others without a number count.
+        """
+        if self.dialect != "duckdb":
+            return cell
+        return self._held(f"CASE WHEN ISFINITE({cell}) THEN {cell} END")
 
     @property
     def _numbered(self) -> list[list[str]]:

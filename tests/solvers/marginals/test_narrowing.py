@@ -105,6 +105,18 @@ def test_missing_cells_do_not_hold_a_range_open() -> None:
         assert abs(found.values[found.unknown] - expected) <= (upper - lower) / 16
 
 
+def test_bounds_are_middles_of_bins() -> None:
+    """Zeros and ones that stand on the bounds stand for themselves."""
+    rng = np.random.default_rng(0)
+    table = pa.table({"indicator": (rng.random(20_000) < 0.3) * 1.0, "cost": rng.gamma(1.0, size=20_000)})
+    schema = Schema({"indicator": Numeric(0, 1), "cost": Numeric(0, 1000)})
+    indicator, cost = narrowed(table, domain_of(schema), 0.5, 0).attributes
+    assert indicator.values[0] == pytest.approx(0, abs=1e-12)
+    assert indicator.values[-1] == pytest.approx(1)
+    assert cost.values[0] == pytest.approx(0, abs=1e-12)
+    assert cost.values[-1] < 30
+
+
 def test_edges_that_are_zero_but_for_rounding() -> None:
     """Databases refuse numbers near 0 that are not 0."""
     rng = np.random.default_rng(0)
@@ -112,3 +124,41 @@ def test_edges_that_are_zero_but_for_rounding() -> None:
     table = pa.table({"a": np.abs(rng.normal(0, 0.01, 5000)), "b": rng.uniform(-0.3, 0.3, 5000)})
     for attribute in narrowed(table, domain_of(Schema({"a": bounds, "b": bounds})), 5.0, 0).attributes:
         assert all(edge == 0 or abs(edge) > 1e-9 for edge in attribute.edges)
+
+
+def test_whole_numbers_stay_within_their_bounds() -> None:
+    """Ranges at a bound, of one value or of several in a bin, do not drift beyond it."""
+    for value, bounds, count in (
+        (31.0, (-0.5, 31.5), None),
+        (5.0, (0, 1), "k"),
+        (99.0, (0, 100), "k"),
+        (0.0, (0, 9), "k"),
+    ):
+        table = pa.table({"k": np.full(3000, value), "x": np.zeros(3000)})
+        domain = domain_of(Schema({"k": Numeric(*bounds), "x": Numeric(0, 1)}), count=count)
+        for mu in (0.2, 100.0):
+            found = narrowed(table, domain, mu, 0).attributes[0]
+            assert found.whole
+            assert found.ends[1] <= bounds[1] + 0.5
+            assert bounds[0] <= found.reach[0] <= found.reach[1] <= bounds[1]
+
+
+@pytest.mark.filterwarnings("error")
+def test_few_bins_and_nobody() -> None:
+    """Counts that stand out of the noise, all of them below 0."""
+    values = Values.of(np.array([-2.0, -6.0, -13.0]), 0.1, 1.0)
+    assert values.share.sum() == pytest.approx(1)
+    empty = pa.table({"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())})
+    schema = Schema({"a": Numeric(-0.5, 1.5), "b": Numeric(-0.5, 1.5)})
+    for seed in range(6):
+        assert all(a.size == 2 for a in narrowed(empty, domain_of(schema, bins=2), 300.0, seed).attributes)
+
+
+def test_ranges_are_no_finer_than_floats() -> None:
+    """Bins of a narrowed range stay evenly spaced, far from 0 too."""
+    table = pa.table({"a": np.full(5000, 1e9 + 0.5), "b": np.full(5000, 1.7e9)})
+    schema = Schema({"a": Numeric(1e9, 1e9 + 1), "b": Numeric(1.7e9, 1.7e9 + 60)})
+    for bins in (30, 31, 32):
+        for attribute in narrowed(table, domain_of(schema, bins=bins), 100.0, 0).attributes:
+            assert attribute.evenly_spaced
+            assert attribute.size == bins

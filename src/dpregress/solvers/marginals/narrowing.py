@@ -54,6 +54,8 @@ _LEAST = 3.0
 _SEEN = 4.0
 #: An edge that is less than this share of a bin away from 0 is 0, and not what rounding left.
 _ZERO = 1e-6
+#: Bins are no narrower than this share of their edges: floats would not tell them apart.
+_FINEST = 1e-9
 
 
 class Values(NamedTuple):
@@ -82,7 +84,9 @@ class Values(NamedTuple):
         share = likelihood @ candidates / likelihood.sum()
         clear = np.maximum(found, share - found) > _CLEAR * noise
         own, others = np.where(clear, np.maximum(found, 0.0), 0.0), np.where(clear, 0.0, share)
-        share = own + others * (max(1 - float(own.sum()), 0.0) / max(float(others.sum()), 1e-300))
+        shown = own + others * (max(1 - float(own.sum()), 0.0) / max(float(others.sum()), 1e-300))
+        if shown.any():  # not so if all counts stand out, and none above 0: nobody is there
+            share = shown
         return cls(share / share.sum(), _least(found, noise), _least(found[::-1], noise)[::-1], noise)
 
     @property
@@ -159,7 +163,7 @@ class Narrowing:
             tables = ask_coded(grid)(Blocks(grid, cliques, weights), spend)
             attributes = list(domain.attributes)
             for i, j in enumerate(self.places):
-                attributes[j] = _narrowed(attributes[j], self.domain.attributes[j].size, tables, i)
+                attributes[j] = _narrowed(attributes[j], self.domain.attributes[j], tables, i)
             domain, events = Domain(tuple(attributes)), (*events, *tables.events)
         return domain, events
 
@@ -170,8 +174,8 @@ def _grid(attribute: Attribute) -> Attribute:
     return replace(bins, levels=(*bins.levels, MISSING), values=(), fill=None, stand_in=bins.size)
 
 
-def _narrowed(attribute: Attribute, bins: int, tables: Tables, place: int) -> Attribute:
-    """The column in the best range, in so many bins."""
+def _narrowed(attribute: Attribute, declared: Attribute, tables: Tables, place: int) -> Attribute:
+    """The column in the best range, in as many bins as were declared."""
     counts, sigma = tables.blocks[(place,)], tables.sigmas[(place,)]
     rows, missing = float(tables.blocks[()][0]), float(counts[-1])
     rows = max(rows - (missing if missing > _SEEN * sigma else 0.0), 1.0)
@@ -179,11 +183,24 @@ def _narrowed(attribute: Attribute, bins: int, tables: Tables, place: int) -> At
     (lower, upper), ends = _grid(attribute).ends, values.range
     width = (upper - lower) / len(values.share)
     first, after = (lower + end * width if abs(lower + end * width) > _ZERO * width else 0.0 for end in ends)
-    narrow = attribute.narrowed((first, after), bins)
+    if not declared.whole and after - first < _FINEST * declared.size * max(abs(first), abs(after)):
+        return attribute
+    narrow = attribute.narrowed(_about_bounds((first, after), declared), declared.size)
     if attribute.fill is not None:
         return narrow
     mean = replace(narrow, fill=lower + values.mean * width)
     return replace(narrow, stand_in=mean.unknown)
+
+
+def _about_bounds(edges: tuple[float, float], declared: Attribute) -> tuple[float, float]:
+    """Edges such that a bound within them is the middle of its bin: many values may lie on it, such as zeros."""
+    if declared.whole:
+        return edges
+    (lower, upper), (least, most) = edges, declared.ends
+    below, above = int(lower <= least), int(upper >= most)
+    lower, upper = max(lower, least), min(upper, most)
+    half = (upper - lower) / (2 * declared.size - below - above)
+    return lower - below * half, upper + above * half
 
 
 @cache
