@@ -14,7 +14,7 @@ from dpregress.mechanisms import SeededSampler
 from dpregress.public.coding import domain_of
 from dpregress.queries import Ask
 from dpregress.rows import PrivateRows
-from dpregress.solvers.marginals.narrowing import Narrowing, Values
+from dpregress.solvers.marginals.narrowing import Narrowing, Values, _about_bounds
 from dpregress.trust import Central, Session
 
 
@@ -115,6 +115,17 @@ def test_bounds_are_middles_of_bins() -> None:
     assert indicator.values[-1] == pytest.approx(1)
     assert cost.values[0] == pytest.approx(0, abs=1e-12)
     assert cost.values[-1] < 30
+
+
+@pytest.mark.parametrize("edges", [(-0.1, -0.05), (10.01, 10.1), (-0.1, 0.02), (-0.1, 10.1), (3.0, 4.0)])
+def test_ranges_beyond_a_bound_are_moved_to_it(edges: tuple[float, float]) -> None:
+    """The half of a bin beyond a bound, in which no value lies, may be taken for a range of its own."""
+    declared = domain_of(Schema({"a": Numeric(0, 10), "b": Numeric(0, 1)})).attributes[0]
+    lower, upper = _about_bounds(edges, declared)
+    half = (upper - lower) / 64
+    assert lower < upper
+    assert -half * 1.01 <= lower
+    assert upper <= 10 + half * 1.01
 
 
 def test_edges_that_are_zero_but_for_rounding() -> None:

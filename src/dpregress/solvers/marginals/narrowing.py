@@ -197,8 +197,11 @@ def _about_bounds(edges: tuple[float, float], declared: Attribute) -> tuple[floa
     if declared.whole:
         return edges
     (lower, upper), (least, most) = edges, declared.ends
-    below, above = int(lower <= least), int(upper >= most)
+    below, above, length = int(lower <= least), int(upper >= most), upper - lower
     lower, upper = max(lower, least), min(upper, most)
+    if upper - lower < length / 2:  # it lay in the half bin beyond a bound
+        lower = min(max(lower, least), most - length)
+        upper = lower + length
     half = (upper - lower) / (2 * declared.size - below - above)
     return lower - below * half, upper + above * half
 
