@@ -18,7 +18,7 @@ from dpregress.errors import InvalidInput
 #: The largest magnitude of a level's value.
 _LARGEST = 1e150
 #: The largest edge of bins of whole numbers.
-_LARGEST_WHOLE = 2.0**40
+LARGEST_WHOLE = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Attribute:
     @staticmethod
     def _are_whole(edges: tuple[float, ...], bins: int) -> bool:
         """Whether these bins hold whole numbers: their edges lie halfway between two of them."""
-        if len(edges) != 2 or max(map(abs, edges)) > _LARGEST_WHOLE:
+        if len(edges) != 2 or max(map(abs, edges)) > LARGEST_WHOLE:
             return False
         return edges[0] % 1 == 0.5 and edges[1] % 1 == 0.5 and (edges[1] - edges[0]) % bins == 0
 
@@ -110,10 +110,9 @@ class Attribute:
             least, most = self._whole_limits
             upper = min(upper, most)
             lower = min(lower, upper - 1)
-            step = math.ceil((upper - lower) / bins)
-            bins = max(math.ceil((upper - lower) / step), 2)
-            lower = max(min(lower, most - bins * step), least)
-            upper = lower + bins * step
+            length, bins = whole_bins(upper - lower, bins)
+            lower = max(min(lower, most - length), least)
+            upper = lower + length
         return Attribute.binned(self.name, (lower, upper), bins, fill=self.fill, limits=self.limits, beyond=True)
 
     @property
@@ -322,6 +321,19 @@ class Domain(Coordinates):
                 for record in records
             )
         )
+
+
+def whole_bins(numbers: float, bins: int) -> tuple[int, int]:
+    """How many whole numbers at most so many equal bins hold, if they hold these at least; and the number of bins.
+
+    Examples
+    --------
+    >>> whole_bins(100, 32)
+    (100, 25)
+    """
+    step = math.ceil(numbers / bins)
+    bins = max(math.ceil(numbers / step), 2)
+    return bins * step, bins
 
 
 def _interval_text(first: float, last: float) -> str:

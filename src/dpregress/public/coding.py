@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpregress.coordinates import Attribute, Domain
+from dpregress.coordinates.domain import LARGEST_WHOLE, whole_bins
 from dpregress.errors import InvalidInput, UnboundedData, one_line
 from dpregress.public.columns import Categorical, Numeric
 from dpregress.public.schema import Schema
@@ -16,8 +17,6 @@ from dpregress.public.schema import Schema
 LARGEST = 1024
 #: The largest number of cells of all pair tables together: half a gigabyte of counts.
 _MOST_CELLS = 2**26
-#: The largest bound of a count that is divided by whole numbers.
-_LARGEST_COUNT = 2.0**40
 
 
 def domain_of(
@@ -66,15 +65,14 @@ def _attribute(name: str, schema: Schema, bins: int, whole: bool) -> Attribute:
         if column.bounds is None:
             raise UnboundedData(f"no public bounds for {name!r}: declare lower and upper in the schema")
         edges = column.bounds
-        if whole and max(map(abs, edges)) <= _LARGEST_COUNT:
+        if whole and max(map(abs, edges)) <= LARGEST_WHOLE:
             first, last = math.ceil(edges[0]), math.floor(edges[1])
             if last <= first:
                 raise InvalidInput(
                     f"the bounds of {name!r} hold fewer than two whole numbers, as counts are: widen them"
                 )
-            step = math.ceil((last - first + 1) / bins)
-            bins = max(math.ceil((last - first + 1) / step), 2)
-            edges = first - 0.5, first - 0.5 + bins * step
+            length, bins = whole_bins(last - first + 1, bins)
+            edges = first - 0.5, first - 0.5 + length
         return Attribute.binned(name, edges, bins, fill=column.fill, limits=column.bounds)
     if len(column.levels) > LARGEST:
         raise InvalidInput(

@@ -60,11 +60,6 @@ class TableNoise(NoiseLaw):
     def own(self) -> Matrix:
         """The variance of every entry in the constant's row, and in an attribute's own block; 0 elsewhere."""
 
-    def spectral_norm(self, order: int) -> float:
-        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
-        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
-        return 2 * math.sqrt(float(np.trace(covariance)))
-
 
 def variances_between(domain: Domain, sigmas: Mapping[Clique, float]) -> Matrix:
     """Of the entries of blocks of pairs, of shape (width, width); 0 elsewhere."""

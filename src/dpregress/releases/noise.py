@@ -29,9 +29,13 @@ class NoiseLaw(ABC):
     def cut(self, places: Sequence[int]) -> NoiseLaw:
         """The law of the noise in these rows and columns of N."""
 
-    @abstractmethod
     def spectral_norm(self, order: int) -> float:
-        """Approximate expected spectral norm of the first ``order`` rows and columns of N."""
+        """Approximate expected spectral norm of the first ``order`` rows and columns of N.
+
+        ``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise.
+        """
+        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
+        return 2 * math.sqrt(float(np.trace(covariance)))
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,6 @@ class TurnedNoise(NoiseLaw):
         """``T Cov(N T'v) T'``."""
         return np.asarray(self.turn @ self.noise.product_covariance(self.turn.T @ vector) @ self.turn.T)
 
-    def spectral_norm(self, order: int) -> float:
-        """``2 sqrt(E |N v|^2)`` at the unit vector with equal entries: exact to leading order for isotropic noise."""
-        covariance = self.cut(range(order)).product_covariance(np.full(order, order**-0.5))
-        return 2 * math.sqrt(float(np.trace(covariance)))
-
     def cut(self, places: Sequence[int]) -> TurnedNoise:
         """The law of the noise in these rows and columns."""
         return TurnedNoise(self.noise, self.turn[list(places)])

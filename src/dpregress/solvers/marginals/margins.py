@@ -12,15 +12,13 @@ from dpregress.accounting import GDP, Event
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.queries import Ask, Blocks
 from dpregress.releases import Clique, Tables
-from dpregress.solvers.marginals.tables import project
+from dpregress.solvers.marginals.tables import SMALLEST_COUNT, project
 from dpregress.solvers.shared.within_ends import shares_within
 
 #: Of one-way tables beside sums: those of numbers only shape the mixture.
 _TABLE_WEIGHT, _NUMBER_WEIGHT = 1.0, 0.5
 #: The fourth power of the target's weight, and that of the number of rows, over the number of attributes.
 _TARGET_SHARE = 3.0
-#: A released count below it is taken as it: proportions stay finite.
-_SMALLEST_COUNT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +75,7 @@ class Margins:
         sums = {j: released.blocks[j, j] for j, _ in domain.own_pairs}
         sigmas: dict[Clique, float] = {(): released.sigmas[()]} | {(j, j): released.sigmas[j, j] for j in sums}
         sigmas |= {(j,): released.sigmas[(j, j) if j in sums else (j,)] for j in range(len(domain.attributes))}
-        count = max(float(released.blocks[()][0]), _SMALLEST_COUNT)
+        count = max(float(released.blocks[()][0]), SMALLEST_COUNT)
         tables = {j: released.blocks[(j,)] for j in range(len(domain.attributes))}
         scales = {j: released.sigmas[(j,)] for j in tables}
         return cls(domain, count, sums, tables, sigmas, scales, released.events)
@@ -109,7 +107,7 @@ class Margins:
         """
         found = []
         for j, sigma in self.table_sigmas.items():
-            table = self._agreeing(j) / self.count
+            table = self._agreeing[j] / self.count
             found.append(project(table) if j in self.sums else shares_within(table, sigma / self.count))
         return found
 
@@ -121,7 +119,7 @@ class Margins:
     def proportions(self) -> tuple[dict[Clique, Vector], dict[Clique, float]]:
         """The tables and their noise as proportions, as a mixture is fitted to them."""
         tables: dict[Clique, Vector] = {
-            (j,): self._agreeing(j) / self.count if j in self.sums else self.chances[j] for j in self.tables
+            (j,): self._agreeing[j] / self.count if j in self.sums else self.chances[j] for j in self.tables
         }
         return tables, {(j,): sigma / self.count for j, sigma in self.table_sigmas.items()}
 
@@ -161,8 +159,13 @@ class Margins:
             return np.clip(self.sums[attribute][:1] / self.count, -1.0, 1.0)
         return self.chances[attribute]
 
-    def _agreeing(self, attribute: int) -> Vector:
-        """Noisy counts given the number of rows and the sums: those with the least squared changes, in noises."""
+    @cached_property
+    def _agreeing(self) -> list[Vector]:
+        """Noisy counts of each attribute given the number of rows and the sums."""
+        return [self._given_sums(j) for j in self.tables]
+
+    def _given_sums(self, attribute: int) -> Vector:
+        """Those with the least squared changes, in noises."""
         encoding, table = self.domain.attributes[attribute].encoding, self.tables[attribute]
         known, wanted, noise = [np.ones(len(table))], [self.count], [self.sigmas[()]]
         if attribute in self.sums:

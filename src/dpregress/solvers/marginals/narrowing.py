@@ -186,10 +186,7 @@ def _narrowed(attribute: Attribute, declared: Attribute, tables: Tables, place: 
     if not declared.whole and after - first < _FINEST * declared.size * max(abs(first), abs(after)):
         return attribute
     narrow = attribute.narrowed(_about_bounds((first, after), declared), declared.size)
-    if attribute.fill is not None:
-        return narrow
-    mean = replace(narrow, fill=lower + values.mean * width)
-    return replace(narrow, stand_in=mean.unknown)
+    return replace(narrow, fill=lower + values.mean * width if declared.fill is None else declared.fill)
 
 
 def _about_bounds(edges: tuple[float, float], declared: Attribute) -> tuple[float, float]:

@@ -147,15 +147,11 @@ class Chances(_Sampled):
 
 @dataclass(frozen=True, eq=False)
 class Shrunk:
-    """Posterior mean and covariance of whitened coefficients, and the variance found for each group.
-
-    ``system`` is the H of the last round.
-    """
+    """Posterior mean and covariance of whitened coefficients, and the variance found for each group."""
 
     coef: Vector
     covariance: Matrix
     privacy: Matrix
-    system: Matrix
     variances: Vector
 
 
@@ -189,7 +185,7 @@ def solve_by_relevance(moments: Moments, groups: Sequence[int], equations: Equat
             common = float(count @ np.sqrt(grown / count) / count.sum()) ** 2
             variances = np.maximum((grown + common) / (count + 1), _LEAST_VARIANCE)
     covariance, privacy = _spread(near.slope, prior, noise)
-    return Shrunk(coef, covariance, privacy, near.slope, variances)
+    return Shrunk(coef, covariance, privacy, variances)
 
 
 def at_mode(moments: Moments, near: Linearised, coef: Vector, prior: Vector) -> Shrunk:
@@ -204,7 +200,7 @@ def at_mode(moments: Moments, near: Linearised, coef: Vector, prior: Vector) -> 
         The prior variances of the coefficients.
     """
     covariance, privacy = _spread(near.slope, prior, equation_noise(moments, near, coef))
-    return Shrunk(coef, covariance, privacy, near.slope, prior[1:])
+    return Shrunk(coef, covariance, privacy, prior[1:])
 
 
 class ErrorLaw(NamedTuple):

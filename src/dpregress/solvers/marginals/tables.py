@@ -14,7 +14,7 @@ from dpregress.queries import Ask, Blocks, CentredTables, ModelErrors, PairDista
 from dpregress.releases import Clique, Marginals, Tables
 
 #: A released count below it is taken as it: proportions stay finite.
-_SMALLEST_COUNT = 1.0
+SMALLEST_COUNT = 1.0
 
 
 class TableSolver(ABC):
@@ -50,7 +50,7 @@ class OneWays:
         self.tables = tables
         totals = np.array([tables.blocks[(j,)].sum() for j in range(len(domain.attributes))])
         precision = np.array([1 / (k * tables.sigmas[(j,)] ** 2) for j, k in enumerate(domain.sizes)])
-        self.count = max(float(totals @ precision / precision.sum()), _SMALLEST_COUNT)
+        self.count = max(float(totals @ precision / precision.sum()), SMALLEST_COUNT)
         self.sigma = float(precision.sum() ** -0.5)
         self.chances = [project(tables.blocks[(j,)] / self.count) for j in range(len(domain.attributes))]
 
