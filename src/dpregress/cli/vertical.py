@@ -289,6 +289,8 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
     Example:
       dpregress vertical inspect public/clinic.release.json --plan shared/plan.json
     """
+    import numpy as np
+
     from dpregress.parties import read_release
     from dpregress.releases import Isotropic
 
@@ -297,7 +299,10 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
     moments, mixture = found.release.moments, found.release.mixture
     assert isinstance(moments.noise, Isotropic)
     assert isinstance(mixture.noise, Isotropic)
-    rows = [
+    looked = found.release.found
+    ends = 0 if looked is None else int(np.isfinite(looked.ranges.ends).sum())
+    rows = [["ranges of the numbers, by two histograms of each", f"{ends:,}", "in them"]] if ends else []
+    rows += [
         [
             "sums of the columns and of their products, in units of half their ranges",
             f"{len(moments.total) * (len(moments.total) + 1) // 2:,}",

@@ -402,7 +402,7 @@ class InferenceMixin:
         check_choice("interval", kind, ("mean", "prediction"))
         if response.family == MULTINOMIAL:
             raise InvalidInput("intervals of several classes' probabilities are not offered: fit two classes")
-        rows = np.where(np.isfinite(x), x, self.coefficients_.fill)
+        rows = self.coefficients_.within(x)
         family = family_of(response.family, response.link)
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
         return predicted_intervals(found, rows, family, interval=asked, level=checked_level(level), offset=offset)

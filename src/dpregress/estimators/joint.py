@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dpregress.errors import InvalidInput
 from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
 from dpregress.releases import Coefficients, Moments
 from dpregress.solvers import Solution
@@ -20,7 +21,14 @@ def joint_coefficients(
     """Coefficients with standard errors in the order of the features, and the moments they rest on.
 
     With levels, those of the logistic regression of a target that has these two values.
+
+    Raises
+    ------
+    InvalidInput
+        For names that are not columns, or levels that do not both lie in the range of the target.
     """
+    if levels is not None:
+        _check_levels(joint, target, levels)
     solution = solve_joint(joint, target, features)
     moments = solution.moments
     assert moments is not None
@@ -29,7 +37,24 @@ def joint_coefficients(
     found = original_coefficients(
         solution.space, solution.whitened, target=target, n=moments.n, privacy=privacy, total=privacy + sampling
     ).in_order(features)
-    return (found if levels is None else _logistic(found, solution, *levels)), moments
+    places = [joint.moments.space.features.index(name) for name in (*features, target)]
+    ends = joint.ends[:, places]
+    found = replace(found, ends=ends[:, :-1])
+    if levels is not None:
+        return _logistic(found, solution, *levels), moments
+    return replace(found, reach=(float(ends[0, -1]), float(ends[1, -1]))), moments
+
+
+def _check_levels(joint: Joint, target: str, levels: tuple[float, float]) -> None:
+    """Refuse a target whose values count as the ends of a range that does not hold both levels."""
+    if target not in joint.moments.space.features:
+        return
+    lower, upper = joint.ends[:, joint.moments.space.features.index(target)]
+    if not lower <= levels[0] < levels[1] <= upper:
+        raise InvalidInput(
+            f"{target!r} was released as a number between {lower:.6g} and {upper:.6g}, not as {levels[0]:g} and "
+            f"{levels[1]:g}: declare it Categorical before the release"
+        )
 
 
 def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: float) -> Coefficients:

@@ -32,11 +32,12 @@ from dpregress.releases import Marginals
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_release_fits
 from dpregress.solvers.marginals.aim import AIM
-from dpregress.solvers.marginals.narrowing import NARROWING_SHARES, ROUNDS, Narrowing
+from dpregress.solvers.marginals.narrowing import Narrowing
 from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
 from dpregress.solvers.marginals.residual_planner import ResidualPlanner
 from dpregress.solvers.marginals.tables import TableSolver
+from dpregress.solvers.shared.column_values import RANGE_ROUNDS, RANGE_SHARES
 from dpregress.trust import Session
 
 TABLE_RECIPES = ("one-shot", "aim", "residuals", "gaussian")
@@ -132,7 +133,7 @@ class _Method(NamedTuple):
     @property
     def rounds(self) -> int:
         """How often it asks at most."""
-        return self.solver(self.domain).rounds + (0 if self.narrowing is None else ROUNDS)
+        return self.solver(self.domain).rounds + (0 if self.narrowing is None else RANGE_ROUNDS)
 
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
@@ -157,7 +158,7 @@ def _method(recipe: str, domain: Domain, budget: Event, target: int | None) -> t
     whole: GDP = gaussian_promise(budget)
     mu, narrowing = whole, None
     if Narrowing.places_of(domain):
-        look, mu = split(whole, NARROWING_SHARES)
+        look, mu = split(whole, RANGE_SHARES)
         narrowing = Narrowing(domain, look, target)
     if recipe == "one-shot":
         return whole, _Method(lambda found: OneShotTables(found, mu, target), domain, narrowing)

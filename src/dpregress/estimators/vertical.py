@@ -57,11 +57,13 @@ from dpregress.rows import ArraySource, Encoder, PrivateRows, Source
 from dpregress.rows.memory import check_mixture_fits
 from dpregress.rows.readers.files import is_table, to_table
 from dpregress.solvers.vertical.joint import regression
+from dpregress.solvers.vertical.ranges import range_spends
 from dpregress.solvers.vertical.release import PARTY_ROUNDS, join_parties, plan_rows, release_party
 from dpregress.trust import Session, Vertical
 from dpregress.trust.unrecorded import note_unrecorded_fit
 
 PARTY_FAMILIES = ("gaussian", "binomial")
+_DEFAULT_BOUNDS = (-1.0, 1.0)
 #: The ball of a party's first space is this many times that of its public rows.
 _PUBLIC_REACH = 2.0
 
@@ -69,8 +71,8 @@ _PUBLIC_REACH = 2.0
 class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     r"""Regression across parties that hold different columns of the same people, under differential privacy.
 
-    Each party releases, within its own budget, the moments of its columns and a noisy mixture ``B Z`` of its
-    whitened rows; from the releases any column can be regressed on any others. Correlations between parties are
+    Each party releases, within its own budget, the ranges of its numbers, the moments of its columns and a noisy
+    mixture ``B Z`` of its whitened rows; from the releases any column can be regressed on any others. Correlations between parties are
     ``M_j' M_k / n``, shrunk by their known noise, so that noise alone predicts the mean.
 
     This class runs all parties in one process, for studies and simulations; ``dpregress vertical`` runs them as
@@ -81,8 +83,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     privacy : ApproxDP, GDP or ZCDP
         The budget of every party, for its own columns. A person is in all releases: see ``joint_privacy_``.
     family : {"gaussian", "binomial"}, default="gaussian"
-        "binomial": logistic regression of a target at the two ends of its bounds, by Stein's constant: exact for
-        normal predictors (docs/methods/vertical.md).
+        "binomial": logistic regression of a target at the two ends of its declared bounds, by Stein's constant:
+        exact for normal predictors (docs/methods/vertical.md).
     public : mapping of str to PublicMoments, optional
         By the name of a party: moments of public rows of its columns, used in place of bounds.
     schema : Schema, optional
@@ -110,7 +112,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     moments_ : Moments
         Of the chosen columns, with the law of every entry's noise: for any other solver, free.
     joint_ : Joint
-        Moments of all columns of all parties.
+        Moments of all columns of all parties, and the ranges of numbers: in the fit, and in predictions, values beyond
+        them count as their ends.
     rows_ : int
         The length of the mixture.
     privacy_ : tuple of PrivacyStatement
@@ -140,7 +143,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         family: str = "gaussian",
         public: Mapping[str, PublicMoments] | None = None,
         schema: Schema | None = None,
-        bounds: tuple[float, float] = (-1.0, 1.0),
+        bounds: tuple[float, float] = _DEFAULT_BOUNDS,
         rows: int | None = None,
         recipe: str = "sparse",
         ledger: Mapping[str, Ledger] | None = None,
@@ -192,7 +195,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         table : mapping or sequence of array-like, table or path, of shape (n, d_j)
             At least two parties, with rows of the same people in the same order. Private. A mapping names the
             parties; those of a sequence are called party0, party1, .. Columns of an array are called x0, x1, .. over
-            the joint table. A missing cell counts as the middle of its bounds.
+            the joint table. A missing cell counts as the released mean of its column, or as what the schema declares.
         target : int or str, default=-1
             A column of the joint table, by place or name.
         features : sequence of int or str, optional
@@ -206,18 +209,22 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             When a ledger does not hold enough; no ledger is charged then, and nothing is read.
         """
         budget = self._checked_parameters()
+        check_choice("family", self.family, PARTY_FAMILIES)
         promise = gaussian_promise(budget)
         parties = named_parties(table)
         sides = self._sides(parties)
         names = tuple(name for side in sides for name in side.space.features)
         response, chosen = party_columns(names, target, features)
+        if self.family == "binomial":
+            self._check_two_values(response)
+            sides = [side.without(response) for side in sides]
         n = sides[0].source.n
         columns = [len(side.space.features) for side in sides]
-        rows = plan_rows(columns, [promise.mu] * len(sides), n) if self.rows is None else self.rows
+        mus = [range_spends(promise, side.numbers)[1].mu for side in sides]
+        rows = plan_rows(columns, mus, n) if self.rows is None else self.rows
         check_mixture_fits(rows, columns)
         mixing = sketch_matrix(self.recipe, n, rows, shared_seed(self.random_state))
         check_party_columns(names, response, chosen)
-        check_choice("family", self.family, PARTY_FAMILIES)
         for side in sides:
             check_party_response(side.source, response, self.schema)
         noise = noise_sampler(self.random_state)
@@ -239,7 +246,10 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             for side, ledger in zip(sides, ledgers, strict=True)
         ]
         joint = join_parties(
-            [release_party(session, side.space, promise, mixing) for side, session in zip(sides, sessions, strict=True)]
+            [
+                release_party(session, side.space, promise, mixing, side.numbers)
+                for side, session in zip(sides, sessions, strict=True)
+            ]
         )
         self.rows_, self.joint_ = rows, joint
         self.provenance_ = made_now(f"the tables of {', '.join(parties)}")
@@ -380,13 +390,24 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             names = (*(f"x{taken + place}" for place in range(x.shape[1] - len(last))), *last)
             if public is not None and len(public.names) == len(names):
                 public = replace(public, names=names)
-        return _Side(source, party_space(names, self._bounded(names), public))
+        bounded = self._bounded(names)
+        numbers = {} if public is not None else numbers_among(names, bounded)
+        return _Side(source, party_space(names, bounded, public), numbers)
 
     def _bounded(self, names: Sequence[str]) -> Schema:
         """The schema with the common bounds for every column that it does not bound."""
         schema = self.schema or Schema({})
         bounded = {name: Numeric(*self.bounds) for name in names if not schema.bounds_all([name])}
         return Schema({**schema.columns, **bounded})
+
+    def _check_two_values(self, target: str) -> None:
+        """Refuse a binomial target whose two values are not declared: they are not those of the default bounds."""
+        declared = self.schema is not None and self.schema.bounds_all([target])
+        if not declared and tuple(self.bounds) == _DEFAULT_BOUNDS:
+            raise InvalidInput(
+                f"the two values of {target!r} are not declared: give schema=Schema({{{target!r}: Numeric(0, 1)}}), or "
+                "its own two values as the bounds"
+            )
 
     def _bounds_of(self, name: str) -> tuple[float, float]:
         return self._bounded([name]).bounds_of(name)
@@ -407,8 +428,16 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Side:
+    """A party's rows, its public space, and the places of columns whose ranges are looked for (:func:`numbers_among`)."""
+
     source: Source
     space: WhitenedSpace
+    numbers: Mapping[int, float | None]
+
+    def without(self, name: str) -> _Side:
+        """The same without looking for the range of a column, which has two values."""
+        kept = {place: fill for place, fill in self.numbers.items() if self.space.features[place] != name}
+        return replace(self, numbers=kept)
 
 
 _ASSUMED_PUBLIC = (
@@ -416,6 +445,11 @@ _ASSUMED_PUBLIC = (
     "the names, bounds and levels of the columns",
     "the mixing matrix",
 )
+
+
+def numbers_among(names: Sequence[str], schema: Schema) -> dict[int, float | None]:
+    """The places of numbers among design columns, with what their missing cells count as if that is declared."""
+    return {place: schema.fill_of(name) for place, name in enumerate(names) if isinstance(schema.column(name), Numeric)}
 
 
 def party_space(names: Sequence[str], schema: Schema, public: PublicMoments | None = None) -> WhitenedSpace:

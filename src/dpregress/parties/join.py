@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import ApproxDP, PrivacyStatement, compose_statements, decode
-from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates import WhitenedSpace, decode_ends, encode_ends, endless
 from dpregress.coordinates.matrices import invertible
 from dpregress.coordinates.svec import un_upper, upper
 from dpregress.errors import InvalidInput
@@ -120,6 +120,7 @@ def joint_text(joined: JointRelease) -> str:
         "privacy": [each.encode() for each in joined.per_party],
         "flags": list(joined.flags),
         "owners": list(joined.joint.owners),
+        "ends": encode_ends(joined.joint.ends),
         "frame": moments.space.encode(),
         "n": moments.n,
         "total": packed(upper(moments.total)),
@@ -153,7 +154,7 @@ def _decoded(record: Mapping[str, Any]) -> JointRelease:
     total, sigma = (un_upper(unpacked(record[key], length, key), space.order) for key in ("total", "sigma"))
     events = tuple(decode(event) for event in record["events"])
     moments = Moments(total, whole_in(record["n"], "n"), Entrywise.of_scales(sigma), events, space)
-    parties = texts_in(record["parties"], "parties")
+    parties, ends = texts_in(record["parties"], "parties"), record.get("ends")
     owners = tuple(record["owners"])
     if not all(type(owner) is int and 0 <= owner < len(parties) for owner in owners):
         raise InvalidInput("every column must belong to one of the parties")
@@ -163,7 +164,7 @@ def _decoded(record: Mapping[str, Any]) -> JointRelease:
     return JointRelease(
         study=text_in(record["study"], "study"),
         agreement=text_in(record["agreement"], "agreement"),
-        joint=Joint(moments, owners),
+        joint=Joint(moments, owners, endless(len(owners)) if ends is None else decode_ends(ends, len(owners))),
         parties=parties,
         per_party=per_party,
         flags=texts_in(record["flags"], "flags"),

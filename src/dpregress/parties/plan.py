@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,13 @@ from dpregress.parties.documents import (
     signed,
     text_in,
     texts_in,
+    truth_in,
     whole_in,
 )
 from dpregress.parties.keys import PartyKeys
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.rows import Encoder
+from dpregress.solvers.vertical.ranges import range_spends
 from dpregress.solvers.vertical.release import plan_deviation, plan_rows
 
 _PLAN, _SIGNATURE = "dpregress.vertical/1.plan", "dpregress.vertical/1.signature"
@@ -75,6 +77,12 @@ class PartyTerms:
         """Its budget as one GDP event."""
         return gaussian_promise(self.budget)
 
+    @property
+    def numbers(self) -> dict[int, float | None]:
+        """The places of its numbers among its design columns; their missing cells count as the mean."""
+        features = self.encoder.features
+        return {features.index(name): None for name, column in self.columns.items() if isinstance(column, Numeric)}
+
 
 @dataclass(frozen=True)
 class StudyPlan:
@@ -88,7 +96,7 @@ class StudyPlan:
     identifiers : tuple of str
         Columns of every party's table that identify the person.
     people : {"all", "any"}
-        Only people in every table, or people in any table, with missing cells set to the middle of their bounds.
+        Only people in every table, or people in any table, with missing cells filled.
     mixing : str
     k : int
         The length of the sketch.
@@ -97,6 +105,8 @@ class StudyPlan:
     shared : mapping of str to str
         By party, design columns of the same quantity, which reveal misalignment.
     parties : tuple of PartyTerms
+    ranges : bool
+        Whether parties look for the ranges of their numbers first; plans of earlier versions do not.
     """
 
     study: str
@@ -108,6 +118,11 @@ class StudyPlan:
     key_commitment: str
     shared: Mapping[str, str]
     parties: tuple[PartyTerms, ...]
+    ranges: bool = True
+
+    def numbers(self, terms: PartyTerms) -> dict[int, float | None]:
+        """The places of a party's columns whose ranges it looks for."""
+        return terms.numbers if self.ranges else {}
 
     def party(self, name: str) -> PartyTerms:
         """One party's terms.
@@ -125,8 +140,7 @@ class StudyPlan:
     @property
     def deviation(self) -> float:
         """The largest predicted standard deviation of a correlation between parties, from public facts."""
-        columns = [len(terms.encoder.features) for terms in self.parties]
-        return plan_deviation(columns, [terms.promise.mu for terms in self.parties], self.n, self.k)
+        return plan_deviation(*_sizes(self.parties, self.ranges), self.n, self.k)
 
     @property
     def person(self) -> Composed:
@@ -145,6 +159,7 @@ class StudyPlan:
             "k": self.k,
             "key_commitment": self.key_commitment,
             "shared": dict(self.shared),
+            **({"ranges": True} if self.ranges else {}),
             "parties": [
                 {
                     "name": terms.name,
@@ -206,6 +221,7 @@ def plan_from_toml(path: str | Path, *, key_commitment: str) -> StudyPlan:
         "mixing": "sparse",
         "shared": {},
         "k": None,
+        "ranges": True,
         "key_commitment": key_commitment,
         **terms,
         "parties": [{"name": name, **_table(party, f"{path}: parties.{name}")} for name, party in parties.items()],
@@ -311,13 +327,13 @@ def _signature(path: str | Path) -> dict[str, Any]:
 
 def _plan(record: Mapping[str, Any], where: str) -> StudyPlan:
     try:
-        known_in(record, ("format", *_WRITTEN, "key_commitment"), "a plan")
+        known_in(record, ("format", *_WRITTEN, "key_commitment", "ranges"), "a plan")
         parties = tuple(_terms(party) for party in record["parties"])
         _check_parties(parties)
+        ranges = truth_in(record.get("ranges", False), "ranges")
         n, k = whole_in(record["n"], "n"), record["k"]
         if k is None:
-            columns = [len(terms.encoder.features) for terms in parties]
-            k = plan_rows(columns, [terms.promise.mu for terms in parties], n)
+            k = plan_rows(*_sizes(parties, ranges), n)
         plan = StudyPlan(
             study=text_in(record["study"], "study"),
             n=n,
@@ -328,6 +344,7 @@ def _plan(record: Mapping[str, Any], where: str) -> StudyPlan:
             key_commitment=text_in(record["key_commitment"], "key_commitment"),
             shared={party: text_in(column, f"shared.{party}") for party, column in record["shared"].items()},
             parties=parties,
+            ranges=ranges,
         )
         _check_terms(plan)
     except InvalidInput as error:
@@ -335,6 +352,12 @@ def _plan(record: Mapping[str, Any], where: str) -> StudyPlan:
     except MALFORMED as error:
         raise InvalidInput(f"{where} lacks a term of a plan, or has it in another form: {error}") from error
     return plan
+
+
+def _sizes(parties: Sequence[PartyTerms], ranges: bool) -> tuple[list[int], list[float]]:
+    """The number of columns of each party, and the mu that ranges leave to it."""
+    spends = [range_spends(terms.promise, terms.numbers if ranges else {})[1] for terms in parties]
+    return [len(terms.encoder.features) for terms in parties], [spend.mu for spend in spends]
 
 
 def _terms(party: Mapping[str, Any]) -> PartyTerms:

@@ -1,4 +1,4 @@
-"""A party's release: its moments and its row sketch in one signed file, which is made only once."""
+"""A party's release: its ranges, its moments and its row sketch in one signed file, which is made only once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpregress.accounting import (
     decode,
 )
 from dpregress.accounting.names import note_of
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates import Matrix, Ranges, Vector, WhitenedSpace, decode_ends, encode_ends
 from dpregress.coordinates.matrices import invertible
 from dpregress.coordinates.svec import svec, unsvec
 from dpregress.errors import ChargedBefore, InvalidInput, LedgerError
@@ -48,6 +48,7 @@ from dpregress.public.whitening import start
 from dpregress.releases import Isotropic, Moments, Sketch
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.rows.memory import check_mixture_fits
+from dpregress.solvers.vertical.ranges import FoundRanges
 from dpregress.solvers.vertical.release import PARTY_ROUNDS, PartyRelease, release_party
 from dpregress.trust import Session, Vertical
 
@@ -93,7 +94,7 @@ def make_release(
     order: str,
     ledger: Ledger | None,
 ) -> str:
-    """Charge the ledger, release the moments and the mixture of aligned rows, and sign them.
+    """Charge the ledger, release the ranges, the moments and the mixture of aligned rows, and sign them.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def make_release(
             request=_request(terms),
             once=True,
         )
-    release = release_party(session, first_space(terms), terms.promise, mixing)
+    release = release_party(session, first_space(terms), terms.promise, mixing, agreed.plan.numbers(terms))
     return signed(_encoded(agreed, party, alignment, order, release), identity.private_key)
 
 
@@ -233,7 +234,7 @@ def read_release(agreed: Agreement, path: str | Path) -> ReleaseFile:
 def _largest(agreed: Agreement) -> int:
     """Bytes that no release by this plan exceeds: base64 takes 11 for a number, a number of a space at most 32."""
     widest = max(len(terms.encoder.features) for terms in agreed.plan.parties) + 1
-    return LARGEST_TERMS + 11 * (agreed.plan.k + widest) * widest + 2 * 32 * (widest + 1) * widest
+    return LARGEST_TERMS + 11 * (agreed.plan.k + widest) * widest + 2 * 32 * (widest + 4) * widest
 
 
 def statement(agreed: Agreement, file: ReleaseFile) -> PrivacyStatement:
@@ -265,6 +266,7 @@ def _encoded(agreed: Agreement, party: str, alignment: Alignment, order: str, re
         "order": order,
         "n": moments.n,
         "k": mixture.k,
+        **({} if release.found is None else {"ranges": _of_ranges(release.found)}),
         "moments": {
             "frame": moments.space.encode(),
             "total": packed(svec(moments.total)),
@@ -279,6 +281,22 @@ def _encoded(agreed: Agreement, party: str, alignment: Alignment, order: str, re
             "events": [event.encode() for event in mixture.events],
         },
     }
+
+
+def _of_ranges(found: FoundRanges) -> dict[str, Any]:
+    return {
+        "ends": encode_ends(found.ranges.ends),
+        "fill": found.ranges.fill.tolist(),
+        "events": [event.encode() for event in found.events],
+    }
+
+
+def _found_ranges(record: Mapping[str, Any], columns: int) -> FoundRanges | None:
+    part = record.get("ranges")
+    if part is None:
+        return None
+    ranges = Ranges(decode_ends(part["ends"], columns), np.array(part["fill"], dtype=np.float64))
+    return FoundRanges(ranges, tuple(decode(event) for event in part["events"]))
 
 
 def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) -> ReleaseFile:
@@ -304,7 +322,7 @@ def _decoded(record: Mapping[str, Any], agreed: Agreement, terms: PartyTerms) ->
     moments = Moments(unsvec(total, columns + 1), plan.n, noise, events, space)
     total, noise, events, space = parts["mixture"]
     mixture = Sketch(total, plan.n, noise, events, space, plan.k, float(record["mixture"]["unit"]))
-    release = PartyRelease(moments, mixture)
+    release = PartyRelease(moments, mixture, _found_ranges(record, columns))
     if not terms.promise.covers(Composed.of(release.events)):
         raise InvalidInput(f"it spends more than the plan allows {terms.name}")
     check_determined(plan, terms, release, first_space(terms))

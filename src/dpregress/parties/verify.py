@@ -15,6 +15,8 @@ from dpregress.mechanisms.sketching import SEED_BYTES, sketch_matrix
 from dpregress.parties.plan import PartyTerms, StudyPlan
 from dpregress.queries import Query, RowSketch, SecondMoment
 from dpregress.releases import Isotropic, Moments, Sketch
+from dpregress.solvers.shared.column_values import RANGE_ROUNDS
+from dpregress.solvers.vertical.ranges import FoundRanges, bounds_of, range_spends, ranged_space
 from dpregress.solvers.vertical.release import PartyRelease, mixing_space, party_spends
 
 #: The largest relative difference of noise scales: those of earlier versions cover the rounding of sums.
@@ -28,8 +30,8 @@ _DEVIATIONS = 60.0
 def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, first: WhitenedSpace) -> None:
     """Refuse budgets, coordinates, radii and scales of noise that do not follow from the plan.
 
-    The moments' space is that of the column's bounds, the mixture's follows from the released moments; the noise
-    follows from these, from n and from the party's mu.
+    The moments' space is that of the columns' bounds or stated ranges, the mixture's follows from the released moments;
+    the noise follows from these, from n and from the party's mu. Ranges may lie anywhere within the bounds.
 
     Parameters
     ----------
@@ -45,7 +47,14 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
     InvalidInput
     """
     moments, mixture = release.moments, release.mixture
-    spends = party_spends(len(first.features), plan.n, terms.promise)
+    numbers = plan.numbers(terms)
+    look, rest = range_spends(terms.promise, numbers)
+    if (release.found is None) != (look is None):
+        raise InvalidInput("the ranges of its numbers are there if and only if the plan asks for them: refused")
+    if release.found is not None and look is not None:
+        _check_ranges(release.found, first, list(numbers), look)
+        first = ranged_space(first, release.found.ranges)
+    spends = party_spends(len(first.features), plan.n, rest)
     for name, part, spend in (("moments", moments, spends[0]), ("sketched rows", mixture, spends[1])):
         if len(part.events) != 1 or not math.isclose(_gaussian_mu(part.events[0]), spend.mu, rel_tol=_SCALE):
             raise InvalidInput(f"the {name} spend something other than mu = {spend.mu:.6g}, which the plan gives them")
@@ -60,6 +69,21 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
     if not math.isclose(mixture.unit, mixed.unit / mixed.mixing.column_norm, rel_tol=_SCALE):
         raise InvalidInput("the unit of the sketched rows does not follow from its radius")
     _check_noise("sketched rows", mixture, mixed, spends[1], plan.n)
+
+
+def _check_ranges(found: FoundRanges, first: WhitenedSpace, numbers: list[int], spend: GDP) -> None:
+    """Refuse ranges beyond the bounds, of other columns, or at another price."""
+    mus = [_gaussian_mu(event) for event in found.events]
+    if len(mus) != RANGE_ROUNDS or not math.isclose(math.hypot(*mus), spend.mu, rel_tol=_SCALE):
+        raise InvalidInput(f"the ranges spend something other than mu = {spend.mu:.6g}, which the plan gives them")
+    ends, bounds = found.ranges.ends, bounds_of(first)
+    if list(np.flatnonzero(np.isfinite(ends).all(axis=0))) != numbers or np.isfinite(ends).sum() != 2 * len(numbers):
+        raise InvalidInput("the ranges are of other columns than the numbers of the plan")
+    slack = _COORDINATES * (bounds[1] - bounds[0])
+    inside = (ends[0] >= bounds[0] - slack) & (ends[1] <= bounds[1] + slack)
+    filled = (found.ranges.fill >= bounds[0] - slack) & (found.ranges.fill <= bounds[1] + slack)
+    if not (inside & filled)[numbers].all():
+        raise InvalidInput("the ranges of its numbers reach beyond their bounds: refused")
 
 
 def _gaussian_mu(event: object) -> float:

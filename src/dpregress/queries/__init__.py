@@ -2,6 +2,7 @@
 
 from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise_in_mean
 from dpregress.queries.clipped_gradient import ClippedGradient
+from dpregress.queries.column_histograms import ABSENT, ColumnHistograms
 from dpregress.queries.count import UsableRowCount
 from dpregress.queries.counted import Counted, among
 from dpregress.queries.cross_moment import CrossMoment
@@ -22,6 +23,7 @@ from dpregress.queries.sketch import RowSketch, SketchMatrix
 from dpregress.queries.user_answers import Predictions, PublishedMoments
 
 __all__ = [
+    "ABSENT",
     "Ask",
     "BinnedClasses",
     "BinnedResiduals",
@@ -29,6 +31,7 @@ __all__ = [
     "CentredTables",
     "ClippedGradient",
     "ClippedScore",
+    "ColumnHistograms",
     "Counted",
     "CrossMoment",
     "DevianceSums",

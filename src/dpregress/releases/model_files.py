@@ -13,6 +13,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement, decode
 from dpregress.coordinates.domain import Domain
+from dpregress.coordinates.ranges import decode_ends, encode_ends
 from dpregress.coordinates.svec import Vector
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
@@ -108,6 +109,7 @@ def model_text(
         "features": list(coefficients.features),
         **_numbers(coefficients),
         "fill": coefficients.fill.tolist(),
+        **_of_ends(coefficients),
         "response": _of_response(response),
         "formula": None if formula is None else dict(vars(formula)),
         "schema": schema,
@@ -118,6 +120,11 @@ def model_text(
         "moments": None if moments is None or _sigma(moments.noise) is None else encode_moments(moments),
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def _of_ends(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
+    ends = coefficients.ends if isinstance(coefficients, Coefficients) else None
+    return {} if ends is None else {"ends": encode_ends(ends)}
 
 
 def load_model(path: str | Path) -> Coefficients | ClassCoefficients:
@@ -312,6 +319,7 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
         target=str(record["target"]),
         n=_count(record["n"]),
         reach=_reach(record),
+        ends=None if record.get("ends") is None else decode_ends(record["ends"], len(features)),
         **vectors,
     )
 

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from dpregress.accounting import Event
+from dpregress.coordinates.ranges import Ranges, endless
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import Coordinates, WhitenedSpace
 from dpregress.display import html_table
@@ -134,6 +135,18 @@ class Histogram(Release):
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnCounts(Release):
+    """Noisy counts of several columns in the same bins, each followed by the count of its missing cells."""
+
+    edges: Vector
+
+    @property
+    def by_column(self) -> Matrix:
+        """Of shape (columns, bins + 1), the missing cells last."""
+        return self.total.reshape(-1, len(self.edges))
+
+
+@dataclass(frozen=True, eq=False)
 class Sketch(Release):
     """A noisy sketch ``B Z`` of bounded rows, flattened and in integer units; ``matrix`` has B's columns of norm 1.
 
@@ -175,6 +188,8 @@ class Coefficients:
     reach : (float, float)
         Predictors are kept between these: what rows like those that the fit knew have, and somewhat beyond, for log
         links; the declared bounds of the response for linear models.
+    ends : ndarray of shape (2, d), optional
+        Values of a column beyond its ends count as these, in predictions as in the fit.
     """
 
     features: tuple[str, ...]
@@ -186,10 +201,16 @@ class Coefficients:
     standard_error: Vector
     fill: Vector
     reach: tuple[float, float] = ANYWHERE
+    ends: Matrix | None = None
+
+    def within(self, x: Matrix) -> Matrix:
+        """Rows as in the fit, of shape (m, d): missing cells are filled, and others lie between the ends."""
+        ends = endless(len(self.fill)) if self.ends is None else self.ends
+        return Ranges(ends, self.fill).within(x)
 
     def predictor(self, x: Matrix) -> Vector:
-        """``x @ coef + intercept``, of shape (m,); a cell that is not finite counts as the fill value."""
-        return np.asarray(np.where(np.isfinite(x), x, self.fill) @ self.coef + self.intercept)
+        """``x @ coef + intercept`` of rows within the ends, of shape (m,); missing cells are filled."""
+        return np.asarray(self.within(x) @ self.coef + self.intercept)
 
     def predict(self, x: Matrix) -> Vector:
         """The predictor within reach, of shape (m,)."""
@@ -205,6 +226,7 @@ class Coefficients:
             privacy_error=self.privacy_error[order],
             standard_error=self.standard_error[order],
             fill=self.fill[order],
+            ends=None if self.ends is None else self.ends[:, order],
         )
 
     def by_class(self) -> tuple[tuple[str, Coefficients], ...]:

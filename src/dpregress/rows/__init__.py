@@ -10,6 +10,7 @@ from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.ordered import OrderedRows
 from dpregress.rows.private import PrivateRows
 from dpregress.rows.push_down_engine import PushDownEngine
+from dpregress.rows.ranged import RangedSource
 from dpregress.rows.readers.sql import SQLQuery
 from dpregress.rows.sources import ArraySource, ExposedSource, Source, StreamSource, TableSource, WeightedSource
 from dpregress.rows.units import CappedSource
@@ -30,6 +31,7 @@ __all__ = [
     "OrderedRows",
     "PrivateRows",
     "PushDownEngine",
+    "RangedSource",
     "RawRows",
     "ResponseRows",
     "RowMap",

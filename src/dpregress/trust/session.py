@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,9 +20,10 @@ from dpregress.accounting import (
     Unit,
     check_delta_confirmed,
 )
+from dpregress.coordinates import Ranges
 from dpregress.mechanisms import Sampler, noise_sampler
 from dpregress.queries.base import Query, R
-from dpregress.rows import PrivateRows
+from dpregress.rows import PrivateRows, RangedSource
 from dpregress.trust.base import TrustModel
 from dpregress.trust.central import Central
 from dpregress.trust.unrecorded import note_unrecorded_fit
@@ -126,6 +127,10 @@ class Session:
     def __call__(self, query: Query[R], spend: Event) -> R:
         """A release of ``query`` at the cost of ``spend``, drawn from the reservation first."""
         return self.trust.release(self.rows, query, spend, sampler=self.sampler, reservation=self.reservation)
+
+    def within(self, ranges: Ranges) -> Session:
+        """The same session about the rows with their cells in public or released ranges."""
+        return replace(self, rows=replace(self.rows, source=RangedSource(self.rows.source, ranges)))
 
     def statement(self, assumed_public: Sequence[str] = ()) -> PrivacyStatement:
         """The guarantee of the fit, with the events drawn so far.

@@ -9,12 +9,13 @@ from dpregress.trust.base import TrustModel
 
 
 class Vertical(TrustModel):
-    """One party of several: a curator of its own columns, who answers twice and never again.
+    """One party of several: a curator of its own columns, who answers four times and never again.
 
-    It first releases the moments of its columns, and then one sketch of its rows, bounded by means of these moments.
-    No party sees the rows of another. The guarantee is for the party's own columns. Each person is in every party's
-    release, so against the public the guarantees of the parties compose.
+    Two histograms of each number give its range, in which the party releases the moments of its columns, and then one
+    sketch of its rows, bounded by means of these moments. No party sees the rows of another. The guarantee is for the
+    party's own columns. Each person is in every party's release, so against the public the guarantees of the parties
+    compose.
     """
 
     mechanisms: ClassVar[MechanismTable] = PARTY_MECHANISMS
-    rounds: ClassVar[int | None] = 2
+    rounds: ClassVar[int | None] = 4

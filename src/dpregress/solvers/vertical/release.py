@@ -1,7 +1,8 @@
 r"""The vertical recipe: what one party releases, and how releases are joined (docs/methods/vertical.md).
 
-A party of d columns asks twice. First the second moment of ``(1, x)`` in its public space, which gives its
-means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` truncated to the ball of
+A party of d columns first asks for the ranges of its numbers (:mod:`~dpregress.solvers.vertical.ranges`), unless public
+moments give their scale. In these ranges it asks for the second moment of ``(1, x)``, which gives its means m and
+covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` truncated to the ball of
 ``R = min(reach of its rows, sqrt(d) + g)``, the sketch ``M = B Z``, where g grows with the budget. Then,
 
 * blocks of one party are its own moments, the identity in its coordinates;
@@ -12,20 +13,23 @@ means m and covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` truncated
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.special import gammaln
 from scipy.stats import chi2
 
 from dpregress.accounting import GDP, Event, split
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates import Matrix, Ranges, Vector, WhitenedSpace, endless
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.errors import InvalidInput
 from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix, noise_in_mean
 from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw, Sketch
+from dpregress.solvers.shared.column_values import RANGE_ROUNDS
 from dpregress.solvers.shared.repair import noise_norm
+from dpregress.solvers.vertical.ranges import AskWithin, FoundRanges, find_ranges, range_spends, ranged_space
 
 #: Spread of a column that budgets are planned for: a tenth of its range.
 _SPREAD = 0.2
@@ -37,8 +41,8 @@ _BEYOND = 1.0
 #: From this n mu^2 on the radius grows, so that what it cuts vanishes with the noise.
 _PLENTY = 2e4
 _FEWEST_MIXED = 64
-#: How often a party asks: for its moments, and for its mixture.
-PARTY_ROUNDS = 2
+#: How often a party asks at most: for ranges, for its moments, and for its mixture.
+PARTY_ROUNDS = RANGE_ROUNDS + 2
 #: The constant's scale in a space that centres rows for mixing: it takes nothing of the ball.
 _FAINT = 2.0**-40
 
@@ -50,18 +54,27 @@ class PartyRelease:
     Attributes
     ----------
     moments : Moments
-        Of ``(1, x)`` in the party's public space.
+        Of ``(1, x)`` in the party's public space, or in the ranges of its numbers.
     mixture : Sketch
         In the space of :func:`mixing_space`.
+    found : FoundRanges or None
+        None for a party without numbers to look for.
     """
 
     moments: Moments
     mixture: Sketch
+    found: FoundRanges | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """The cost to this party."""
-        return self.moments.events + self.mixture.events
+        looked = () if self.found is None else self.found.events
+        return looked + self.moments.events + self.mixture.events
+
+    @property
+    def ends(self) -> Matrix:
+        """Of the ranges of its columns, of shape (2, d); infinite where there are none."""
+        return endless(len(self.mixture.space.features)) if self.found is None else self.found.ranges.ends
 
 
 def plan_radius(columns: int, n: int, mu: float) -> float:
@@ -98,7 +111,7 @@ def plan_rows(columns: Sequence[int], mus: Sequence[float], n: int) -> int:
     columns : sequence of int
         d of each party, at least two parties.
     mus : sequence of float
-        Each party's whole mu.
+        Each party's mu, without that of ranges.
     n : int
     """
     scales = _planned_scales(columns, mus, n)
@@ -129,17 +142,19 @@ def _planned_scales(columns: Sequence[int], mus: Sequence[float], n: int) -> lis
 
 
 def party_spends(columns: int, n: int, budget: GDP) -> tuple[GDP, GDP]:
-    """The budgets of a party's moments and of its sketch, by :func:`plan_shares`; together, all of its budget."""
+    """The budgets of a party's moments and of its sketch, by :func:`plan_shares`; together, all that is left to it."""
     first, second = split(budget, plan_shares(columns, n, budget.mu))
     return first, second
 
 
-def release_party(ask: Ask, space: WhitenedSpace, budget: GDP, mixing: SketchMatrix) -> PartyRelease:
-    """Ask for one party's moments and its mixture, within its budget.
+def release_party(
+    ask: AskWithin, space: WhitenedSpace, budget: GDP, mixing: SketchMatrix, numbers: Mapping[int, float | None]
+) -> PartyRelease:
+    """Ask for the ranges of one party's numbers, its moments and its mixture, within its budget.
 
     Parameters
     ----------
-    ask : Ask
+    ask : AskWithin
         Asks questions about the party's rows.
     space : WhitenedSpace
         Its public space, with an intercept.
@@ -147,10 +162,18 @@ def release_party(ask: Ask, space: WhitenedSpace, budget: GDP, mixing: SketchMat
         All of it is drawn.
     mixing : SketchMatrix
         The same B for all parties.
+    numbers : mapping of int to float or None
+        The places of columns whose ranges are looked for, which the space must bring between -1 and 1, and what their
+        missing cells count as; None for the mean.
     """
-    first, second = party_spends(len(space.features), mixing.n, budget)
-    moments = ask(SecondMoment(space.with_response(None)), first)
-    return PartyRelease(moments, ask(RowSketch(mixing_space(moments, second.mu), mixing), second))
+    look, rest = range_spends(budget, numbers)
+    space, within, found = space.with_response(None), cast(Ask, ask), None
+    if look is not None:
+        found = find_ranges(ask, space, numbers, look)
+        space, within = ranged_space(space, found.ranges), ask.within(found.ranges)
+    first, second = party_spends(len(space.features), mixing.n, rest)
+    moments = within(SecondMoment(space), first)
+    return PartyRelease(moments, within(RowSketch(mixing_space(moments, second.mu), mixing), second), found)
 
 
 def mixing_space(moments: Moments, mu: float) -> WhitenedSpace:
@@ -178,6 +201,8 @@ class Joint:
         Of ``(1, z)``, z every party's whitened columns: the identity within a party.
     owners : tuple of int
         Which party each column belongs to.
+    ends : ndarray of shape (2, d)
+        Of the columns' ranges, infinite where there are none.
     kept : tuple of float or None
         For each column, the share of its covariances that truncating its party's rows keeps if they are normal; None
         for a joint release that was read from a file.
@@ -185,11 +210,18 @@ class Joint:
 
     moments: Moments
     owners: tuple[int, ...]
+    ends: Matrix
     kept: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.owners) != len(self.moments.space.features):
             raise InvalidInput("every column needs one owner")
+        self.ranges  # noqa: B018  # refuses ends that are not those of ranges
+
+    @property
+    def ranges(self) -> Ranges:
+        """Of all columns."""
+        return Ranges(self.ends, self.moments.space.fill)
 
 
 def join_parties(releases: Sequence[PartyRelease]) -> Joint:
@@ -217,7 +249,8 @@ def join_parties(releases: Sequence[PartyRelease]) -> Joint:
     spaces = [release.mixture.space for release in releases]
     moments = Moments(n * gram, n, Entrywise.of_scales(n * sigma), events, _stacked(spaces))
     kept = [kept_share(len(space.features), space.radius) for space in spaces]
-    return Joint(moments, tuple(int(party) for party in owner), tuple(kept[party] for party in owner))
+    ends = np.hstack([release.ends for release in releases])
+    return Joint(moments, tuple(int(party) for party in owner), ends, tuple(kept[party] for party in owner))
 
 
 def kept_share(columns: int, radius: float) -> float:

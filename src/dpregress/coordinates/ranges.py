@@ -1,0 +1,71 @@
+"""Ranges of columns: between which values cells count, and what stands for missing ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.errors import InvalidInput
+from dpregress.json_files import finite_or_null
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Values beyond a range count as its ends; the ranges are public or released.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (2, d)
+        Lower and upper ends, infinite for a column without a range.
+    fill : ndarray of shape (d,)
+        The values that replace cells that are missing or not finite.
+
+    Raises
+    ------
+    InvalidInput
+        If a lower end is not below the upper one, or a value that replaces cells is not finite.
+    """
+
+    ends: Matrix
+    fill: Vector
+
+    def __post_init__(self) -> None:
+        if self.ends.shape != (2, len(self.fill)) or not (self.ends[0] < self.ends[1]).all():
+            raise InvalidInput("every column has one range, whose lower end is below the upper one")
+        if not np.isfinite(self.fill).all():
+            raise InvalidInput("the values that replace missing cells must be finite numbers")
+
+    def within(self, x: Matrix) -> Matrix:
+        """The cells of rows, moved into the ranges, of shape (m, d)."""
+        return np.clip(np.where(np.isfinite(x), x, self.fill), *self.ends)
+
+
+def encode_ends(ends: Matrix) -> list[list[float | None]]:
+    """Plain values, for files: null for infinite ends."""
+    return [finite_or_null(each) for each in ends]
+
+
+def decode_ends(record: Sequence[Sequence[float | None]], columns: int) -> Matrix:
+    """Read back what :func:`encode_ends` wrote.
+
+    Raises
+    ------
+    InvalidInput
+        If these are not the ends of so many columns.
+    """
+    found = endless(columns)
+    lower, upper = record
+    for place, (low, high) in enumerate(zip(lower, upper, strict=True)):
+        found[:, place] = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+    if len(lower) != columns or not (found[0] < found[1]).all():
+        raise InvalidInput(f"the ends are not those of {columns} columns")
+    return found
+
+
+def endless(columns: int) -> Matrix:
+    """The ends of columns without ranges, of shape (2, columns)."""
+    return np.repeat([[-math.inf], [math.inf]], columns, axis=1)
