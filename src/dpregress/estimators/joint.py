@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from scipy.stats import norm
+
 from dpregress.errors import InvalidInput
 from dpregress.inference import original_coefficients, privacy_covariance, sampling_covariance
 from dpregress.releases import Coefficients, Moments
@@ -13,6 +15,9 @@ from dpregress.solvers import Solution
 from dpregress.solvers.shared.stein import logistic_scale
 from dpregress.solvers.vertical.joint import solve_joint
 from dpregress.solvers.vertical.release import Joint
+
+#: The largest spread of a least squares predictor of two classes, as a share of what a normal one can have.
+_MOST_EXPLAINED = 0.85
 
 
 def joint_coefficients(
@@ -65,8 +70,10 @@ def _logistic(linear: Coefficients, solution: Solution, lower: float, upper: flo
     rare = min(1 / linear.n, 0.5)
     mean = min(max((response.centre - lower) / width, rare), 1 - rare)
     spread = response.scale / width * math.sqrt(max(float(slopes @ solution.system[1:, 1:] @ slopes), 0.0))
-    scale, level = logistic_scale(mean, spread)
-    factor = scale.value / width
+    most = _MOST_EXPLAINED * float(norm.pdf(norm.ppf(mean)))
+    kept = min(1.0, most / max(spread, 1e-300))
+    scale, level = logistic_scale(mean, kept * spread)
+    factor = kept * scale.value / width
     return replace(
         linear,
         coef=factor * linear.coef,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from dpregress.accounting import (
     gaussian_promise,
 )
 from dpregress.accounting.names import note_of
-from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.coordinates import Vector
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.joint import joint_coefficients
@@ -33,6 +33,7 @@ from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.vertical_estimates import joint_estimates
+from dpregress.estimators.vertical_sides import PartySide, numbers_among, party_space
 from dpregress.inference import IntervalKind
 from dpregress.inputs.parties import (
     LabelledArray,
@@ -49,7 +50,6 @@ from dpregress.mechanisms import noise_sampler
 from dpregress.mechanisms.randomness import shared_seed
 from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.public import Numeric, PublicMoments, Schema
-from dpregress.public.whitening import start
 from dpregress.releases import Coefficients, Moments
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
@@ -64,16 +64,14 @@ from dpregress.trust.unrecorded import note_unrecorded_fit
 
 PARTY_FAMILIES = ("gaussian", "binomial")
 _DEFAULT_BOUNDS = (-1.0, 1.0)
-#: The ball of a party's first space is this many times that of its public rows.
-_PUBLIC_REACH = 2.0
 
 
 class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
     r"""Regression across parties that hold different columns of the same people, under differential privacy.
 
     Each party releases, within its own budget, the ranges of its numbers, the moments of its columns and a noisy
-    mixture ``B Z`` of its whitened rows; from the releases any column can be regressed on any others. Correlations between parties are
-    ``M_j' M_k / n``, shrunk by their known noise, so that noise alone predicts the mean.
+    mixture ``B Z`` of its whitened rows; from the releases any column can be regressed on any others. Correlations
+    between parties are ``M_j' M_k / n``, shrunk by their known noise, so that noise alone predicts the mean.
 
     This class runs all parties in one process, for studies and simulations; ``dpregress vertical`` runs them as
     institutions that never see each other's rows.
@@ -360,11 +358,11 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             raise InvalidInput("nothing is released yet: call fit first")
         return party_columns(self.joint_.moments.space.features, target, features)
 
-    def _sides(self, parties: Mapping[str, Any]) -> list[_Side]:
+    def _sides(self, parties: Mapping[str, Any]) -> list[PartySide]:
         if len(parties) < 2:
             raise InvalidInput("give at least two parties: one party alone needs no row sketch")
         known = by_party("public", self.public, parties, PublicMoments)
-        sides: list[_Side] = []
+        sides: list[PartySide] = []
         for name, party in parties.items():
             public = known.get(name)
             sides.append(self._side(party, public, sum(len(side.space.features) for side in sides)))
@@ -375,7 +373,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             raise InvalidInput("the parties hold no rows: nothing can be fitted")
         return sides
 
-    def _side(self, party: Any, public: PublicMoments | None, taken: int) -> _Side:
+    def _side(self, party: Any, public: PublicMoments | None, taken: int) -> PartySide:
         source: Source
         if is_table(party) or isinstance(party, str | PathLike):
             rows = to_table(party) if is_table(party) else opened_table(party)
@@ -392,7 +390,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
                 public = replace(public, names=names)
         bounded = self._bounded(names)
         numbers = {} if public is not None else numbers_among(names, bounded)
-        return _Side(source, party_space(names, bounded, public), numbers)
+        return PartySide(source, party_space(names, bounded, public), numbers)
 
     def _bounded(self, names: Sequence[str]) -> Schema:
         """The schema with the common bounds for every column that it does not bound."""
@@ -426,33 +424,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         return [found[name] for name in parties]
 
 
-@dataclass(frozen=True)
-class _Side:
-    """A party's rows, its public space, and the places of columns whose ranges are looked for (:func:`numbers_among`)."""
-
-    source: Source
-    space: WhitenedSpace
-    numbers: Mapping[int, float | None]
-
-    def without(self, name: str) -> _Side:
-        """The same without looking for the range of a column, which has two values."""
-        kept = {place: fill for place, fill in self.numbers.items() if self.space.features[place] != name}
-        return replace(self, numbers=kept)
-
-
 _ASSUMED_PUBLIC = (
     "the number of people and that each party holds a row of each",
     "the names, bounds and levels of the columns",
     "the mixing matrix",
 )
-
-
-def numbers_among(names: Sequence[str], schema: Schema) -> dict[int, float | None]:
-    """The places of numbers among design columns, with what their missing cells count as if that is declared."""
-    return {place: schema.fill_of(name) for place, name in enumerate(names) if isinstance(schema.column(name), Numeric)}
-
-
-def party_space(names: Sequence[str], schema: Schema, public: PublicMoments | None = None) -> WhitenedSpace:
-    """A party's first space: its public moments with a ball of twice their radius, else its bounds."""
-    space = start(names, intercept=True, public=public, schema=schema, row_bound=None).space
-    return space if public is None else space.rewhitened(np.eye(space.order), _PUBLIC_REACH * space.radius)

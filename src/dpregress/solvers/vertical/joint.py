@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.matrices import eigen, symmetric_power
 from dpregress.errors import InvalidInput
 from dpregress.releases import Entrywise, Moments
 from dpregress.solvers.base import Solution
 from dpregress.solvers.shared.repair import floored
 from dpregress.solvers.vertical.release import Joint
 
-_STANDARD_ERRORS = 2.0
+#: Mean squares of correlations that are tried: so many, down to this share of the largest possible one.
+_TRIED, _LEAST, _MOST = 60, 1e-6, 1.0
 #: Smallest eigenvalue of a whitened Gram matrix, and smallest share of a response that is left unexplained.
 _SMALLEST = 1e-3
 
@@ -70,58 +71,85 @@ def regression(joint: Joint, target: str, features: Sequence[str]) -> tuple[Mome
         problem = f"no column {unknown[0]!r}" if unknown else "give different features, none of them the target"
         raise InvalidInput(f"{problem}: the parties hold {', '.join(space.features)}")
     at = {name: place for place, name in enumerate(space.features)}
-    colour = np.linalg.inv(space.slopes[1:])  # x - mean = colour z
-    mean = -colour @ space.whitening[1:, 0]
+    back = space.back
+    mean, colour = back[1:, 0], back[1:, 1:]  # x - mean = colour z
     chosen = sorted(features, key=lambda name: (joint.owners[at[name]], at[name]))
-    owner = np.array([joint.owners[at[name]] for name in (*chosen, target)])
-    rows = colour[[at[name] for name in chosen]]
-    second = np.where(owner[:-1, None] == owner[:-1], rows @ rows.T, 0.0)
-    root = symmetric_power(second, -0.5)
-    spread = float(np.linalg.norm(colour[at[target]]))
-    basis = np.zeros((len(chosen) + 2, len(space.features) + 1))
-    basis[0, 0] = 1.0
-    basis[1:-1, 1:] = root @ rows
-    basis[-1, 1:] = colour[at[target]] / spread
-
-    whitening = np.eye(len(chosen) + 1)
-    whitening[1:, 1:] = root
-    whitening[1:, 0] = -root @ mean[[at[name] for name in chosen]]
-    response = ResponseScale(target, float(mean[at[target]]), spread)
-    fill = space.fill[[at[name] for name in chosen]]
-    regressed = WhitenedSpace(tuple(chosen), whitening, math.inf, fill, intercept=True, response=response)
-    # a row of the basis lies in one party and has norm 1: noise between two parties keeps its scale
-    party = np.array([0, *(1 + at[name] for name in (*chosen, target))])
+    places = [at[name] for name in (*chosen, target)]
+    owner, size = np.array([joint.owners[place] for place in places]), np.linalg.norm(colour[places], axis=1)
+    unit = colour[places] / size[:, None]
     assert isinstance(joint.moments.noise, Entrywise)
-    sigma = joint.moments.noise.sigma[np.ix_(party, party)]
+    variance = joint.moments.noise.variance / joint.moments.n**2
+    root = _white(unit[:-1], owner[:-1], np.sqrt(np.diag(variance)[1:]))
+    basis = np.zeros((len(places) + 1, len(space.features) + 1))
+    basis[0, 0] = 1.0
+    basis[1:-1, 1:] = root @ unit[:-1]
+    basis[-1, 1:] = unit[-1]
+
+    whitening = np.eye(len(places))
+    whitening[1:, 1:] = root / size[:-1]
+    whitening[1:, 0] = -whitening[1:, 1:] @ mean[places[:-1]]
+    response = ResponseScale(target, float(mean[places[-1]]), float(size[-1]))
+    regressed = WhitenedSpace(
+        tuple(chosen), whitening, math.inf, space.fill[places[:-1]], intercept=True, response=response
+    )
     total = basis @ joint.moments.total @ basis.T
     cross = np.zeros_like(total, dtype=bool)
     cross[1:, 1:] = owner[:, None] != owner
-    return Moments(total, joint.moments.n, Entrywise.of_scales(sigma), joint.moments.events, regressed), cross
+    # a row of the basis lies in one party and has norm 1: noise between two parties keeps its scale
+    between = variance[np.ix_([0, *(1 + place for place in places)], [0, *(1 + place for place in places)])]
+    known = np.where(cross, between, _own_variance(basis, variance))
+    noise = Entrywise(joint.moments.n**2 * known)
+    return Moments(total, joint.moments.n, noise, joint.moments.events, regressed), cross
+
+
+def _white(unit: Matrix, owner: NDArray[np.int_], noise: Vector) -> Matrix:
+    """The root that whitens each party's features, along the directions in which its noise is independent.
+
+    ``unit`` has the features in whitened coordinates of all columns, of norm 1; ``noise`` is the standard deviation of
+    the mean square of each coordinate.
+    """
+    root = np.zeros((len(unit), len(unit)))
+    for party in set(owner.tolist()):
+        own = np.flatnonzero(owner == party)
+        white = symmetric_power(unit[own] @ unit[own].T, -0.5)
+        rows = white @ unit[own]
+        root[np.ix_(own, own)] = eigen((rows * noise) @ rows.T)[1].T @ white
+    return root
+
+
+def _own_variance(basis: Matrix, variance: Matrix) -> Matrix:
+    """The variance of entries of a party's own moments, from the noise of its coordinates.
+
+    With independent noise of scale ``s d_i d_j`` in entry (i, j), ``a'N b`` has the variance
+    ``s^2 ((a'Da) (b'Db) + (a'Db)^2) / 2``.
+    """
+    slopes = basis[:, 1:]
+    along = (slopes * np.sqrt(np.diag(variance)[1:])) @ slopes.T
+    found = (np.outer(np.diag(along), np.diag(along)) + along**2) / 2
+    found[0] = found[:, 0] = slopes**2 @ variance[0, 1:]
+    return np.asarray(found)
 
 
 def _shrunken(moments: Moments, cross: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
     """The joint mean matrix with shrunken cross entries, and the variance that is left in each entry."""
     assert isinstance(moments.noise, Entrywise)
-    value, variance = moments.mean.copy(), (moments.noise.sigma / moments.n) ** 2
+    value, variance = moments.mean.copy(), moments.noise.variance / moments.n**2
     doubt = np.where(cross, variance, 0.0)
     toward = np.zeros_like(cross)
     toward[1:-1, -1] = toward[-1, 1:-1] = True
-    left = 1.0  # share of the response that features may still explain
-    for entries, demanded, most in (
-        (cross & ~toward, 0.0, math.inf),
-        (toward & ~cross, _STANDARD_ERRORS, left),
-        (toward & cross, _STANDARD_ERRORS, left),
-    ):
+    for entries in (cross & ~toward, toward & ~cross, toward & cross):
         if entries.any():
-            prior = _mean_square(value[entries], variance[entries], demanded)
-            prior = min(prior, 2 * most / int(entries.sum()))
-            kept = prior / (prior + variance[entries]) if prior > 0 else 0.0
+            kept = _kept(value[entries], variance[entries])
             value[entries] *= kept
             doubt[entries] *= kept
     return value, doubt
 
 
-def _mean_square(value: Vector, variance: Vector, demanded: float) -> float:
-    """The mean square beyond the noise, less some standard errors; every entry stands twice."""
-    error = math.sqrt(2 * float(np.sum(variance**2)) / 2) * 2
-    return max(float(np.sum(value**2 - variance)) - demanded * error, 0.0) / len(value)
+def _kept(value: Vector, variance: Vector) -> Vector:
+    """The share of each correlation that is kept; every entry stands twice."""
+    most = _MOST / (len(value) / 2)
+    prior = most * np.geomspace(_LEAST, 1.0, _TRIED)[:, None]
+    total = prior + variance
+    log = -0.25 * np.sum(np.log(total) + value**2 / total, axis=1)
+    likelihood = np.exp(log - log.max())
+    return np.asarray(likelihood @ (prior / total) / likelihood.sum())

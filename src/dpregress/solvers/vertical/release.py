@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import gammaln
 from scipy.stats import chi2
 
 from dpregress.accounting import GDP, Event, split
 from dpregress.coordinates import Matrix, Ranges, Vector, WhitenedSpace, endless
-from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.matrices import eigen, symmetric_power
 from dpregress.errors import InvalidInput
 from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix, noise_in_mean
 from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw, Sketch
@@ -41,6 +42,8 @@ _BEYOND = 1.0
 #: From this n mu^2 on the radius grows, so that what it cuts vanishes with the noise.
 _PLENTY = 2e4
 _FEWEST_MIXED = 64
+#: Standard deviations of noise by which a constant's second moment below 1 shows shortened rows, and the least of it.
+_SHORTENED, _LEAST_SHARE = 3.0, 0.5
 #: How often a party asks at most: for ranges, for its moments, and for its mixture.
 PARTY_ROUNDS = RANGE_ROUNDS + 2
 #: The constant's scale in a space that centres rows for mixing: it takes nothing of the ball.
@@ -237,18 +240,21 @@ def join_parties(releases: Sequence[PartyRelease]) -> Joint:
     if len(shapes) != 1 or len(set(names)) != len(names):
         raise InvalidInput("parties must sketch the same people in as many rows, and share no column: check the plan")
     k, n = shapes.pop()
-    mixed = np.hstack([release.mixture.matrix for release in releases])
     owner = np.repeat(np.arange(len(releases)), [len(release.mixture.space.features) for release in releases])
     same = owner[:, None] == owner
+    own = [_Own.of(release) for release in releases]
+    mixed = np.hstack([release.mixture.matrix @ each.directions for release, each in zip(releases, own, strict=True)])
     gram = np.eye(len(names) + 1)
     gram[1:, 1:] = np.where(same, np.eye(len(names)), mixed.T @ mixed / n)
-    sigma = np.zeros_like(gram)
-    sigma[1:, 1:] = np.sqrt(_variances(releases, n, k))[np.ix_(owner, owner)]
-    sigma[0, 1:] = sigma[1:, 0] = np.diag(sigma)[1:]  # a mean is known at least as well as its party's own moments
+    noise = np.concatenate([each.noise for each in own])
+    between = _between(releases, n, k)[np.ix_(owner, owner)]
+    variance = np.zeros_like(gram)
+    variance[1:, 1:] = np.where(same, (np.outer(noise, noise) + np.diag(noise**2)) / 2, between)
+    variance[0, 1:] = variance[1:, 0] = np.concatenate([each.of_means for each in own])
     events = tuple(event for release in releases for event in release.events)
-    spaces = [release.mixture.space for release in releases]
-    moments = Moments(n * gram, n, Entrywise.of_scales(n * sigma), events, _stacked(spaces))
-    kept = [kept_share(len(space.features), space.radius) for space in spaces]
+    space = _stacked([each.space for each in own])
+    moments = Moments(n * gram, n, Entrywise(n**2 * variance), events, space)
+    kept = [kept_share(len(release.mixture.space.features), release.mixture.space.radius) for release in releases]
     ends = np.hstack([release.ends for release in releases])
     return Joint(moments, tuple(int(party) for party in owner), ends, tuple(kept[party] for party in owner))
 
@@ -266,19 +272,42 @@ def kept_share(columns: int, radius: float) -> float:
     return float(chi2.cdf(radius**2, columns + 2)) + (beyond * tail if tail > 0 else 0.0)
 
 
-def _variances(releases: Sequence[PartyRelease], n: int, k: int) -> Matrix:
-    """Variance of an entry of the joint Gram matrix, by pairs of parties."""
+def _between(releases: Sequence[PartyRelease], n: int, k: int) -> Matrix:
+    """Variance of an entry of the joint Gram matrix, by pairs of different parties."""
     scales = np.array([_scale(release.mixture.noise) * release.mixture.unit for release in releases])
     noise = scales[:, None] ** 2
-    between = 1 / k + (noise + noise.T) / n + k * (noise * noise.T) / n**2
-    within = [_own_variance(release.moments) for release in releases]
-    return np.where(np.eye(len(releases), dtype=bool), np.diag(within), between)
+    return np.asarray(1 / k + (noise + noise.T) / n + k * (noise * noise.T) / n**2)
 
 
-def _own_variance(moments: Moments) -> float:
-    """Mean variance of an entry of a party's own moments in its whitened coordinates: ``(s tr(S^-1) / (n d))^2``."""
-    covariance = _mean_and_covariance(moments)[1]
-    return float((_scale(moments.noise) / moments.n * np.trace(np.linalg.inv(covariance)) / len(covariance)) ** 2)
+@dataclass(frozen=True, eq=False)
+class _Own:
+    """What a party's own moments say, in directions in which their noise is independent.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (d, d)
+        In the coordinates of its sketch, as columns: eigenvectors of its covariance.
+    noise, of_means : ndarray of shape (d,)
+        The standard deviation of a mean square along each direction, and the variance of a mean.
+    space : WhitenedSpace
+        Of these directions.
+    """
+
+    directions: Matrix
+    noise: Vector
+    of_means: Vector
+    space: WhitenedSpace
+
+    @classmethod
+    def of(cls, release: PartyRelease) -> _Own:
+        """By the noise of one scale s in the moments of x~: an entry of ``S^{-1/2} N S^{-1/2}`` has s over the root of
+        both eigenvalues of S.
+        """
+        values, directions = eigen(_mean_and_covariance(release.moments)[1])
+        scale = _scale(release.moments.noise) / release.moments.n
+        space = release.mixture.space
+        turned = space.rewhitened(block_diag(1.0, directions.T), space.radius)
+        return cls(directions, scale / values, scale**2 / (2 * values), turned)
 
 
 def _scale(noise: NoiseLaw) -> float:
@@ -290,9 +319,11 @@ def _scale(noise: NoiseLaw) -> float:
 def _mean_and_covariance(moments: Moments) -> tuple[Vector, Matrix]:
     """Of ``x~`` by the moments of ``(1, x~)``; eigenvalues are raised to the noise.
 
-    Without a row far outside its bounds the constant's own second moment is 1 up to noise.
+    Unless rows lie far outside their bounds the constant's own second moment is 1, and the noise in it is no news.
     """
-    share = max(float(moments.gram[0, 0]), 0.5)
+    share = max(float(moments.gram[0, 0]), _LEAST_SHARE)
+    if share > 1 - _SHORTENED * _scale(moments.noise) / moments.n:
+        share = 1.0
     mean = moments.gram[1:, 0] / share
     covariance = moments.gram[1:, 1:] / share - np.outer(mean, mean)
     return mean, symmetric_power(covariance, 1.0, smallest=noise_norm(moments))
