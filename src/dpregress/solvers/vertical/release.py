@@ -3,11 +3,12 @@ r"""The vertical recipe: what one party releases, and how releases are joined (d
 A party of d columns first asks for the ranges of its numbers (:mod:`~dpregress.solvers.vertical.ranges`), unless public
 moments give their scale. In these ranges it asks for the second moment of ``(1, x)``, which gives its means m and
 covariance S; then, in coordinates ``z = S^{-1/2}(x - m)`` truncated to the ball of
-``R = min(reach of its rows, sqrt(d) + g)``, the sketch ``M = B Z``, where g grows with the budget. Then,
+``R = min(reach of its rows, sqrt(d) + g)``, the sketch ``M = B Z``, where g grows with the budget. Then, with c the
+share of covariances that truncation keeps of normal rows,
 
 * blocks of one party are its own moments, the identity in its coordinates;
-* blocks of two parties are ``M_j' M_k / n``: unbiased, since their noises are independent, with variance
-  ``1/k + (s_j^2 + s_k^2)/n + k s_j^2 s_k^2 / n^2`` an entry for noises of scale s and correlations near 0.
+* blocks of two parties are ``M_j' M_k / (n c_j c_k)``: their noises are independent, and an entry has the variance
+  ``(1/k + (s_j^2 + s_k^2)/n + k s_j^2 s_k^2 / n^2) / (c_j c_k)^2`` for noises of scale s and correlations near 0.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _SPREAD = 0.2
 _FEWEST_SHARE, _LARGEST_SHARE = 0.05, 0.4
 #: Correlations that are measured worse than this are hardly used.
 _HOPELESS, _SHARE_WITHOUT_HOPE = 0.5, 0.9
-#: How far the radius lies beyond the root mean square norm: a standard normal column is cut at 2.
-_BEYOND = 1.0
-#: From this n mu^2 on the radius grows, so that what it cuts vanishes with the noise.
+#: How far the radius lies at least beyond the root mean square norm: a standard normal column is cut at 1.5.
+_BEYOND = 0.5
+#: At this n mu^2 it lies 1 beyond. The radius grows, so that what it cuts vanishes with the noise.
 _PLENTY = 2e4
 _FEWEST_MIXED = 64
 #: Standard deviations of noise by which a constant's second moment below 1 shows shortened rows, and the least of it.
@@ -81,9 +82,9 @@ class PartyRelease:
 
 
 def plan_radius(columns: int, n: int, mu: float) -> float:
-    """``sqrt(d) + g`` with ``g = max(1, (n mu^2 / 2e4)^(1/4))``: where whitened rows are cut."""
+    """``sqrt(d) + g`` with ``g = max(1/2, (n mu^2 / 2e4)^(1/4))``: where whitened rows are cut."""
     growth = math.sqrt(mu * math.sqrt(n / _PLENTY))
-    return math.sqrt(columns) + _BEYOND * max(1.0, growth)
+    return math.sqrt(columns) + max(_BEYOND, growth)
 
 
 def plan_shares(columns: int, n: int, mu: float) -> tuple[float, float]:
@@ -245,18 +246,19 @@ def join_parties(releases: Sequence[PartyRelease]) -> Joint:
     own = [_Own.of(release) for release in releases]
     mixed = np.hstack([release.mixture.matrix @ each.directions for release, each in zip(releases, own, strict=True)])
     gram = np.eye(len(names) + 1)
-    gram[1:, 1:] = np.where(same, np.eye(len(names)), mixed.T @ mixed / n)
+    kept = np.array([kept_share(len(each.noise), each.space.radius) for each in own])[owner]
+    cut = np.where(same, 1.0, np.outer(kept, kept))
+    gram[1:, 1:] = np.where(same, np.eye(len(names)), mixed.T @ mixed / n / cut)
     noise = np.concatenate([each.noise for each in own])
     between = _between(releases, n, k)[np.ix_(owner, owner)]
     variance = np.zeros_like(gram)
-    variance[1:, 1:] = np.where(same, (np.outer(noise, noise) + np.diag(noise**2)) / 2, between)
+    variance[1:, 1:] = np.where(same, (np.outer(noise, noise) + np.diag(noise**2)) / 2, between / cut**2)
     variance[0, 1:] = variance[1:, 0] = np.concatenate([each.of_means for each in own])
     events = tuple(event for release in releases for event in release.events)
     space = _stacked([each.space for each in own])
     moments = Moments(n * gram, n, Entrywise(n**2 * variance), events, space)
-    kept = [kept_share(len(release.mixture.space.features), release.mixture.space.radius) for release in releases]
     ends = np.hstack([release.ends for release in releases])
-    return Joint(moments, tuple(int(party) for party in owner), ends, tuple(kept[party] for party in owner))
+    return Joint(moments, tuple(int(party) for party in owner), ends, tuple(kept.tolist()))
 
 
 def kept_share(columns: int, radius: float) -> float:
