@@ -71,12 +71,14 @@ from dpregress.public.radius import RowNorms
 from dpregress.public.response import cross_weight
 from dpregress.public.whitening import Start
 from dpregress.queries import (
+    ABSENT,
     BinnedClasses,
     BinnedResiduals,
     Blocks,
     CentredTables,
     ClippedGradient,
     ClippedScore,
+    ColumnHistograms,
     Counted,
     CrossMoment,
     DevianceSums,
@@ -395,6 +397,21 @@ def _remainder_of_gradients(space: WhitenedSpace, rng: Rng) -> ScoreRemainder:
     return ScoreRemainder(gradient, 1e-4 * space.radius * _bound(space))
 
 
+def _histograms(space: WhitenedSpace, rng: Rng) -> ColumnHistograms:  # noqa: ARG001
+    """Of all columns between -2 and 2, with missing cells far beyond."""
+    d, first = len(space.features), int(space.intercept)
+    whitening = np.eye(d + first)
+    whitening[first:, first:] /= 2
+    plain = replace(space, whitening=whitening, radius=math.inf, fill=np.full(d, 4 * ABSENT), exposure=None)
+    return ColumnHistograms(plain, range(d), np.linspace(-1, 1, 9))
+
+
+def _beyond_all_edges(query: RowQuery[Any]) -> RawRows:
+    """Two rows that share no bin, and one of missing cells."""
+    d = len(query.space.features)
+    return RawRows(np.array([[-3.0] * d, [3.0] * d, [np.nan] * d]), np.zeros(3), exposure=np.ones(3))
+
+
 def _squares_of_wholes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
     return ScoreSquares(_remainder(GaussianFamily, space, rng), 0.05 * space.radius * _bound(space))
 
@@ -510,6 +527,7 @@ QUERIES = (
         lambda f, _: ExposureScore(replace(f, exposure=Exposure("e", 1e-2, 1e7)), 0.5, 0.8 * min(_bound(f), 5.0)),
     ),
     QueryEntry("response histogram", lambda f, _: ResponseHistogram(f, _EDGES)),
+    QueryEntry("histograms of columns", _histograms, extremes=_beyond_all_edges),
     QueryEntry("histogram of predictors", lambda f, _: PredictorHistogram(f, GaussianFamily, _along(f), _SPLIT)),
     QueryEntry("classes by prediction", lambda f, _: BinnedClasses(f, BinomialFamily, _along(f), _SPLIT)),
     QueryEntry(

@@ -472,7 +472,8 @@ def test_a_report_is_written_from_python_as_by_the_command(models: dict[str, Any
 def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> None:
     rows = RNG.uniform(-1, 1, size=(4000, 3))
     parties = VerticalRegression(GDP(1.0)).fit([rows[:, :1], rows[:, 1:]], rows @ [0.3, 0.2, 0.1])
-    chances = VerticalRegression(GDP(1.0), family="binomial").fit([rows[:, :1], rows[:, 1:]], np.sign(rows[:, 0]))
+    chances = VerticalRegression(GDP(1.0), family="binomial", schema=Schema({"y": Numeric(-1, 1)}))
+    chances.fit([rows[:, :1], rows[:, 1:]], np.sign(rows[:, 0]))
     users = LocalGLM(ApproxDP(8.0, 1e-6), public=PublicMoments.from_rows(rows[:500]))
     users.fit(np.tile(rows, (5, 1)), np.tile(rows[:, 0] + RNG.normal(size=4000) > 0, 5))
     schema = Schema.from_levels({"a": 3, "y": 4}, numeric=["y"])

@@ -213,7 +213,8 @@ def test_order_and_family_of_parties(seed: int) -> None:
     assert model.estimates_.names == ("(intercept)", "v", "w", "x")
     assert model.coefficients_.features == ("v", "w", "x")
     binary = [one, np.column_stack([other, np.where(y > 0, 1.0, -1.0)])]
-    assert VerticalRegression(ApproxDP(8.0, 1e-6), family="binomial").fit_table(binary).estimates_ is None
+    two = VerticalRegression(ApproxDP(8.0, 1e-6), family="binomial", schema=Schema({"x3": Numeric(-1, 1)}))
+    assert two.fit_table(binary).estimates_ is None
 
 
 @pytest.mark.parametrize(("columns", "radius"), [(1, 2.0), (3, 2.7), (10, 4.2)])

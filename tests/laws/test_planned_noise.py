@@ -211,7 +211,7 @@ def test_a_party_is_planned_with_the_noise_of_its_mixture(columns: int, seed: in
     reservation = MemoryLedger(GDP(mu)).reserve(GDP(mu))
     rows = PrivateRows(ArraySource(rng.normal(size=(n, columns))))
     ask = Session(Vertical(), rows, SeededSampler(rng), reservation)
-    mixture = release_party(ask, wide, GDP(mu), sketch_matrix("sparse", n, 64, bytes(32))).mixture
+    mixture = release_party(ask, wide, GDP(mu), sketch_matrix("sparse", n, 64, bytes(32)), {}).mixture
     assert isinstance(mixture.noise, Isotropic)
     share = plan_shares(columns, n, mu)[1]
     planned = RowSketch.largest_change(plan_radius(columns, n, mu)) / (mu * math.sqrt(share))

@@ -289,8 +289,6 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
     Example:
       dpregress vertical inspect public/clinic.release.json --plan shared/plan.json
     """
-    import numpy as np
-
     from dpregress.parties import read_release
     from dpregress.releases import Isotropic
 
@@ -300,7 +298,7 @@ def vertical_inspect(file: Path, plan_file: Path) -> None:
     assert isinstance(moments.noise, Isotropic)
     assert isinstance(mixture.noise, Isotropic)
     looked = found.release.found
-    ends = 0 if looked is None else int(np.isfinite(looked.ranges.ends).sum())
+    ends = 0 if looked is None else 2 * len(looked.ranges.places)
     rows = [["ranges of the numbers, by two histograms of each", f"{ends:,}", "in them"]] if ends else []
     rows += [
         [

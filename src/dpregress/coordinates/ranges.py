@@ -39,6 +39,11 @@ class Ranges:
         if not np.isfinite(self.fill).all():
             raise InvalidInput("the values that replace missing cells must be finite numbers")
 
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The columns that have a range."""
+        return tuple(int(place) for place in np.flatnonzero(np.isfinite(self.ends).all(axis=0)))
+
     def within(self, x: Matrix) -> Matrix:
         """The cells of rows, moved into the ranges, of shape (m, d)."""
         return np.clip(np.where(np.isfinite(x), x, self.fill), *self.ends)

@@ -60,9 +60,10 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
             raise InvalidInput(f"the {name} spend something other than mu = {spend.mu:.6g}, which the plan gives them")
     _check_space("moments", moments.space, first.with_response(None))
     _check_noise("moments", moments, SecondMoment(moments.space), spends[0], plan.n)
-    with np.errstate(all="ignore"):  # values that are not finite are refused
-        second = mixing_space(moments, spends[1].mu)
-    _check_space("sketched rows", mixture.space, second)
+    if plan.ranges:  # parties with plans of earlier versions followed another rule
+        with np.errstate(all="ignore"):  # values that are not finite are refused
+            second = mixing_space(moments, spends[1].mu)
+        _check_space("sketched rows", mixture.space, second)
     mixed = RowSketch(
         mixture.space, sketch_matrix(plan.mixing, plan.n, plan.k, bytes(SEED_BYTES))
     )  # norms know no seed
@@ -77,7 +78,7 @@ def _check_ranges(found: FoundRanges, first: WhitenedSpace, numbers: list[int], 
     if len(mus) != RANGE_ROUNDS or not math.isclose(math.hypot(*mus), spend.mu, rel_tol=_SCALE):
         raise InvalidInput(f"the ranges spend something other than mu = {spend.mu:.6g}, which the plan gives them")
     ends, bounds = found.ranges.ends, bounds_of(first)
-    if list(np.flatnonzero(np.isfinite(ends).all(axis=0))) != numbers or np.isfinite(ends).sum() != 2 * len(numbers):
+    if list(found.ranges.places) != numbers or np.isfinite(ends).sum() != 2 * len(numbers):
         raise InvalidInput("the ranges are of other columns than the numbers of the plan")
     slack = _COORDINATES * (bounds[1] - bounds[0])
     inside = (ends[0] >= bounds[0] - slack) & (ends[1] <= bounds[1] + slack)

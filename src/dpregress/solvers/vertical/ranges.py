@@ -9,7 +9,7 @@ in predictions. Missing cells are counted by themselves, and stand at the mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -91,8 +91,7 @@ def find_ranges(ask: Ask, space: WhitenedSpace, numbers: Mapping[int, float | No
 
 def ranged_space(space: WhitenedSpace, ranges: Ranges) -> WhitenedSpace:
     """The coordinates in which a number lies between -1 and 1 by its range; others are as they were."""
-    places = np.flatnonzero(np.isfinite(ranges.ends[0]))
-    return replace(space, whitening=_scaled(space.whitening, places, ranges.ends), fill=ranges.fill)
+    return replace(space, whitening=_scaled(space.whitening, ranges.places, ranges.ends), fill=ranges.fill)
 
 
 def bounds_of(space: WhitenedSpace) -> Matrix:
@@ -108,7 +107,7 @@ def _counting(space: WhitenedSpace, places: Sequence[int], ends: Matrix) -> Whit
     return replace(space, whitening=_scaled(space.whitening, places, ends), radius=math.inf, fill=fill)
 
 
-def _scaled(whitening: Matrix, places: Iterable[int], ends: Matrix) -> Matrix:
+def _scaled(whitening: Matrix, places: Sequence[int], ends: Matrix) -> Matrix:
     """The whitening with these columns from -1 to 1 between their ends."""
     found = whitening.copy()
     for place in places:
