@@ -36,6 +36,10 @@ def scaled(part: str, key: str, factor: float) -> Change:
     return change
 
 
+def ranges(**changed: Any) -> Change:
+    return lambda record: record["ranges"].update(changed)
+
+
 def other_split(record: dict[str, Any]) -> None:
     """The same total, spent otherwise: less noise in the mixture than the plan gives it."""
     record["moments"]["events"], record["mixture"]["events"] = record["mixture"]["events"], record["moments"]["events"]
@@ -56,6 +60,13 @@ FORGED: dict[str, tuple[str, Change]] = {
     "another fill": ("the coordinates of the moments", lambda record: record["moments"]["frame"].update(fill=[2.9])),
     "another split": ("spend something other", other_split),
     "no events": ("spend something other", lambda record: record["moments"].update(events=[])),
+    "a range beyond its bounds": ("reach beyond their bounds", ranges(ends=[[-5], [9e5]])),
+    "a fill beyond its bounds": ("reach beyond their bounds", ranges(fill=[9e9])),
+    "a range of nothing": ("the ranges are of other columns", ranges(ends=[[None], [None]])),
+    "a range upside down": ("not those of 1 columns", ranges(ends=[[3.0], [2.0]])),
+    "another range": ("the coordinates of the moments do not follow", ranges(ends=[[1], [2]])),
+    "free ranges": ("the ranges spend something other", ranges(events=[])),
+    "no ranges": ("if and only if the plan asks", lambda record: record.pop("ranges")),
     "another rule": ("of another kind", lambda record: record["mixture"]["frame"].update(weighting="features")),
 }  # fmt: skip
 

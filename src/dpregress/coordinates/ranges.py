@@ -62,13 +62,12 @@ def decode_ends(record: Sequence[Sequence[float | None]], columns: int) -> Matri
     InvalidInput
         If these are not the ends of so many columns.
     """
-    found = endless(columns)
     lower, upper = record
-    for place, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        found[:, place] = (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
-    if len(lower) != columns or not (found[0] < found[1]).all():
+    low = np.array([-math.inf if end is None else float(end) for end in lower])
+    high = np.array([math.inf if end is None else float(end) for end in upper])
+    if not len(low) == len(high) == columns or not (low < high).all():
         raise InvalidInput(f"the ends are not those of {columns} columns")
-    return found
+    return np.array([low, high])
 
 
 def endless(columns: int) -> Matrix:
