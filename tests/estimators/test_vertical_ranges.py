@@ -57,7 +57,9 @@ def test_values_beyond_ranges_count_as_their_ends(tmp_path: Path, seed: int) -> 
     rows = np.array([[1e9, -1e9], [np.nan, np.inf]])
     ends = np.array([[upper[0], lower[1]], model.coefficients_.fill])
     np.testing.assert_array_equal(model.predict(rows), model.predict(ends))
-    np.testing.assert_array_equal(model.predict(rows, interval="mean").lower, model.predict(ends, interval="mean").lower)
+    np.testing.assert_array_equal(
+        model.predict(rows, interval="mean").lower, model.predict(ends, interval="mean").lower
+    )
     model.save(tmp_path / "model")
     saved = dpregress.load(tmp_path / "model")
     np.testing.assert_array_equal(saved.predict(rows), model.predict(ends))

@@ -23,7 +23,7 @@ from dpregress.solvers.shared.repair import floored
 from dpregress.solvers.vertical.release import Joint
 
 #: Mean squares of correlations that are tried: so many, down to this share of the largest possible one.
-_TRIED, _LEAST, _MOST = 60, 1e-6, 1.0
+_TRIED, _LEAST, _MOST = 60, 1e-12, 1.0
 #: Smallest eigenvalue of a whitened Gram matrix, and smallest share of a response that is left unexplained.
 _SMALLEST = 1e-3
 

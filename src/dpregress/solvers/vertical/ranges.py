@@ -21,8 +21,6 @@ from dpregress.queries import ABSENT, Ask, ColumnHistograms
 from dpregress.releases import Isotropic
 from dpregress.solvers.shared.column_values import BINS, RANGE_ROUNDS, RANGE_SHARES, Values
 
-_EDGES = np.linspace(-1.0, 1.0, BINS + 1)
-
 
 class AskWithin(Ask, Protocol):
     """Asks of rows, and of the same rows with their cells in ranges."""
@@ -73,7 +71,7 @@ def find_ranges(ask: Ask, space: WhitenedSpace, numbers: Mapping[int, float | No
     ends, fill = bounds.copy(), space.fill.copy()
     events: tuple[Event, ...] = ()
     for part in split(spend, [1.0] * RANGE_ROUNDS):
-        asked = ask(ColumnHistograms(_counting(space, places, ends), places, _EDGES), part)
+        asked = ask(ColumnHistograms(_counting(space, places, ends), places, np.linspace(-1.0, 1.0, BINS + 1)), part)
         events = (*events, *asked.events)
         assert isinstance(asked.noise, Isotropic)
         for place, counts in zip(places, asked.by_column, strict=True):
