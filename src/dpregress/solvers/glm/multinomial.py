@@ -5,7 +5,8 @@ class is the reference. Steps, shares and updates are those of the logistic mode
 
 * the information ``mean s^2 x~x~' (x) Q'(diag(pi) - pi pi')Q`` over surrogate rows, of order p (K - 1);
 * a clip on the norm of the residual, chosen for the residuals that the model itself expects;
-* a mean residual of K - 1 numbers, by which the K intercepts are corrected.
+* the shares of classes, from public labels or released before all else, where the scores begin;
+* a mean residual of K - 1 numbers, by which the K intercepts are corrected as far as it is known better.
 
 Coefficients are flat, ``B.ravel()``, with the contrasts of each column side by side (docs/methods/multinomial.md).
 """
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,24 +24,35 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
-from dpregress.queries import Ask, MeanClassResidual, MultinomialScore, Query, ScoreSquares, SecondMoment, among
+from dpregress.queries import (
+    Ask,
+    MeanClassResidual,
+    MultinomialScore,
+    Query,
+    ResponseHistogram,
+    ScoreSquares,
+    SecondMoment,
+    among,
+)
+from dpregress.releases import Isotropic
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
-from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR
+from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, start_share
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
-from dpregress.solvers.glm.surrogate_model import MOST_ROWS, SMALLEST_SATURATED
-from dpregress.solvers.shared.budget import allocate_budget, has_prior
-from dpregress.solvers.shared.explained import SlopesPrior
+from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED
+from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
+from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
-from dpregress.solvers.shared.sandwich import MeanEquation, meat_share
+from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.weak_prior import WeakPrior
 from dpregress.solvers.shared.whitening import planned_start
+from dpregress.solvers.shared.within_ends import shares_within
 
 _NEWTON_STEPS = 50
 #: An information counts no probability as smaller, as in the range of the logistic link: some information is left.
@@ -82,10 +94,16 @@ class MultinomialSteps(FactSolver):
         self._basis = contrasts(classes)
         self._labelled = has_prior(facts)
         order = facts.start.space.order * (classes - 1)
+        starts = facts.start.space.intercept and not self._labelled
+        start = start_share(facts, budget, classes) if starts else 0.0
         shares = {
             **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
             "squares": meat_share(facts.n, order, budget) if robust else 0.0,
+        }
+        shares = {
+            "start": start,
+            **leaving_steps({name: share * (1 - start) for name, share in shares.items()}, 1 - start),
         }
         weights = steps or (STEPS_WITH_PRIOR if self._labelled else STEPS_OF_CLASSES)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
@@ -93,17 +111,25 @@ class MultinomialSteps(FactSolver):
 
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
-        return (SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual)
+        return (SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual, ResponseHistogram)
 
     @property
     def rounds(self) -> int:
         return len(self._spend) + len(self._steps)
 
     def solve(self, ask: Ask) -> Solution:
+        known = self._shares(ask) if "start" in self._spend else None
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps)
-        return self.among(n)._scored(among(ask, n), space, gram)
+        return self.among(n)._scored(among(ask, n), space, gram, known)
 
-    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram) -> Solution:
+    def _shares(self, ask: Ask) -> Shares:
+        """Of the classes, by a histogram of their places."""
+        space = self.facts.start.space.with_response(ResponseScale(self.facts.target))
+        counts = ask(ResponseHistogram(space, np.arange(self.classes + 1.0)), self._spend["start"])
+        assert isinstance(counts.noise, Isotropic)
+        return Shares.of(counts.total / max(float(counts.total.sum()), 1.0), counts.noise.sigma / counts.n)
+
+    def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, known: Shares | None) -> Solution:
         """From the Gram matrix of the usable rows."""
         gram = mixed.matrix
         rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
@@ -114,7 +140,9 @@ class MultinomialSteps(FactSolver):
             space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
         )
         weak = WeakPrior.of(space, gram, self.facts.schema).repeated(len(each))
-        steps = take_steps(ask, model, self._begin(space, weak), self._steps, penalty, self.facts.n)
+        begin = self._begin(space, weak, known)
+        told = [] if known is None else [ReleasedShares(model, begin.prior.coef, np.zeros(len(each)), known.variance)]
+        steps = take_steps(ask, model, begin, self._steps, penalty, self.facts.n, told)
         squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
         coef, equation = steps.coef.reshape(space.order, -1), None
         if "mean" in self._spend:
@@ -122,17 +150,20 @@ class MultinomialSteps(FactSolver):
             noise = query.noise(self._spend["mean"], self.facts.n) ** 2
             found = ask(query, self._spend["mean"]).mean
             equation = partial(model.mean_equation, steps.coef, found, noise)
-            coef = self._adjusted(space, rows, coef, found)
+            slope = model.mean_slope(steps.coef)
+            doubt = float(np.trace(slope @ steps.uncertainty.total @ slope.T)) / len(found)
+            coef = self._adjusted(space, rows, coef, gain_of(found, doubt, noise) * found)
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
         return Solution(coef.ravel(), steps.system, space, None, steps.uncertainty, estimates)
 
-    def _begin(self, space: WhitenedSpace, weak: WeakPrior) -> Beginning:
+    def _begin(self, space: WhitenedSpace, weak: WeakPrior, known: Shares | None) -> Beginning:
         if self._labelled and self.facts.public is not None:
             prior = fit_public_classes(self.facts.public, space, self.classes)
             return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion, weak)
         each = np.eye(self.classes - 1)
         slopes = np.eye(space.order) - space.along_constant
-        coef = np.zeros(space.order * len(each))
+        contrast = np.zeros(len(each)) if known is None else self._basis.T @ np.log(known.value)
+        coef = np.outer(space.constant if space.intercept else np.zeros(space.order), contrast).ravel()
         intercept = np.asarray(np.kron(space.along_constant / LONGEST**2, each), dtype=np.float64)
         variance = len(each) * LONGEST**2  # of every contrast's predictor
         return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0, weak=weak)
@@ -187,19 +218,33 @@ class SurrogateClasses(ScoreModel):
 
     def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
         """The released mean residual as an equation of the intercepts."""
-        mean, x = self._mean(coef), self.rows.x / self.rows.weight[:, None]
-        covariance = np.stack([np.diag(row) - np.outer(row, row) for row in mean])
-        contrasted = self.basis.T @ covariance @ self.basis  # one matrix for each row
-        slope = np.einsum("ijk,il->jlk", contrasted, x).reshape(len(found), -1) / len(mean)
         return MeanEquation(
             asked=coef,
             value=found,
-            slope=slope,
+            slope=self.mean_slope(coef),
             constant=np.asarray(np.kron(self.space.constant[:, None], np.eye(len(found)))),
             privacy=noise,
-            sampling=np.asarray(dispersion * contrasted.mean(axis=0) / self.n),
+            sampling=np.asarray(dispersion * self._contrasted(coef).mean(axis=0) / self.n),
             bias=0.0,
         )
+
+    def mean_slope(self, coef: Vector) -> Matrix:
+        """Of the contrasts of mean probabilities of rows without weights, of shape (K - 1, q)."""
+        x, contrasted = self.rows.x / self.rows.weight[:, None], self._contrasted(coef)
+        return np.asarray(np.einsum("ijk,il->jlk", contrasted, x).reshape(len(contrasted[0]), -1) / len(x))
+
+    def _contrasted(self, coef: Vector) -> Vector:
+        """``Q'(diag(pi) - pi pi')Q`` of each row, of shape (m, K - 1, K - 1)."""
+        mean = self._mean(coef)
+        within = mean @ self.basis
+        return np.asarray(
+            np.einsum("mk,ki,kj->mij", mean, self.basis, self.basis, optimize=True)
+            - within[:, :, None] * within[:, None, :]
+        )
+
+    def shares(self, coef: Vector) -> Vector:
+        """Contrasts of the mean probabilities, of shape (K - 1,)."""
+        return np.asarray(self._mean(coef).mean(axis=0) @ self.basis)
 
     def information(self, coef: Vector) -> Matrix:
         mean = np.maximum(self._mean(coef), _RAREST)
@@ -226,6 +271,43 @@ class SurrogateClasses(ScoreModel):
 
     def _mean(self, coef: Vector) -> Matrix:
         return probabilities(self.rows.predictor(self._columns(coef)), self.basis)
+
+
+class Shares(NamedTuple):
+    """Shares of classes away from 0, and the variance of each."""
+
+    value: Vector
+    variance: float
+
+    @classmethod
+    def of(cls, found: Vector, noise: float) -> Shares:
+        """Of released shares, whose noise has this standard deviation, what is expected."""
+        return cls(shares_within(found, noise), noise**2)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedShares(Evidence):
+    """The shares of classes, released before any score, as the mean probabilities of the optimum."""
+
+    model: SurrogateClasses
+    asked: Vector
+    value: Vector
+    variance: float
+
+    @cached_property
+    def _start(self) -> Vector:
+        return self.model.shares(self.asked)
+
+    def change(self, coef: Vector) -> Vector:
+        return self.model.shares(coef) - self._start
+
+    def slope(self, coef: Vector) -> Matrix:
+        return self.model.mean_slope(coef)
+
+    def error(self, coef: Vector) -> float:
+        length = self.model.length(coef - self.asked)
+        slope = float(np.trace(self.model._contrasted(coef).mean(axis=0))) / len(self.value)
+        return (MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
 
 
 def of_classes(solution: Solution, classes: int) -> list[Solution]:

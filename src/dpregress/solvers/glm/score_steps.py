@@ -137,7 +137,7 @@ class ScoreSteps(FactSolver):
             "remainder": remainder_share(facts.start.space),
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
-        start = 0.0 if labelled or not facts.start.space.intercept else _start_share(facts, budget)
+        start = 0.0 if labelled or not facts.start.space.intercept else start_share(facts, budget)
         if start > _START:  # all else shares what it leaves
             shares = {name: share * (1 - start) / (1 - _START) for name, share in shares.items()}
         where = LOOK * start if self._between else 0.0
@@ -327,15 +327,16 @@ def _few_events(facts: PublicFacts) -> bool:
     return labels is not None and min(labels.sum(), (1 - labels).sum()) < facts.start.space.order
 
 
-def _start_share(facts: PublicFacts, budget: GDP) -> float:
+def start_share(facts: PublicFacts, budget: GDP, classes: int = 2) -> float:
     """The share of the mean response: small where noise is small, nearly all where slopes would drown in it.
 
-    The expected deviance of a response in {0, 1} is weighed, with the variance of a rare one.
+    The expected deviance of a response of classes is weighed, with the variance of a rare one.
     """
     share = np.linspace(_START, 0.9, 86)
     space = facts.start.space
     radius = min(space.radius, math.sqrt(2 * space.order))
-    slopes = space.order * noise_in_mean(ClippedScore.largest_change(radius, 1.0), budget, facts.n) ** 2
+    slopes = (classes - 1) * space.order * noise_in_mean(ClippedScore.largest_change(radius, 1.0), budget, facts.n) ** 2
     drowned = slopes / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
-    mean = noise_in_mean(MeanResidual.largest_change(-0.5, 0.5), budget, facts.n) ** 2 / share / _VARIANCE
+    change = MeanResidual.largest_change(-0.5, 0.5) if classes == 2 else ResponseHistogram.largest_change()
+    mean = (classes - 1) * noise_in_mean(change, budget, facts.n) ** 2 / share / _VARIANCE
     return float(share[np.argmin(mean + _SIGNAL * drowned / (_SIGNAL + drowned))])

@@ -33,7 +33,7 @@ MOST_ROWS = 0.95
 #: Intercepts may be so many of the longest steps away.
 _INTERCEPT = 3.0
 #: What the surrogate rows miss of a mean that moves, as a share.
-_MEAN_MISSED = 0.1
+MEAN_MISSED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,4 +193,4 @@ class ReleasedMean(Evidence):
     def error(self, coef: Vector) -> float:
         length = self.model.length(coef - self.asked)
         slope = float(np.mean(self.model.family.slope(self.model.rows.predictor(coef))))
-        return (_MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
+        return (MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
