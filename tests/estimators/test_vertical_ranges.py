@@ -99,6 +99,19 @@ def test_two_values_are_declared_and_kept(seed: int) -> None:
         as_number.regress("y")
 
 
+@pytest.mark.parametrize("values", [(1.0, 10.0), (2.0, 5.0), (0.0, 99.0)])
+def test_two_values_at_the_bounds_can_be_explained(values: tuple[float, float], seed: int) -> None:
+    """The ends of a range are the declared bounds to the last digit where nothing is cut."""
+    rng = np.random.default_rng(seed)
+    tables, _ = parties(rng)
+    tables["b"]["w"] = rng.choice(values, N)
+    schema = Schema({**bounded(1.0).columns, "w": Numeric(*values)})
+    model = VerticalRegression(BUDGET, schema=schema, random_state=rng).fit_table(tables, "y")
+    assert model.joint_.ends[:, 3].tolist() == list(values)
+    model.family = "binomial"
+    assert model.regress("w").target == "w"
+
+
 def test_public_rows_are_taken_for_ranges(seed: int) -> None:
     """A party with public moments looks for none; the other spends its share."""
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from dpregress.parties import load_joint, load_plan, read_release
 from dpregress.parties.documents import LARGEST_COUNT, signed
 from dpregress.parties.keys import open_identity
 from dpregress.parties.plan import agreement, plan_from_toml
+from dpregress.solvers.vertical.joint import solve_joint
 from tests.parties.study import TERMS, write_study
 from tests.parties.test_protocol import Capture, agree, ok, released
 from tests.support import HUGE, spoilt
@@ -87,6 +88,7 @@ def test_hostile_plans_and_joints(tmp_path: Path, capsys: Capture, seed: int) ->
     for record in spoilt(json.loads((tmp_path / "public/joint.json").read_text())):
         path.write_text(json.dumps(record))
         survives(lambda: load_joint(path).person.describe(), record)
+        survives(lambda: solve_joint(load_joint(path).joint, "cost", ["dose"]), record)
 
 
 def test_hostile_signatures_and_releases(tmp_path: Path, capsys: Capture, seed: int) -> None:

@@ -64,7 +64,7 @@ FORGED: dict[str, tuple[str, Change]] = {
     "a fill beyond its bounds": ("reach beyond their bounds", ranges(fill=[9e9])),
     "a range of nothing": ("the ranges are of other columns", ranges(ends=[[None], [None]])),
     "a range upside down": ("not those of 1 columns", ranges(ends=[[3.0], [2.0]])),
-    "another range": ("the coordinates of the moments do not follow", ranges(ends=[[1], [2]])),
+    "another range": ("the coordinates of the moments do not follow", ranges(ends=[[1], [2]], fill=[1.5])),
     "free ranges": ("the ranges spend something other", ranges(events=[])),
     "no ranges": ("if and only if the plan asks", lambda record: record.pop("ranges")),
     "another rule": ("of another kind", lambda record: record["mixture"]["frame"].update(weighting="features")),

@@ -225,8 +225,8 @@ def vertical_release(
     """Charge the ledger and release the party's columns of DATA, once.
 
     If it is run again, it writes the same file and charges nothing, because fresh noise on the same rows would cost
-    again. A cell that is missing or not a number counts as the middle of its bounds. If several rows are about one
-    person, the first counts.
+    again. A cell that is missing or not a number counts as the released mean of its column. If several rows are about
+    one person, the first counts.
 
     \b
     Example:

@@ -43,8 +43,9 @@ def symmetric_power(matrix: Matrix, power: float, *, smallest: float = 0.0) -> M
 
 
 def invertible(matrix: Matrix) -> bool:
-    """Whether linear equations in the matrix can be solved in floats."""
-    return bool(np.linalg.cond(matrix) < _LARGEST_CONDITION)
+    """Whether linear equations in the matrix can be solved in floats, whatever the units of its columns."""
+    sizes = np.linalg.norm(matrix, axis=0)
+    return bool((sizes > 0).all() and np.linalg.cond(matrix / sizes) < _LARGEST_CONDITION)
 
 
 def sandwich(system: Matrix, meat: Matrix) -> Matrix:

@@ -33,7 +33,7 @@ from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.vertical_estimates import joint_estimates
-from dpregress.estimators.vertical_sides import PartySide, numbers_among, party_space
+from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space
 from dpregress.inference import IntervalKind
 from dpregress.inputs.parties import (
     LabelledArray,
@@ -57,8 +57,7 @@ from dpregress.rows import ArraySource, Encoder, PrivateRows, Source
 from dpregress.rows.memory import check_mixture_fits
 from dpregress.rows.readers.files import is_table, to_table
 from dpregress.solvers.vertical.joint import regression
-from dpregress.solvers.vertical.ranges import range_spends
-from dpregress.solvers.vertical.release import PARTY_ROUNDS, join_parties, plan_rows, release_party
+from dpregress.solvers.vertical.release import PARTY_ROUNDS, join_parties, release_party
 from dpregress.trust import Session, Vertical
 from dpregress.trust.unrecorded import note_unrecorded_fit
 
@@ -216,12 +215,10 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         if self.family == "binomial":
             self._check_two_values(response)
             sides = [side.without(response) for side in sides]
-        n = sides[0].source.n
         columns = [len(side.space.features) for side in sides]
-        mus = [range_spends(promise, side.numbers)[1].mu for side in sides]
-        rows = plan_rows(columns, mus, n) if self.rows is None else self.rows
+        rows = length_of_mixture(sides, promise) if self.rows is None else self.rows
         check_mixture_fits(rows, columns)
-        mixing = sketch_matrix(self.recipe, n, rows, shared_seed(self.random_state))
+        mixing = sketch_matrix(self.recipe, sides[0].source.n, rows, shared_seed(self.random_state))
         check_party_columns(names, response, chosen)
         for side in sides:
             check_party_response(side.source, response, self.schema)
@@ -243,12 +240,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             )
             for side, ledger in zip(sides, ledgers, strict=True)
         ]
-        joint = join_parties(
-            [
-                release_party(session, side.space, promise, mixing, side.numbers)
-                for side, session in zip(sides, sessions, strict=True)
-            ]
-        )
+        asked = zip(sides, sessions, strict=True)
+        joint = join_parties([release_party(by, side.space, promise, mixing, side.numbers) for side, by in asked])
         self.rows_, self.joint_ = rows, joint
         self.provenance_ = made_now(f"the tables of {', '.join(parties)}")
         self.privacy_ = tuple(session.statement(_ASSUMED_PUBLIC) for session in sessions)

@@ -148,7 +148,7 @@ def load_joint(path: str | Path) -> JointRelease:
 
 def _decoded(record: Mapping[str, Any]) -> JointRelease:
     space = WhitenedSpace.decode(record["frame"])
-    if not (space.intercept and invertible(space.slopes[1:])):
+    if not (space.intercept and invertible(space.whitening)):
         raise InvalidInput("its coordinates cannot be inverted")
     length = space.order * (space.order + 1) // 2
     total, sigma = (un_upper(unpacked(record[key], length, key), space.order) for key in ("total", "sigma"))

@@ -78,10 +78,10 @@ class PartyTerms:
         return gaussian_promise(self.budget)
 
     @property
-    def numbers(self) -> dict[int, float | None]:
-        """The places of its numbers among its design columns; their missing cells count as the mean."""
+    def numbers(self) -> dict[int, Numeric]:
+        """Its numbers by their places among its design columns."""
         features = self.encoder.features
-        return {features.index(name): None for name, column in self.columns.items() if isinstance(column, Numeric)}
+        return {features.index(name): column for name, column in self.columns.items() if isinstance(column, Numeric)}
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class StudyPlan:
     parties: tuple[PartyTerms, ...]
     ranges: bool = True
 
-    def numbers(self, terms: PartyTerms) -> dict[int, float | None]:
-        """The places of a party's columns whose ranges it looks for."""
+    def numbers(self, terms: PartyTerms) -> dict[int, Numeric]:
+        """A party's columns whose ranges it looks for, by their places."""
         return terms.numbers if self.ranges else {}
 
     def party(self, name: str) -> PartyTerms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from dpregress.errors import InvalidInput
 from dpregress.mechanisms import Gaussian
 from dpregress.mechanisms.sketching import SEED_BYTES, sketch_matrix
 from dpregress.parties.plan import PartyTerms, StudyPlan
+from dpregress.public import Numeric
 from dpregress.queries import Query, RowSketch, SecondMoment
 from dpregress.releases import Isotropic, Moments, Sketch
 from dpregress.solvers.shared.column_values import RANGE_ROUNDS
-from dpregress.solvers.vertical.ranges import FoundRanges, bounds_of, range_spends, ranged_space
+from dpregress.solvers.vertical.ranges import FoundRanges, range_spends, ranged_space
 from dpregress.solvers.vertical.release import PartyRelease, mixing_space, party_spends
 
 #: The largest relative difference of noise scales: those of earlier versions cover the rounding of sums.
@@ -52,7 +54,7 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
     if (release.found is None) != (look is None):
         raise InvalidInput("the ranges of its numbers are there if and only if the plan asks for them: refused")
     if release.found is not None and look is not None:
-        _check_ranges(release.found, first, list(numbers), look)
+        _check_ranges(release.found, first, numbers, look)
         first = ranged_space(first, release.found.ranges)
     spends = party_spends(len(first.features), plan.n, rest)
     for name, part, spend in (("moments", moments, spends[0]), ("sketched rows", mixture, spends[1])):
@@ -72,19 +74,22 @@ def check_determined(plan: StudyPlan, terms: PartyTerms, release: PartyRelease, 
     _check_noise("sketched rows", mixture, mixed, spends[1], plan.n)
 
 
-def _check_ranges(found: FoundRanges, first: WhitenedSpace, numbers: list[int], spend: GDP) -> None:
+def _check_ranges(found: FoundRanges, first: WhitenedSpace, numbers: Mapping[int, Numeric], spend: GDP) -> None:
     """Refuse ranges beyond the bounds, of other columns, or at another price."""
     mus = [_gaussian_mu(event) for event in found.events]
     if len(mus) != RANGE_ROUNDS or not math.isclose(math.hypot(*mus), spend.mu, rel_tol=_SCALE):
         raise InvalidInput(f"the ranges spend something other than mu = {spend.mu:.6g}, which the plan gives them")
-    ends, bounds = found.ranges.ends, bounds_of(first)
-    if list(found.ranges.places) != numbers or np.isfinite(ends).sum() != 2 * len(numbers):
+    ends, fill = found.ranges.ends, found.ranges.fill
+    if found.ranges.places != tuple(numbers) or np.isfinite(ends).sum() != 2 * len(numbers):
         raise InvalidInput("the ranges are of other columns than the numbers of the plan")
-    slack = _COORDINATES * (bounds[1] - bounds[0])
-    inside = (ends[0] >= bounds[0] - slack) & (ends[1] <= bounds[1] + slack)
-    filled = (found.ranges.fill >= bounds[0] - slack) & (found.ranges.fill <= bounds[1] + slack)
-    if not (inside & filled)[numbers].all():
-        raise InvalidInput("the ranges of its numbers reach beyond their bounds: refused")
+    for place, column in numbers.items():
+        assert column.bounds is not None
+        lower, upper = column.bounds
+        if not lower <= ends[0, place] <= fill[place] <= ends[1, place] <= upper:
+            raise InvalidInput("the ranges of its numbers reach beyond their bounds: refused")
+    others = [place for place in range(len(fill)) if place not in numbers]
+    if not np.array_equal(fill[others], first.fill[others]):
+        raise InvalidInput("missing cells of indicators count as something else than in the plan: refused")
 
 
 def _gaussian_mu(event: object) -> float:

@@ -17,7 +17,7 @@ from dpregress.releases import ColumnCounts, NoiseLaw
 from dpregress.rows.bounded import BoundedRows
 
 #: Whitened cells beyond this count as missing: a space whose ``fill`` is there tells missing cells from others.
-ABSENT = 2.0**20
+ABSENT = 2.0**30
 
 
 class ColumnHistograms(RowQuery[ColumnCounts]):

@@ -18,7 +18,7 @@ from dpregress.mechanisms import Sampler, SeededSampler
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public, start
-from dpregress.queries import MeanClassResidual, MultinomialScore, Query, ScoreSquares, SecondMoment
+from dpregress.queries import MeanClassResidual, MultinomialScore, Query, ResponseHistogram, ScoreSquares, SecondMoment
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import MultinomialSteps, Solution
 from dpregress.solvers.glm.multinomial import SurrogateClasses, of_classes
@@ -58,26 +58,23 @@ def run(
 
 
 S, G, Q, M = SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual
+H = ResponseHistogram
 
 
-def without_labels(rest: float) -> list[float]:
-    """The shares of four scores that divide the rest."""
-    return [rest * weight / 6 for weight in (1, 1, 1, 3)]
+def without_labels(before: list[float], start: float) -> list[float]:
+    """The shares of the classes' histogram, of what is asked before four scores, of these and of what follows."""
+    left = 1 - sum(before) - 0.06
+    whole = [*before, *(left * weight / 6 for weight in (1, 1, 1, 3)), 0.01, 0.05]
+    return [start, *((1 - start) * share for share in whole)]
 
 
 #: Public rows, labelled, intercept; queries and shares of mu^2.
 SETTINGS: dict[str, tuple[int, bool, bool, list[type[Query[Any]]], list[float]]] = {
     "labelled": (200, True, True, [S, G, G, G, Q, M], [0.15, 0.1975, 0.1975, 0.395, 0.01, 0.05]),
     "labelled, no intercept": (200, True, False, [S, G, G, G, Q], [0.15, 0.21, 0.21, 0.42, 0.01]),
-    "unlabelled": (200, False, True, [S, *[G] * 4, Q, M], [0.15, *without_labels(0.79), 0.01, 0.05]),
-    "few public rows": (14, True, True, [S, S, *[G] * 4, Q, M], [0.1, 0.15, *without_labels(0.69), 0.01, 0.05]),
-    "no public rows": (
-        0,
-        False,
-        True,
-        [S, S, S, S, *[G] * 4, Q, M],
-        [0.1, 0.1, 0.1, 0.15, *without_labels(0.49), 0.01, 0.05],
-    ),
+    "unlabelled": (200, False, True, [H, S, *[G] * 4, Q, M], without_labels([0.15], 0.13)),
+    "few public rows": (14, True, True, [H, S, S, *[G] * 4, Q, M], without_labels([0.1, 0.15], 0.12)),
+    "no public rows": (0, False, True, [H, S, S, S, S, *[G] * 4, Q, M], without_labels([0.1, 0.1, 0.1, 0.15], 0.13)),
 }
 
 

@@ -14,7 +14,8 @@ from dpregress.mechanisms import SeededSampler
 from dpregress.public.coding import domain_of
 from dpregress.queries import Ask
 from dpregress.rows import PrivateRows
-from dpregress.solvers.marginals.narrowing import Narrowing, Values, _about_bounds
+from dpregress.solvers.marginals.narrowing import Narrowing, _about_bounds
+from dpregress.solvers.shared.column_values import Values
 from dpregress.trust import Central, Session
 
 

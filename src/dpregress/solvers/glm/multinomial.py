@@ -39,7 +39,7 @@ from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
-from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, start_share
+from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, mean_start_share
 from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
 from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
@@ -95,7 +95,7 @@ class MultinomialSteps(FactSolver):
         self._labelled = has_prior(facts)
         order = facts.start.space.order * (classes - 1)
         starts = facts.start.space.intercept and not self._labelled
-        start = start_share(facts, budget, classes) if starts else 0.0
+        start = mean_start_share(facts, budget, classes) if starts else 0.0
         shares = {
             **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,

@@ -137,7 +137,7 @@ class ScoreSteps(FactSolver):
             "remainder": remainder_share(facts.start.space),
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
-        start = 0.0 if labelled or not facts.start.space.intercept else start_share(facts, budget)
+        start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
         if start > _START:  # all else shares what it leaves
             shares = {name: share * (1 - start) / (1 - _START) for name, share in shares.items()}
         where = LOOK * start if self._between else 0.0
@@ -327,7 +327,7 @@ def _few_events(facts: PublicFacts) -> bool:
     return labels is not None and min(labels.sum(), (1 - labels).sum()) < facts.start.space.order
 
 
-def start_share(facts: PublicFacts, budget: GDP, classes: int = 2) -> float:
+def mean_start_share(facts: PublicFacts, budget: GDP, classes: int = 2) -> float:
     """The share of the mean response: small where noise is small, nearly all where slopes would drown in it.
 
     The expected deviance of a response of classes is weighed, with the variance of a rare one.

@@ -53,12 +53,14 @@ class Narrowing:
         events: tuple[Event, ...] = ()
         cliques: list[Clique] = [(), *((i,) for i in range(len(self.places)))]
         weights = [max(self._weights), *self._weights]
+        before: list[Values | None] = [None] * len(self.places)
         for spend in self.spends:
             grid = Domain(tuple(_grid(domain.attributes[j]) for j in self.places))
             tables = ask_coded(grid)(Blocks(grid, cliques, weights), spend)
             attributes = list(domain.attributes)
             for i, j in enumerate(self.places):
-                attributes[j] = _narrowed(attributes[j], self.domain.attributes[j], tables, i)
+                values = _values(tables, i).between(*grid.attributes[i].ends, before[i])
+                attributes[j], before[i] = _narrowed(attributes[j], self.domain.attributes[j], values), values
             domain, events = Domain(tuple(attributes)), (*events, *tables.events)
         return domain, events
 
@@ -69,16 +71,17 @@ def _grid(attribute: Attribute) -> Attribute:
     return replace(bins, levels=(*bins.levels, MISSING), values=(), fill=None, stand_in=bins.size)
 
 
-def _narrowed(attribute: Attribute, declared: Attribute, tables: Tables, place: int) -> Attribute:
+def _values(tables: Tables, place: int) -> Values:
+    return Values.of_column(tables.blocks[(place,)], tables.sigmas[(place,)], float(tables.blocks[()][0]))
+
+
+def _narrowed(attribute: Attribute, declared: Attribute, values: Values) -> Attribute:
     """The column in the best range, in as many bins as were declared."""
-    values = Values.of_column(tables.blocks[(place,)], tables.sigmas[(place,)], float(tables.blocks[()][0]))
-    lower, upper = _grid(attribute).ends
-    found = values.ends(lower, upper, 0 if declared.whole else declared.size)
+    found = values.ends(0 if declared.whole else declared.size)
     if found is None:
         return attribute
     narrow = attribute.narrowed(_about_bounds(found, declared), declared.size)
-    mean = lower + values.mean * (upper - lower) / len(values.share)
-    return replace(narrow, fill=mean if declared.fill is None else declared.fill)
+    return replace(narrow, fill=values.mean if declared.fill is None else declared.fill)
 
 
 def _about_bounds(edges: tuple[float, float], declared: Attribute) -> tuple[float, float]:

@@ -15,7 +15,8 @@ all x, the range is that with the least
           \qquad r = \frac{2 \nu h^2}{s^2}:
 
 what noise adds to a mean and what the ends take from it, and what noise takes from a slope, nu being the noise of a
-mean of numbers in [-1, 1]. Tails are as heavy as the counts in them show together. Values beyond a range count as its
+mean of numbers in [-1, 1]. Tails are as heavy as the counts in them show together, and as the histogram before showed
+them: values that filled one of its bins may be lost in the noise of many finer ones. Values beyond a range count as its
 ends.
 """
 
@@ -41,8 +42,8 @@ _AT_STAKE = 0.1
 _WIDTHS, _NARROWEST, _CENTRES = 10, 0.3, 2
 #: Noises by which a count differs from what is expected to be taken as it is; once in 10^8 without a difference.
 _CLEAR = 5.5
-#: Noises of a sum of counts that it may exceed what it counts by.
-_LEAST = 3.0
+#: Noises of a sum of counts that it may exceed what it counts by; and of sums that stand out of so many noises.
+_LEAST, _LEAST_OF_CLEAR, _CLEAR_SUM = 3.0, 1.0, 3.8
 #: Missing cells that stand out of the noise by so many standard deviations are not rows of the histogram.
 _SEEN = 4.0
 #: An edge that is less than this share of a bin away from 0 is 0, and not what rounding left.
@@ -61,12 +62,16 @@ class Values(NamedTuple):
         The least shares that lie below and above the edges of the bins, by counts that add up.
     noise : float
         Of a share.
+    lower, upper : float
+        The outer edges.
     """
 
     share: Vector
     below: Vector
     above: Vector
     noise: float
+    lower: float = 0.0
+    upper: float = 1.0
 
     @classmethod
     def of_column(cls, counts: Vector, sigma: float, rows: float) -> Values:
@@ -101,10 +106,26 @@ class Values(NamedTuple):
         first, after = np.unravel_index(int(np.argmin(np.where(length > 0, loss, np.inf))), loss.shape)
         return int(first), int(after)
 
-    def ends(self, lower: float, upper: float, bins: int) -> tuple[float, float] | None:
-        """The best range where the histogram lies between these edges; None if floats would not tell bins in it."""
-        width = (upper - lower) / len(self.share)
-        first, after = (lower + end * width if abs(lower + end * width) > _ZERO * width else 0.0 for end in self.range)
+    def between(self, lower: float, upper: float, before: Values | None) -> Values:
+        """The same with these outer edges, and what the histogram before showed of tails."""
+        found = self._replace(lower=lower, upper=upper)
+        if before is None:
+            return found
+        edges, known = found.edges, before.edges
+        below = [np.max(before.below[known <= edge], initial=0.0) for edge in edges]
+        above = [np.max(before.above[known >= edge], initial=0.0) for edge in edges]
+        return found._replace(below=np.maximum(found.below, below), above=np.maximum(found.above, above))
+
+    @property
+    def edges(self) -> Vector:
+        """Of the bins."""
+        return np.linspace(self.lower, self.upper, len(self.share) + 1)
+
+    def ends(self, bins: int) -> tuple[float, float] | None:
+        """The best range; None if floats would not tell so many bins in it."""
+        width = (self.upper - self.lower) / len(self.share)
+        places = (self.lower + end * width for end in self.range)
+        first, after = (place if abs(place) > _ZERO * width else 0.0 for place in places)
         coarse = after - first >= _FINEST * bins * max(abs(first), abs(after))
         return (first, after) if coarse else None
 
@@ -119,14 +140,21 @@ class Values(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """In bins."""
-        return float(self.share @ (np.arange(len(self.share)) + 0.5))
+        """Of the values."""
+        middles = (np.arange(len(self.share)) + 0.5) / len(self.share)
+        return self.lower + float(self.share @ middles) * (self.upper - self.lower)
 
 
 def _least(found: Vector, noise: float) -> Vector:
-    """The least shares below each edge: what bins up to there have together, less so many noises of their sum."""
-    together = np.cumsum(found) - _LEAST * noise * np.sqrt(np.arange(1, len(found) + 1))
-    return np.append(0.0, np.maximum.accumulate(np.maximum(together, 0.0)))
+    """The least shares below each edge: what bins up to there have together, less so many noises of their sum.
+
+    Some of these bins, next to one another, may stand out, as those of a second cluster do.
+    """
+    sums, bins = np.append(0.0, np.cumsum(found)), np.arange(len(found) + 1)
+    from_edge = sums - _LEAST * noise * np.sqrt(bins)
+    between, error = np.triu(sums - sums[:, None]), noise * np.sqrt(np.abs(bins - bins[:, None]))
+    clear = np.where(between > _CLEAR_SUM * error, between - _LEAST_OF_CLEAR * error, 0.0)
+    return np.asarray(np.maximum.accumulate(np.maximum(from_edge, clear.max(axis=0)).clip(0.0)))
 
 
 @cache

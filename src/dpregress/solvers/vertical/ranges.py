@@ -3,7 +3,7 @@
 Public bounds are often much wider than the values between them. Noise in the party's moments is in proportion to the
 bounds, and would hide means, spreads and the coordinates of the sketch. The rule for a range is that of
 :mod:`~dpregress.solvers.shared.column_values`. Values beyond it count as its ends, in the moments, in the sketch and
-in predictions. Missing cells are counted by themselves, and stand at the mean.
+in predictions. Missing cells are counted by themselves and stand at the mean, unless the schema says where.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from dpregress.accounting import GDP, Event, split
 from dpregress.coordinates import Matrix, Ranges, WhitenedSpace, endless
+from dpregress.public import Numeric
 from dpregress.queries import ABSENT, Ask, ColumnHistograms
 from dpregress.releases import Isotropic
 from dpregress.solvers.shared.column_values import BINS, RANGE_ROUNDS, RANGE_SHARES, Values
@@ -45,7 +46,7 @@ class FoundRanges:
     events: tuple[Event, ...]
 
 
-def range_spends(budget: GDP, numbers: Mapping[int, float | None]) -> tuple[GDP | None, GDP]:
+def range_spends(budget: GDP, numbers: Mapping[int, Numeric]) -> tuple[GDP | None, GDP]:
     """What ranges take of a party's budget, None without numbers to look for; and what is left."""
     if not numbers:
         return None, budget
@@ -53,38 +54,39 @@ def range_spends(budget: GDP, numbers: Mapping[int, float | None]) -> tuple[GDP 
     return look, rest
 
 
-def find_ranges(ask: Ask, space: WhitenedSpace, numbers: Mapping[int, float | None], spend: GDP) -> FoundRanges:
+def find_ranges(ask: Ask, space: WhitenedSpace, numbers: Mapping[int, Numeric], spend: GDP) -> FoundRanges:
     """Ask for histograms of numbers between their bounds, and again within the ranges found.
 
     Parameters
     ----------
     ask : Ask
     space : WhitenedSpace
-        In which every number lies between -1 and 1 by its bounds.
-    numbers : mapping of int to float or None
-        The places of the columns to look for, and what their missing cells count as; None for the mean.
+        Of the rows.
+    numbers : mapping of int to Numeric
+        The places of the columns to look for, with their bounds, and what their missing cells count as.
     spend : GDP
         All of it is drawn.
     """
-    places = list(numbers)
-    bounds = bounds_of(space)
-    ends, fill = bounds.copy(), space.fill.copy()
+    ends, fill = endless(len(space.fill)), space.fill.copy()
+    ends[:, list(numbers)] = np.array([column.bounds for column in numbers.values()]).T
+    before: dict[int, Values] = {}
     events: tuple[Event, ...] = ()
     for part in split(spend, [1.0] * RANGE_ROUNDS):
-        asked = ask(ColumnHistograms(_counting(space, places, ends), places, np.linspace(-1.0, 1.0, BINS + 1)), part)
+        query = ColumnHistograms(_counting(space, numbers, ends), list(numbers), np.linspace(-1.0, 1.0, BINS + 1))
+        asked = ask(query, part)
         events = (*events, *asked.events)
         assert isinstance(asked.noise, Isotropic)
-        for place, counts in zip(places, asked.by_column, strict=True):
-            values = Values.of_column(counts, asked.noise.sigma, float(asked.n))
+        for (place, column), counts in zip(numbers.items(), asked.by_column, strict=True):
             lower, upper = (float(end) for end in ends[:, place])
-            declared = numbers[place]
-            fill[place] = lower + values.mean * (upper - lower) / BINS if declared is None else declared
-            found = values.ends(lower, upper, BINS)
+            values = Values.of_column(counts, asked.noise.sigma, float(asked.n))
+            before[place] = values.between(lower, upper, before.get(place))
+            found = before[place].ends(BINS)
             if found is not None:
-                ends[:, place] = np.clip(found, *bounds[:, place])
-    kept = endless(len(fill))
-    kept[:, places] = ends[:, places]
-    return FoundRanges(Ranges(kept, fill), events)
+                assert column.bounds is not None
+                ends[:, place] = np.clip(found, *column.bounds)
+            wanted = before[place].mean if column.fill is None else column.fill
+            fill[place] = np.clip(wanted, *ends[:, place])
+    return FoundRanges(Ranges(ends, fill), events)
 
 
 def ranged_space(space: WhitenedSpace, ranges: Ranges) -> WhitenedSpace:
@@ -92,17 +94,13 @@ def ranged_space(space: WhitenedSpace, ranges: Ranges) -> WhitenedSpace:
     return replace(space, whitening=_scaled(space.whitening, ranges.places, ranges.ends), fill=ranges.fill)
 
 
-def bounds_of(space: WhitenedSpace) -> Matrix:
-    """Where the coordinates of columns are -1 and 1, of shape (2, d), if each depends on its own column alone."""
-    assert space.shift is not None
-    return np.asarray((np.array([[-1.0], [1.0]]) - space.shift[1:]) / np.diag(space.slopes[1:]))
-
-
-def _counting(space: WhitenedSpace, places: Sequence[int], ends: Matrix) -> WhitenedSpace:
-    """Coordinates for histograms, in which missing cells are far beyond all others."""
-    fill, (lower, upper) = space.fill.copy(), ends[:, places]
-    fill[places] = (lower + upper) / 2 + ABSENT * (upper - lower)
-    return replace(space, whitening=_scaled(space.whitening, places, ends), radius=math.inf, fill=fill)
+def _counting(space: WhitenedSpace, numbers: Mapping[int, Numeric], ends: Matrix) -> WhitenedSpace:
+    """Coordinates for histograms, in which missing cells are far beyond all others, or where the schema says."""
+    fill = space.fill.copy()
+    for place, column in numbers.items():
+        lower, upper = ends[:, place]
+        fill[place] = (lower + upper) / 2 + ABSENT * (upper - lower) if column.fill is None else column.fill
+    return replace(space, whitening=_scaled(space.whitening, tuple(numbers), ends), radius=math.inf, fill=fill)
 
 
 def _scaled(whitening: Matrix, places: Sequence[int], ends: Matrix) -> Matrix:

@@ -27,6 +27,7 @@ from dpregress.accounting import GDP, Event, split
 from dpregress.coordinates import Matrix, Ranges, Vector, WhitenedSpace, endless
 from dpregress.coordinates.matrices import eigen, symmetric_power
 from dpregress.errors import InvalidInput
+from dpregress.public import Numeric
 from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix, noise_in_mean
 from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw, Sketch
 from dpregress.solvers.shared.column_values import RANGE_ROUNDS
@@ -152,7 +153,7 @@ def party_spends(columns: int, n: int, budget: GDP) -> tuple[GDP, GDP]:
 
 
 def release_party(
-    ask: AskWithin, space: WhitenedSpace, budget: GDP, mixing: SketchMatrix, numbers: Mapping[int, float | None]
+    ask: AskWithin, space: WhitenedSpace, budget: GDP, mixing: SketchMatrix, numbers: Mapping[int, Numeric]
 ) -> PartyRelease:
     """Ask for the ranges of one party's numbers, its moments and its mixture, within its budget.
 
@@ -166,9 +167,8 @@ def release_party(
         All of it is drawn.
     mixing : SketchMatrix
         The same B for all parties.
-    numbers : mapping of int to float or None
-        The places of columns whose ranges are looked for, which the space must bring between -1 and 1, and what their
-        missing cells count as; None for the mean.
+    numbers : mapping of int to Numeric
+        The places of columns whose ranges are looked for, with their bounds, and what their missing cells count as.
     """
     look, rest = range_spends(budget, numbers)
     space, within, found = space.with_response(None), cast(Ask, ask), None
