@@ -10,7 +10,7 @@ from scipy.special import gammaincc
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse
-from dpregress.models import Family
+from dpregress.models import Family, probabilities
 from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
@@ -81,6 +81,54 @@ class ClassCut(CutOff):
     def slope(self, coef: Vector) -> Matrix:
         change = self.family.slope(self.rows.predictor(coef)) * (self.ones + self.zeros) / self.rows.weight
         return np.asarray(self.share * (self.rows.x * change[:, None]).T @ self.rows.x)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxCut(CutOff):
+    """Of several classes, over the surrogate rows where the clip takes anything.
+
+    Attributes
+    ----------
+    rows : SurrogateRows
+        Those rows.
+    basis : ndarray of shape (K, K - 1)
+        Contrasts.
+    taken : ndarray of shape (m, K, K - 1)
+        What the clip takes of the residual of each row if it is of each class.
+    share : float
+        One over the number of all surrogate rows.
+    """
+
+    rows: SurrogateRows
+    basis: Matrix
+    taken: Vector
+    share: float
+
+    @classmethod
+    def of(cls, rows: SurrogateRows, basis: Matrix, coef: Matrix, clip: float) -> SoftmaxCut:
+        """For a score at these coefficients, of shape (p, K - 1), whose residuals have at most the norm ``clip``."""
+        within = probabilities(rows.predictor(coef), basis) @ basis
+        residual = rows.weight[:, None, None] * (basis - within[:, None, :])
+        size = np.linalg.norm(residual, axis=2, keepdims=True)
+        taken = residual * (1 - np.minimum(1.0, clip / np.maximum(size, 1e-300)))
+        hit = taken.any(axis=(1, 2))
+        return cls(rows.among(hit), basis, taken[hit], 1 / len(within))
+
+    def score(self, coef: Vector) -> Vector:
+        each = np.einsum("mk,mkj->mj", self._mean(coef), self.taken)
+        return np.asarray(self.share * (self.rows.x.T @ each).ravel())
+
+    def slope(self, coef: Vector) -> Matrix:
+        mean, x = self._mean(coef), self.rows.x
+        against = mean[:, :, None] * (self.basis - (mean @ self.basis)[:, None, :])
+        change = np.einsum("mkj,mkl->jlm", self.taken, against, optimize=True) / self.rows.weight
+        found = np.empty((x.shape[1], len(change), x.shape[1], len(change)))
+        for j, k in np.ndindex(change.shape[:2]):
+            found[:, j, :, k] = self.share * (x * change[j, k][:, None]).T @ x
+        return found.reshape(len(coef), len(coef))
+
+    def _mean(self, coef: Vector) -> Matrix:
+        return probabilities(self.rows.predictor(coef.reshape(self.rows.x.shape[1], -1)), self.basis)
 
 
 @dataclass(frozen=True, eq=False)

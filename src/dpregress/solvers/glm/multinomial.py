@@ -36,6 +36,7 @@ from dpregress.queries import (
 )
 from dpregress.releases import Isotropic
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.glm.cut_off import SoftmaxCut
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
@@ -214,7 +215,10 @@ class SurrogateClasses(ScoreModel):
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         share = sizes.share_within(clip)
         rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
-        return Clipped(math.sqrt(share), share, 1.0, rows, within, sizes, 1.0, sizes.beyond(clip))
+        return Clipped(1.0, share, 1.0, rows, within, sizes, 1.0, sizes.beyond(clip))
+
+    def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> SoftmaxCut:  # noqa: ARG002
+        return SoftmaxCut.of(self.rows, self.basis, self._columns(coef), clip)
 
     def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
         """The released mean residual as an equation of the intercepts."""

@@ -15,6 +15,8 @@ from dpregress.solvers.shared.public_fit import DIGITS, RIDGES
 _STEPS = 50
 #: Largest change of a class predictor in one step.
 LONGEST = 3.0
+#: A class that a row was predicted not to have counts no more in the dispersion: one such row would widen everything.
+_LARGEST_SQUARE = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +97,9 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
     ridge, coef = min(fits, key=lambda fit: _left_out(x, labels, fit[1], fit[0]))
     mean = probabilities(x @ coef, basis)
     freedom = max(len(y) - space.order, 1)
-    # r'V^{-1}r of a softmax residual is 1 / pi_y - 1
-    pearson = np.sum(1 / np.maximum(mean[np.arange(len(y)), y], 1e-12) - 1) / (freedom * (classes - 1))
-    dispersion = max(float(pearson), 1.0)
+    # r'V^{-1}r of a softmax residual is 1 / pi_y - 1, with the mean K - 1
+    squares = (1 / np.maximum(mean[np.arange(len(y)), y], 1e-12) - 1) / (classes - 1)
+    dispersion = max(float(np.sum(np.minimum(squares, _LARGEST_SQUARE))) / freedom, 1.0)
     information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
     return PublicClasses(coef, dispersion * len(y) / freedom * definite_inverse(information, DIGITS), dispersion)
 
