@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaincc
@@ -97,12 +98,15 @@ class SoftmaxCut(CutOff):
         What the clip takes of the residual of each row if it is of each class.
     share : float
         One over the number of all surrogate rows.
+    asked : ndarray of shape (p, K - 1)
+        Where the score was asked, and the slope is taken: elsewhere it would cost as much as the score's own.
     """
 
     rows: SurrogateRows
     basis: Matrix
     taken: Vector
     share: float
+    asked: Matrix
 
     @classmethod
     def of(cls, rows: SurrogateRows, basis: Matrix, coef: Matrix, clip: float) -> SoftmaxCut:
@@ -112,20 +116,24 @@ class SoftmaxCut(CutOff):
         size = np.linalg.norm(residual, axis=2, keepdims=True)
         taken = residual * (1 - np.minimum(1.0, clip / np.maximum(size, 1e-300)))
         hit = taken.any(axis=(1, 2))
-        return cls(rows.among(hit), basis, taken[hit], 1 / len(within))
+        return cls(rows.among(hit), basis, taken[hit], 1 / len(within), coef)
 
     def score(self, coef: Vector) -> Vector:
         each = np.einsum("mk,mkj->mj", self._mean(coef), self.taken)
         return np.asarray(self.share * (self.rows.x.T @ each).ravel())
 
-    def slope(self, coef: Vector) -> Matrix:
-        mean, x = self._mean(coef), self.rows.x
+    def slope(self, coef: Vector) -> Matrix:  # noqa: ARG002
+        return self._slope
+
+    @cached_property
+    def _slope(self) -> Matrix:
+        mean, x = self._mean(self.asked), self.rows.x
         against = mean[:, :, None] * (self.basis - (mean @ self.basis)[:, None, :])
         change = np.einsum("mkj,mkl->jlm", self.taken, against, optimize=True) / self.rows.weight
         found = np.empty((x.shape[1], len(change), x.shape[1], len(change)))
         for j, k in np.ndindex(change.shape[:2]):
             found[:, j, :, k] = self.share * (x * change[j, k][:, None]).T @ x
-        return found.reshape(len(coef), len(coef))
+        return found.reshape(self.asked.size, self.asked.size)
 
     def _mean(self, coef: Vector) -> Matrix:
         return probabilities(self.rows.predictor(coef.reshape(self.rows.x.shape[1], -1)), self.basis)

@@ -235,7 +235,9 @@ class SurrogateClasses(ScoreModel):
     def mean_slope(self, coef: Vector) -> Matrix:
         """Of the contrasts of mean probabilities of rows without weights, of shape (K - 1, q)."""
         x, contrasted = self.rows.x / self.rows.weight[:, None], self._contrasted(coef)
-        return np.asarray(np.einsum("ijk,il->jlk", contrasted, x).reshape(len(contrasted[0]), -1) / len(x))
+        return np.asarray(
+            np.tensordot(contrasted, x, (0, 0)).transpose(0, 2, 1).reshape(len(contrasted[0]), -1) / len(x)
+        )
 
     def _contrasted(self, coef: Vector) -> Vector:
         """``Q'(diag(pi) - pi pi')Q`` of each row, of shape (m, K - 1, K - 1)."""
