@@ -184,7 +184,9 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the seeds that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--public", type=lambda text: tuple(text.split(",")), default=("labelled", "unlabelled", "schema"))
+    parser.add_argument(
+        "--public", type=lambda text: tuple(text.split(",")), default=("labelled", "unlabelled", "schema")
+    )
     parser.add_argument("--seeds", default="0:60", help="first:last, without the last")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, help="CSV file of all rows")

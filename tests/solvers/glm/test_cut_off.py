@@ -15,11 +15,11 @@ from scipy.stats import gamma
 from dpregress import PublicMoments
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily, family_of
+from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily, contrasts, family_of, probabilities
 from dpregress.public.whitening import from_public
 from dpregress.queries import ClippedGradient
 from dpregress.solvers.glm.binary_model import WholeBinaryModel
-from dpregress.solvers.glm.cut_off import CutOff, SampleCut, TailCut
+from dpregress.solvers.glm.cut_off import CutOff, SampleCut, SoftmaxCut, TailCut
 from dpregress.solvers.glm.score_loop import ModelledScore, Steps, take_steps
 from dpregress.solvers.glm.surrogate_model import SurrogateModel
 from dpregress.solvers.shared.explained import FixedPrior, explain
@@ -188,3 +188,30 @@ def test_a_clipped_score_of_the_same_rows_moves_nothing(seed: int) -> None:
     score = ModelledScore.of(model, prior.coef, clipped, 1e-12, model.curvature(prior.coef, prior.coef), 1.5)
     assert np.linalg.norm(clipped) > 0.05
     assert np.linalg.norm(score.value - score.change(prior.coef)) < 0.1 * np.linalg.norm(clipped)
+
+
+def test_what_a_clip_takes_of_classes(seed: int) -> None:
+    """Against a sum over rows and classes; its slope is the derivative where the score was asked."""
+    rng = np.random.default_rng(seed)
+    basis, clip = contrasts(4), 0.6
+    weight = rng.uniform(0.5, 1.0, size=50)
+    rows = SurrogateRows(weight[:, None] * rng.normal(size=(50, 3)), weight, np.zeros((3, 3)))
+    coef, other = rng.normal(size=(2, 3, 3))
+    cut = SoftmaxCut.of(rows, basis, coef, clip)
+
+    def expected(true: np.ndarray) -> np.ndarray:
+        asked, found = (probabilities(rows.x / weight[:, None] @ each, basis) for each in (coef, true))
+        total = np.zeros((3, 3))
+        for x, s, mean, chance in zip(rows.x, weight, asked, found, strict=True):
+            for k in range(4):
+                residual = s * (basis[k] - mean @ basis)
+                taken = residual * max(0.0, 1 - clip / np.linalg.norm(residual))
+                total += chance[k] * np.outer(x, taken)
+        return total.ravel() / len(weight)
+
+    for true in (coef, other):
+        np.testing.assert_allclose(cut.score(true.ravel()), expected(true), atol=1e-12)
+    moves = 1e-6 * np.eye(9)
+    slope = [(expected(coef + move.reshape(3, 3)) - expected(coef - move.reshape(3, 3))) / 2e-6 for move in moves]
+    np.testing.assert_allclose(cut.slope(other.ravel()), np.array(slope).T, atol=1e-7)
+    assert not SoftmaxCut.of(rows, basis, coef, 2.0).score(other.ravel()).any()
