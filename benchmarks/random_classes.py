@@ -2,8 +2,8 @@
 
     python -m benchmarks.random_classes [--seeds 0:60] [--public labelled,unlabelled,schema] [--jobs 2] [--out rows.csv]
 
-The columns, public rows and bounds are those of :mod:`benchmarks.random_tables`. A response that is a number is cut into
-three to five classes of unequal size; else classes are drawn from a softmax of random directions, which are weak,
+The columns, public rows and bounds are those of :mod:`benchmarks.random_tables`. A response that is a number is cut
+into three to five classes of unequal size; else classes are drawn from a softmax of random directions, which are weak,
 middling or strong. Epsilon is .1, .3, 1 and 3, delta 1e-6. A figure is the held-out mean deviance of a fit over that of
 the shares of the private rows, with labels over the better of that and the public-only fit (a penalised one, by
 leave-one-out deviance); neither is private. Deviances over that of maximum likelihood are in the rows of --out.
@@ -29,6 +29,7 @@ from scipy.special import softmax
 
 from benchmarks.grid import DELTA, Parts
 from benchmarks.random_tables import parts_of
+from benchmarks.random_trust import distribution
 from dpregress import ApproxDP, DPLogisticRegression, Schema
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import DPRegressError
@@ -40,7 +41,6 @@ from dpregress.solvers.glm.softmax_fit import fit_public_classes, softmax_scorin
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 #: Standard deviations of drawn predictors: weak, middling and strong signals.
 _STRENGTHS = (0.3, 1.0, 2.5)
-_LIMITS = (1.01, 1.05, 1.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +172,7 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
     """What fits are over what is trivial, by knowledge and epsilon, and the worst of them by seed."""
     rows = rows.assign(over=over(rows))
     for (knows, epsilon), cell in rows.groupby(["knows", "epsilon"]):
-        found = cell.over.dropna()
-        shares = ", ".join(f"{limit}: {(found <= limit).mean():.0%}" for limit in _LIMITS)
-        refused = f", refused {cell.over.isna().sum()}" if cell.over.isna().any() else ""
-        yield (
-            f"{knows:10} epsilon {epsilon:<4g} {len(cell)} tables{refused}: median {found.median():.3f}, "
-            f"at most {shares}, largest {found.max():.4g} (seed {cell.seed[found.idxmax()]})"
-        )
+        yield f"{knows:10} epsilon {epsilon:<4g} {distribution(cell)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

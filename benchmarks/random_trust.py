@@ -118,15 +118,19 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
     """What fits are over what is trivial, by kind, family and epsilon, and the worst of them by seed."""
     rows = rows.assign(over=over_trivial(rows))
     for (knows, family, epsilon), cell in rows.groupby(["knows", "family", "epsilon"]):
-        over = cell.over.dropna()
-        if not len(over):
-            continue
-        shares = ", ".join(f"{limit}: {(over <= limit).mean():.0%}" for limit in _LIMITS)
-        refused = f", refused {cell.over.isna().sum()}" if cell.over.isna().any() else ""
-        yield (
-            f"{knows:10} {family:8} epsilon {epsilon:<4g} {len(cell)} tables{refused}: median {over.median():.3f}, "
-            f"at most {shares}, largest {over.max():.4g} (seed {cell.seed[over.idxmax()]})"
-        )
+        if cell.over.notna().any():
+            yield f"{knows:10} {family:8} epsilon {epsilon:<4g} {distribution(cell)}"
+
+
+def distribution(cell: pd.DataFrame) -> str:
+    """How often figures, in the column "over", are small, and the largest of them with its seed."""
+    over = cell.over.dropna()
+    shares = ", ".join(f"{limit}: {(over <= limit).mean():.0%}" for limit in _LIMITS)
+    refused = f", refused {cell.over.isna().sum()}" if cell.over.isna().any() else ""
+    return (
+        f"{len(cell)} tables{refused}: median {over.median():.3f}, at most {shares}, "
+        f"largest {over.max():.4g} (seed {cell.seed[over.idxmax()]})"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
