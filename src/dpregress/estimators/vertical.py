@@ -33,7 +33,7 @@ from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.vertical_estimates import joint_estimates
-from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space
+from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space, ranges_note
 from dpregress.inference import IntervalKind
 from dpregress.inputs.parties import (
     LabelledArray,
@@ -311,7 +311,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         if isinstance(budget, ApproxDP):
             whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
         each = f"Each of {len(self.privacy_)} parties promises this for its own columns."
-        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.")
+        within = ranges_note(self.coefficients_)
+        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.", *([within] if within else []))
 
     @property
     def response_model(self) -> ResponseModel:
