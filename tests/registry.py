@@ -37,7 +37,17 @@ from dpregress import (
     VerticalRegression,
 )
 from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
-from dpregress.coordinates import Domain, Exposure, Matrix, ResponseScale, Vector, Weighting, WhitenedSpace
+from dpregress.coordinates import (
+    Domain,
+    Exposure,
+    Matrix,
+    Ranges,
+    ResponseScale,
+    Vector,
+    Weighting,
+    WhitenedSpace,
+    endless,
+)
 from dpregress.errors import NotAnswered
 from dpregress.estimators.families import estimator_of
 from dpregress.mechanisms import (
@@ -128,6 +138,7 @@ from dpregress.rows import (
     OrderedRows,
     PrivateRows,
     PushDownEngine,
+    RangedSource,
     RawRows,
     ResponseRows,
     RowMap,
@@ -1093,6 +1104,7 @@ SOURCES = (
     SourceEntry(ArraySource, lambda table, _: _arrays(table)),
     SourceEntry(TableSource, lambda table, _: TableSource(table, _COLUMNS)),
     SourceEntry(StreamSource, lambda table, folder: StreamSource(reader_of(_parquet(table, folder)), _COLUMNS)),
+    SourceEntry(RangedSource, lambda table, _: RangedSource(_arrays(table), Ranges(endless(2), np.zeros(2)))),
     SourceEntry(ExposedSource, lambda table, _: ExposedSource(_arrays(table), np.ones(table.num_rows))),
     SourceEntry(WeightedSource, lambda table, _: WeightedSource(_arrays(table), np.arange(table.num_rows) % 7.0, 5.0)),
     SourceEntry(CappedSource, lambda table, _: CappedSource(_arrays(table), [pa.array(range(table.num_rows))], 1)),

@@ -10,17 +10,18 @@ that are counted later is looked at.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.audit.attack import Attack, Audit, Outcome, Pair
 from benchmarks.audit.cells import Cell, Rng
-from benchmarks.audit.transcripts import Step, Transcript, followed, rows_of
+from benchmarks.audit.transcripts import Step, Transcript, as_asked, followed, rows_of
 from dpregress.coordinates import Matrix, Vector
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import Query
-from dpregress.rows import BoundedRows, PrivateRows
+from dpregress.rows import BoundedRows, PrivateRows, RangedSource
 
 #: Random rows at first; then rounds of so many rows near each of the best pair, with steps that shrink.
 _ROWS, _ROUNDS, _NEAR = 600, 10, 60
@@ -114,10 +115,13 @@ def _furthest(cell: Cell, steps: list[Step], known: list[PrivateRows], rows: Mat
 def _added(step: Step, cell: Cell, known: list[PrivateRows], rows: Matrix) -> Matrix:
     """What each of the rows adds to an answer, in scales of its noise."""
     query = step.query
-    bounded = query.row_map(cell.layout(rows, step.place))
+    raw, source = cell.layout(rows, step.place), step.rows.source
+    if isinstance(source, RangedSource):
+        raw = replace(raw, x=source.ranges.within(raw.x))
+    bounded = query.row_map(raw)
     values = cell.most * _values(query, bounded)
     if type(query).statistic is not Query.statistic:  # not additive: what it is with the row, and without
-        total = exact_total(query, known[step.place])
+        total = exact_total(query, as_asked(known[step.place], step.rows))
         values = np.array([query.statistic(total + value) for value in values]) - query.statistic(total)
     return values / step.here.scale
 

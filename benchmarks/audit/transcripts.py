@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from dpregress.coordinates import Vector
 from dpregress.coordinates.exact import ExactVector
 from dpregress.mechanisms import Sampler
 from dpregress.queries import Query
-from dpregress.rows import PrivateRows
+from dpregress.rows import CodedSource, PrivateRows, RangedSource
 from dpregress.trust import Session
 
 #: A reservation is spent if no more than this share of it is left.
@@ -92,6 +92,8 @@ class Step:
     spend : Event
         Its cost, for one row.
     here, there : Heard
+    rows : PrivateRows
+        As the question was asked of them: perhaps within released ranges, or coded by a released domain.
     """
 
     place: int
@@ -99,6 +101,7 @@ class Step:
     spend: Event
     here: Heard
     there: Heard
+    rows: PrivateRows
 
     @property
     def loss(self) -> float:
@@ -199,7 +202,8 @@ def followed(others: Sequence[PrivateRows] = (), parties: int = 1) -> Iterator[T
     transcript, plain = Transcript(), Session.__call__
 
     def asked(session: Session, query: Query[Any], spend: Event) -> Any:
-        place = next((i for i, seen in enumerate(transcript.sessions) if seen is session), None)
+        places = enumerate(transcript.sessions)  # of one reservation: the same rows, perhaps in other coordinates
+        place = next((i for i, seen in places if seen.reservation is session.reservation), None)
         if place is None:
             place = len(transcript.sessions)
             transcript.sessions.append(session)
@@ -207,11 +211,12 @@ def followed(others: Sequence[PrivateRows] = (), parties: int = 1) -> Iterator[T
             return plain(session, query, spend)
         listener = Listener(session.sampler)
         answer = session.trust.release(session.rows, query, spend, sampler=listener, reservation=session.reservation)
-        rows, echo = others[place], Echo(listener.heard)
+        rows, echo = as_asked(others[place], session.rows), Echo(listener.heard)
         mechanism = session.trust.mechanism(query, spend, rows)
         mechanism.release(query, rows, echo, session.reservation.relation)
         transcript.steps.extend(
-            Step(place, query, spend, here, there) for here, there in zip(listener.heard, echo.heard, strict=True)
+            Step(place, query, spend, here, there, session.rows)
+            for here, there in zip(listener.heard, echo.heard, strict=True)
         )
         if len(transcript.sessions) == parties and all(map(_spent, transcript.sessions)):
             raise _NothingLeft
@@ -224,6 +229,16 @@ def followed(others: Sequence[PrivateRows] = (), parties: int = 1) -> Iterator[T
         pass
     finally:
         Session.__call__ = plain
+
+
+def as_asked(rows: PrivateRows, asked: PrivateRows) -> PrivateRows:
+    """Rows of another table as a question was asked of a table: within the same ranges, coded by the same domain."""
+    source = asked.source
+    if isinstance(source, RangedSource):
+        return replace(rows, source=RangedSource(rows.source, source.ranges))
+    if isinstance(source, CodedSource) and isinstance(rows.source, CodedSource):
+        return replace(rows, source=replace(rows.source, domain=source.domain))
+    return rows
 
 
 def rows_of(fit: Callable[[], object]) -> list[PrivateRows]:
