@@ -28,7 +28,7 @@ from rich.progress import track
 from scipy.special import softmax
 
 from benchmarks.grid import DELTA, Parts
-from benchmarks.random_tables import parts_of
+from benchmarks.random_tables import over_trivial, parts_of
 from benchmarks.random_trust import distribution
 from dpregress import ApproxDP, DPLogisticRegression, Schema
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
@@ -162,15 +162,9 @@ def run(seed: int, ways: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def over(rows: pd.DataFrame) -> pd.Series:
-    """Deviances over those of what is trivial."""
-    best = rows.trivial.where(rows.knows != "labelled", np.minimum(rows.trivial, rows.public_only))
-    return rows.ratio / best
-
-
 def lines(rows: pd.DataFrame) -> Iterator[str]:
     """What fits are over what is trivial, by knowledge and epsilon, and the worst of them by seed."""
-    rows = rows.assign(over=over(rows))
+    rows = rows.assign(over=over_trivial(rows))
     for (knows, epsilon), cell in rows.groupby(["knows", "epsilon"]):
         yield f"{knows:10} epsilon {epsilon:<4g} {distribution(cell)}"
 

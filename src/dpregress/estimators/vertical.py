@@ -70,7 +70,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
 
     Each party releases, within its own budget, the ranges of its numbers, the moments of its columns and a noisy
     mixture ``B Z`` of its whitened rows; from the releases any column can be regressed on any others. Correlations
-    between parties are ``M_j' M_k / n``, shrunk by their known noise, so that noise alone predicts the mean.
+    between parties are ``M_j' M_k / n``, shrunk by their known noise, so that noise alone predicts nearly the mean.
 
     This class runs all parties in one process, for studies and simulations; ``dpregress vertical`` runs them as
     institutions that never see each other's rows.

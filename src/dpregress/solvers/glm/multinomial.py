@@ -41,7 +41,7 @@ from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
 from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, mean_start_share
-from dpregress.solvers.glm.softmax_fit import LONGEST, fit_public_classes, softmax_information
+from dpregress.solvers.glm.softmax_fit import LONGEST, class_covariances, fit_public_classes, softmax_information
 from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
@@ -228,25 +228,20 @@ class SurrogateClasses(ScoreModel):
             slope=self.mean_slope(coef),
             constant=np.asarray(np.kron(self.space.constant[:, None], np.eye(len(found)))),
             privacy=noise,
-            sampling=np.asarray(dispersion * self._contrasted(coef).mean(axis=0) / self.n),
+            sampling=np.asarray(dispersion * self.covariances(coef).mean(axis=0) / self.n),
             bias=0.0,
         )
 
     def mean_slope(self, coef: Vector) -> Matrix:
         """Of the contrasts of mean probabilities of rows without weights, of shape (K - 1, q)."""
-        x, contrasted = self.rows.x / self.rows.weight[:, None], self._contrasted(coef)
+        x, contrasted = self.rows.x / self.rows.weight[:, None], self.covariances(coef)
         return np.asarray(
             np.tensordot(contrasted, x, (0, 0)).transpose(0, 2, 1).reshape(len(contrasted[0]), -1) / len(x)
         )
 
-    def _contrasted(self, coef: Vector) -> Vector:
-        """``Q'(diag(pi) - pi pi')Q`` of each row, of shape (m, K - 1, K - 1)."""
-        mean = self._mean(coef)
-        within = mean @ self.basis
-        return np.asarray(
-            np.einsum("mk,ki,kj->mij", mean, self.basis, self.basis, optimize=True)
-            - within[:, :, None] * within[:, None, :]
-        )
+    def covariances(self, coef: Vector) -> Vector:
+        """Of the contrasts of each row's class, of shape (m, K - 1, K - 1)."""
+        return class_covariances(self._mean(coef), self.basis)
 
     def shares(self, coef: Vector) -> Vector:
         """Contrasts of the mean probabilities, of shape (K - 1,)."""
@@ -312,7 +307,7 @@ class ReleasedShares(Evidence):
 
     def error(self, coef: Vector) -> float:
         length = self.model.length(coef - self.asked)
-        slope = float(np.trace(self.model._contrasted(coef).mean(axis=0))) / len(self.value)
+        slope = float(np.trace(self.model.covariances(coef).mean(axis=0))) / len(self.value)
         return (MEAN_MISSED * slope) ** 2 * length * min(length, 1.0)
 
 

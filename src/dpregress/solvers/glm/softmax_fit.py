@@ -48,6 +48,20 @@ def softmax_information(x: Matrix, mean: Matrix, basis: Matrix) -> Matrix:
     return found.reshape(order * size, order * size)
 
 
+def class_covariances(mean: Matrix, basis: Matrix) -> Vector:
+    """``Q'(diag(pi) - pi pi')Q`` of each row, of shape (m, K - 1, K - 1).
+
+    Parameters
+    ----------
+    mean : ndarray of shape (m, K)
+        Probabilities pi.
+    basis : ndarray of shape (K, K - 1)
+    """
+    within = mean @ basis
+    whole = np.einsum("mk,ki,kj->mij", mean, basis, basis, optimize=True)
+    return np.asarray(whole - within[:, :, None] * within[:, None, :])
+
+
 def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) -> Matrix:
     """Coefficients of contrasts that maximise the log-likelihood minus ``ridge / 2 ||B - start||^2``.
 
@@ -111,10 +125,9 @@ def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:
     information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
     covariance = definite_inverse(information, DIGITS).reshape(*coef.shape, *coef.shape)
     leverage = np.einsum("mp,piqj,mq->mij", x, covariance, x, optimize=True)
-    within = mean @ basis
-    curvature = np.einsum("mk,ki,kj->mij", mean, basis, basis, optimize=True) - within[:, :, None] * within[:, None, :]
+    curvature = class_covariances(mean, basis)
     taken = y.astype(np.intp)
-    residual = basis[taken] - within
+    residual = basis[taken] - mean @ basis
     left = np.eye(coef.shape[1]) - leverage @ curvature
     # rows that determine their own prediction would make this singular
     steps = np.linalg.solve(left + 0.01 * np.eye(coef.shape[1]), leverage @ residual[:, :, None])[:, :, 0]

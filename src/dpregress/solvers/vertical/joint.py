@@ -1,9 +1,9 @@
 r"""Regressing any column of joined vertical releases on any others, with shrinkage by the known noise.
 
-Correlations between parties are measured with noise of known variance v. They are shrunk toward 0 by
-``t^2 / (t^2 + v)``, t^2 the mean square that they have beyond the noise: once for features among each
-other, and once for the response, where t^2 must stand out by two standard errors of its estimate and features
-explain no more than all of it. Noise alone therefore predicts the mean.
+Correlations are measured with noise of known variance v. They are shrunk toward 0 by the mean of ``t^2 / (t^2 + v)``
+over values of t^2, each with the likelihood that it gives to correlations which are normal with this variance: once for
+features among each other, and for the response once with features of its own party and once with those of others. Noise
+alone therefore predicts nearly the mean.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dpregress.solvers.base import Solution
 from dpregress.solvers.shared.repair import floored
 from dpregress.solvers.vertical.release import Joint
 
-#: Mean squares of correlations that are tried: so many, down to this share of the largest possible one.
-_TRIED, _LEAST, _MOST = 60, 1e-12, 1.0
+#: Mean squares of correlations that are tried: so many, down to this share of that with which all explain everything.
+_TRIED, _LEAST = 60, 1e-12
 #: Smallest eigenvalue of a whitened Gram matrix, and smallest share of a response that is left unexplained.
 _SMALLEST = 1e-3
 
@@ -147,7 +147,7 @@ def _shrunken(moments: Moments, cross: NDArray[np.bool_]) -> tuple[Matrix, Matri
 
 def _kept(value: Vector, variance: Vector) -> Vector:
     """The share of each correlation that is kept; every entry stands twice."""
-    most = _MOST / (len(value) / 2)
+    most = 1 / (len(value) / 2)
     prior = most * np.geomspace(_LEAST, 1.0, _TRIED)[:, None]
     total = prior + variance
     log = -0.25 * np.sum(np.log(total) + value**2 / total, axis=1)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -171,7 +170,8 @@ def release_party(
         The places of columns whose ranges are looked for, with their bounds, and what their missing cells count as.
     """
     look, rest = range_spends(budget, numbers)
-    space, within, found = space.with_response(None), cast(Ask, ask), None
+    within: Ask = ask
+    space, found = space.with_response(None), None
     if look is not None:
         found = find_ranges(ask, space, numbers, look)
         space, within = ranged_space(space, found.ranges), ask.within(found.ranges)
@@ -220,12 +220,7 @@ class Joint:
     def __post_init__(self) -> None:
         if len(self.owners) != len(self.moments.space.features):
             raise InvalidInput("every column needs one owner")
-        self.ranges  # noqa: B018  # refuses ends that are not those of ranges
-
-    @property
-    def ranges(self) -> Ranges:
-        """Of all columns."""
-        return Ranges(self.ends, self.moments.space.fill)
+        Ranges(self.ends, self.moments.space.fill)  # refuses ends that are not those of ranges
 
 
 def join_parties(releases: Sequence[PartyRelease]) -> Joint:
