@@ -92,6 +92,18 @@ def test_a_strong_signal_without_a_root_of_stein(seed: int) -> None:
     assert np.mean((model.predict(x) > 0.5) == (y > 0.5)) > 0.97
 
 
+def test_a_rare_class_is_not_all_but_certain(seed: int) -> None:
+    """Skewed columns, 2% in a class: noise lets least squares explain more than any likely predictor could."""
+    rng = np.random.default_rng(seed)
+    x = rng.exponential(size=(30_600, 6))
+    chance = 1 / (1 + np.exp(-8 * (x[:, 0] - 4)))
+    y = (rng.random(len(x)) < chance).astype(float)
+    model = LocalGLM(ApproxDP(8.0, 1e-6), public=PublicMoments.from_rows(x[:600]), random_state=rng)
+    found = model.fit(x[600:], y[600:])
+    assert np.std(found.coefficients_.predict(x[:600])) < 3.01
+    assert np.corrcoef(found.predict(x[600:]), y[600:])[0, 1] > 0.3
+
+
 def test_predictions_stay_within_the_bounds_of_responses(seed: int) -> None:
     rng = np.random.default_rng(seed)
     public = PublicMoments.from_rows(users(rng, 300)[0])

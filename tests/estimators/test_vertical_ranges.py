@@ -100,6 +100,17 @@ def test_two_values_are_declared_and_kept(seed: int) -> None:
         as_number.regress("y")
 
 
+def test_another_target_of_two_classes_is_declared_too(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tables, _ = parties(rng)
+    tables["b"]["y"] = (rng.random(N) < 0.3).astype(float)
+    tables["a"]["z"] = rng.choice([-1.0, 1.0], N)
+    schema = Schema({"y": Numeric(0, 1)})
+    model = VerticalRegression(BUDGET, family="binomial", schema=schema, random_state=rng).fit_table(tables, "y")
+    with pytest.raises(InvalidInput, match="the two values of 'z' are not declared"):
+        model.regress("z")
+
+
 @pytest.mark.parametrize("values", [(1.0, 10.0), (2.0, 5.0), (0.0, 99.0)])
 def test_two_values_at_the_bounds_can_be_explained(values: tuple[float, float], seed: int) -> None:
     """The ends of a range are the declared bounds to the last digit where nothing is cut."""

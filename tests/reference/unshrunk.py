@@ -200,11 +200,27 @@ def unfitted(rows, weights, sizes, shares, added, bound):
 
 
 def scaled(lost, surprise, noise, *, generous):
-    """T at the size that ``v - t`` suggests: the likely one for predictions, an upper limit of it for intervals."""
-    order = len(lost)
+    """T at the size that ``v - t`` suggests: the likely one for predictions, an upper limit of it for intervals.
+
+    For intervals, what exceeds T may have any direction.
+    """
+    order, usual = len(lost), np.trace(lost) / len(lost)
+    size = suggested(surprise, noise, generous=generous)
+    excess = max(size - usual, 0.0) if generous else 0.0
+    return lost * min(size / usual, 1.0) + excess * np.eye(order)
+
+
+def suggested(surprise, noise, *, generous):
+    """The mean square of a remainder beyond its noise."""
+    order = len(surprise)
     allowance = 1 + 2 * np.sqrt(2 / order) if generous else 1.0
-    share = (surprise @ surprise / order * allowance - noise**2) / (np.trace(lost) / order)
-    return lost * min(max(share, 0.0), 1.0)
+    return max(surprise @ surprise / order * allowance - noise**2, 0.0)
+
+
+def beyond_share(lost, surprise, noise):
+    """Of what lies beyond the bound: a 25th, times the size of the remainder over that of T, at least .2, up to all."""
+    times = suggested(surprise, noise, generous=True) / (np.trace(lost) / len(lost))
+    return min(max(times, 0.2) / 25, 1.0)
 
 
 def gain(lost, noise):
@@ -248,6 +264,6 @@ def followed(slope, surprise, noise, wider, wider_noise):
 
 
 def shift(slope, beyond):
-    """``J^-1 L J^-1 / 100``; four thirds of it are added to the covariance."""
+    """``J^-1 L J^-1 / 100``."""
     bread = np.linalg.inv(slope)
     return bread @ beyond @ bread / 100

@@ -265,9 +265,12 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         Raises
         ------
         InvalidInput
-            Before :meth:`fit`, or for names that are not columns.
+            Before :meth:`fit`, for names that are not columns, or for a binomial target whose two values are not
+            declared.
         """
         response, chosen = self._chosen(target, features)
+        if self.family == "binomial":
+            self._check_two_values(response)
         levels = self._bounds_of(response) if self.family == "binomial" else None
         return joint_coefficients(self.joint_, response, chosen, levels)[0]
 

@@ -195,6 +195,24 @@ def test_scoring_on_public_rows_with_a_class_that_none_has(seed: int) -> None:
     assert np.isfinite(coef).all()
 
 
+def test_the_noise_of_shares_is_that_of_usable_rows(seed: int) -> None:
+    """Nine rows of ten have no class: shares of the tenth have ten times the noise, by which they are shrunk."""
+    x, y = data(np.random.default_rng(seed), 20_000)
+    hidden = np.where(np.arange(len(y)) % 10, np.nan, y)
+    known, fewer = (released_variance(x, labels, seed) for labels in (y, hidden))
+    assert fewer == pytest.approx(100 * known, rel=0.1)
+
+
+def released_variance(x: Matrix, y: Vector, seed: int) -> float:
+    """Of the shares of classes, which nothing public tells."""
+    found = start(NAMES, intercept=True, public=None, schema=None, row_bound=60.0)
+    solver = MultinomialSteps(PublicFacts(len(y), "y", found, None, None), CLASSES, GDP(2.0), 0.0)
+    rows, ledger = PrivateRows(ArraySource(x, y)), MemoryLedger(GDP(2.0))
+    return solver._shares(
+        Session(Central(), rows, SeededSampler(np.random.default_rng(seed)), ledger.reserve(GDP(2.0)))
+    ).variance
+
+
 def test_a_step_follows_the_curve_of_the_expected_score(seed: int) -> None:
     """What explains a score changes the surrogate rows' mean score by just that; the Newton step is far off."""
     rng = np.random.default_rng(seed)

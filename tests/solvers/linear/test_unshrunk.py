@@ -270,7 +270,8 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     expected = reference.expected(slope, before.left, before.coef, query.coef)
     move, doubt, predicting = moves(slope, whole, answer.mean, expected, noise, wider)
     shift = reference.shift(slope, beyond)
-    privacy = before.privacy + doubt + 4 / 3 * shift
+    certain = reference.beyond_share(whole, answer.mean - expected, noise)
+    privacy = before.privacy + doubt + 100 / 3 * certain * shift
     contribution, squares, _ = fit.last(ScoreSquares)
     sampling = reference.sampling(slope, squares.total / squares.n, rows)
     errors = np.sqrt(np.diag(privacy + sampling))

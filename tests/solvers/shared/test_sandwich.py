@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +33,9 @@ from dpregress.public.schema import Categorical
 from dpregress.public.whitening import Start, from_public
 from dpregress.releases import Estimates
 from dpregress.solvers import MultinomialSteps, ScoreSteps, Solver
+from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared import sandwich
+from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.radius_plan import TruncationPlan, least_truncating
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from tests.laws import test_limits as limits
@@ -298,6 +301,41 @@ def test_a_level_without_rows_is_not_identified(seed: int) -> None:
     assert found is not None
     known = dict(zip(found.names, found.identified.tolist(), strict=True))
     assert [name for name, is_known in known.items() if not is_known] == ["kind=never"]
+
+
+@dataclass(frozen=True, eq=False)
+class Half(Evidence):
+    """Two scores: one that no coefficient explains, since means saturate, and one that is linear."""
+
+    value: Vector
+    variance: float = 1e-6
+
+    def change(self, coef: Vector) -> Vector:
+        return np.array([1 - np.exp(-coef[0]), coef[1]])
+
+    def slope(self, coef: Vector) -> Matrix:
+        return np.diag([np.exp(-coef[0]), 1.0])
+
+    def error(self, coef: Vector) -> float:  # noqa: ARG002
+        return 0.0
+
+
+def test_a_direction_without_a_root_does_not_take_the_others_along() -> None:
+    """A level of which no row has an event: its coefficient is without end, and the covariance of all others was."""
+    meat, nothing = sandwich.Meat(np.eye(2), math.inf, "model"), np.zeros((2, 2))
+
+    def found(weak: Matrix | None) -> Unshrunk:
+        return sandwich.unshrunk(
+            [Half(np.array([1.1, 0.3]))], np.zeros(2), np.eye(2), meat, np.eye(2),
+            n=100, mean=None, hidden=nothing, unidentified=nothing, dispersion=1.0, lost=nothing, weak=weak,
+        )  # fmt: skip
+
+    held = found(np.eye(2) / 9)
+    assert held.coef[0] < 15
+    assert held.privacy[0, 0] < 9.01
+    assert held.coef[1] == pytest.approx(0.3, abs=1e-6)
+    assert held.privacy[1, 1] == pytest.approx(1e-6, rel=1e-3)
+    assert found(None).coef[0] > held.coef[0]
 
 
 @pytest.mark.parametrize("make", [DPLinearRegression, DPLogisticRegression, DPPoissonRegressor])

@@ -22,6 +22,9 @@ from dpregress.solvers.shared.unresolved import unidentified_directions
 
 #: The standard deviation of what a clip takes from a tail, as a share of what a gamma tail would lose.
 _GUESSED = 1.0
+#: How far coefficients may be from the fit, in standard deviations of a predictor: those of directions that the Gram
+#: matrix does not resolve, and others. Beyond it means saturate, and scores may have no root.
+_UNRESOLVED, _RESOLVED = 1.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +128,7 @@ def scored_estimates(
     order = len(steps.coef)
     tail = None if better.cut is None or answer is not None else better.cut.guessed
     guess = np.zeros(order) if tail is None else _GUESSED * np.linalg.solve(squares.slope, tail)
-    unknown = np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix)))
+    unknown = np.asarray(np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix))))
     remainder = None
     if answer is not None:
         remainder = Remainder(answer, _untruncated(model, steps.coef, answer.query.clip, squares.clipped))
@@ -134,8 +137,9 @@ def scored_estimates(
         n=n,
         mean=None if mean is None else mean(squares.dispersion),
         hidden=np.outer(guess, guess),
-        unidentified=np.asarray(unknown),
+        unidentified=unknown,
         dispersion=squares.dispersion,
         lost=squares.lost,
         remainder=remainder,
+        weak=unknown / _UNRESOLVED**2 + np.eye(order) / _RESOLVED**2,
     )  # fmt: skip

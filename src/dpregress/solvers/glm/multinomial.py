@@ -128,7 +128,8 @@ class MultinomialSteps(FactSolver):
         space = self.facts.start.space.with_response(ResponseScale(self.facts.target))
         counts = ask(ResponseHistogram(space, np.arange(self.classes + 1.0)), self._spend["start"])
         assert isinstance(counts.noise, Isotropic)
-        return Shares.of(counts.total / max(float(counts.total.sum()), 1.0), counts.noise.sigma / counts.n)
+        usable = max(float(counts.total.sum()), 1.0)
+        return Shares.of(counts.total / usable, counts.noise.sigma / usable)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, known: Shares | None) -> Solution:
         """From the Gram matrix of the usable rows."""

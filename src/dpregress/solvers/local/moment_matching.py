@@ -42,8 +42,11 @@ _STEPS = 100
 #: The largest change of a predictor in one step.
 _LONGEST = 3.0
 _FLAT = 1e-9
-#: How often slopes are halved that a mean response cannot explain, and the quantile of noise that is no remainder.
-_HALVINGS, _SOLVED = 6, 0.99
+#: How often slopes that a mean response cannot explain are shortened, by what factor, and the quantile of noise that is
+#: no remainder.
+_SHORTENINGS, _SHORTER, _SOLVED = 20, 0.8, 0.99
+#: The largest standard deviation of a predictor of a curved mean that is likely.
+_LIKELY = 3.0
 #: Predictors at which a mean response with one slope counts as linear.
 _STRAIGHT = np.array([-3.0, -1.0, 0.0, 0.5, 2.0])
 
@@ -72,6 +75,10 @@ class MomentEquations:
         """The same at these predictors."""
         curved = self.weights * self.response.slope(predictor)
         return np.asarray((self.rows * curved[:, None]).T @ self.rows / len(self.rows))
+
+    def spread(self, coef: Vector, *, intercept: bool) -> float:
+        """The standard deviation of the predictor."""
+        return float(np.std(self.rows[:, int(intercept) :] @ coef[int(intercept) :]))
 
     def moved_by_mean(self, coef: Vector, slope: Matrix) -> Matrix:
         """By how much the right-hand side rises with each entry of the mean of the weighted rows, of shape (p, p)."""
@@ -210,23 +217,24 @@ def _explained(
 ) -> tuple[MomentEquations, Vector, Scale]:
     """The equations of a shrunk linear fit, their solution, and Stein's constant.
 
-    A curved mean between bounds explains less than slopes may: where the equations cannot be solved, noise made the
-    slopes too long, and they are halved until it can explain them.
+    A curved mean between bounds explains less than slopes may: where the equations cannot be solved, or only by means
+    that are all but certain, noise made the slopes too long, and they are shortened until it can explain them.
     """
     linear, covariance = fit.coef, off_singular(moments.noise)
     start, scale, spread = _stein_start(equations, linear, moments.intercept)
     if not fit.told:
         return equations, start, scale
     most = float(chi2.ppf(_SOLVED, len(start)))
-    for _ in range(_HALVINGS):
+    for _ in range(_SHORTENINGS):
         flat = np.full(len(start), 1 / max(spread, 1e-300))
         if moments.intercept:
             flat[0] = _FLAT
         coef = solve_equations(equations, covariance, CoefficientPrior(start, np.diag(flat)), start)
         left = equations.curvature_slack(coef)
-        if float(left @ np.linalg.solve(covariance, left)) <= most:
+        likely = is_straight(equations.response) or equations.spread(coef, intercept=moments.intercept) <= _LIKELY
+        if likely and float(left @ np.linalg.solve(covariance, left)) <= most:
             break
-        linear = linear / 2
+        linear = _SHORTER * linear
         if moments.intercept:  # the mean stays as it was told
             linear[0] += float(gram[0] @ linear) / gram[0, 0]
         equations = replace(equations, target=gram @ linear)

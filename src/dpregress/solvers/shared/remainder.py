@@ -36,6 +36,11 @@ _LIMIT = 2.0
 #: The noise of the second bound where there are far rows, in standard deviations of a mean score's sampling error; and
 #: that bound at least, in times the first.
 _WIDER, _LEAST_WIDER = 6.0, 2.0
+#: What lies beyond the bound is at least this share of what such a model loses there.
+_LEAST_BEYOND = 0.2
+#: The noise has at least this share of the standard deviation of the sampling error, since private rows may have longer
+#: tails than surrogate rows.
+_LEAST_NOISE = 0.4
 #: Points at which the sizes of residuals are taken, and the share of the largest ones.
 _POINTS, _RAREST = 64, 1e-6
 
@@ -126,10 +131,24 @@ class Remainder:
     score: Untruncated
     wide: Answer | None = None
 
+    def beyond(self, coef: Vector) -> Matrix:
+        """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there.
+
+        It is scaled as T is, up to all that surrogate rows lose: what the bound left tells how far the model is off.
+        """
+        found = self.answer.value - self.score.expected(coef)
+        scale = self._size(found, _sure(len(coef))) / max(self._likely_size, 1e-300)
+        share = min(max(scale, _LEAST_BEYOND) * _LIKELY**2, 1.0)
+        return share / 3 * sandwich(self.score.slope, self.answer.lost)
+
     @property
-    def beyond(self) -> Matrix:
-        """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there."""
-        return _LIKELY**2 / 3 * sandwich(self.score.slope, self.answer.lost)
+    def _likely_size(self) -> float:
+        """The mean square of a remainder by T, before it is scaled."""
+        return _LIKELY**2 * float(np.trace(self.answer.expected)) / len(self.answer.expected)
+
+    def _size(self, found: Vector, sure: float) -> float:
+        """The mean square of a remainder beyond its noise, of which ``sure`` times as much is possible."""
+        return max(float(found @ found) / len(found) * sure - self.answer.variance, 0.0)
 
     def move(self, coef: Vector, *, upper: bool = False, penalty: Matrix | float = 0.0) -> Move:
         """From coefficients that explain the clipped scores to those that explain the ordinary one.
@@ -147,11 +166,12 @@ class Remainder:
         if self.wide is not None:
             return self._widened(found, self.wide) if upper else Move.none(order)
         sure = _sure(order)
-        size = float(found @ found) / order * (sure if upper else 1.0) - variance
-        usual = _LIKELY**2 * self.answer.expected
-        share = min(max(size, 0.0) * order / max(float(np.trace(usual)), 1e-300), 1.0)
-        known = np.linalg.inv(share * usual + variance * np.eye(order))
-        gain = share * usual @ known
+        size = self._size(found, sure if upper else 1.0)
+        usual = min(size / max(self._likely_size, 1e-300), 1.0) * _LIKELY**2 * self.answer.expected
+        if upper:  # what T does not explain may have any direction
+            usual = usual + max(size - self._likely_size, 0.0) * np.eye(order)
+        known = np.linalg.inv(usual + variance * np.eye(order))
+        gain = usual @ known
         whole, moved = np.linalg.solve(self.score.slope + penalty, np.column_stack([found, gain @ found])).T
         square = float(found @ known @ found) / order
         doubt = (1 - 1 / math.sqrt(square) if square > sure else 0.0) * (whole - moved)
@@ -233,9 +253,11 @@ class Truncation:
         Sampling, noise and what may lie beyond the bound are added. The bound is a multiple of that of the score, its
         largest ``contribution``.
         """
-        bounds = contribution * _BOUNDS
-        noise = (noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n) * bounds) ** 2
         sampling = self.sizes.root_mean_square**2 / n * self._unweighted
+        unit = noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
+        least = _LEAST_NOISE * math.sqrt(float(np.trace(sampling)) / len(sampling)) / unit
+        bounds = np.maximum(contribution * _BOUNDS, min(least, contribution))
+        noise = (unit * bounds) ** 2
         slopes = np.eye(len(sampling))
         found = [
             np.linalg.slogdet(sampling + variance * slopes + _LIKELY**2 * self.lost(bound))[1]

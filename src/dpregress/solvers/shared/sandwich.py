@@ -233,6 +233,7 @@ def unshrunk(
     dispersion: float,
     lost: Matrix,
     remainder: Remainder | None = None,
+    weak: Matrix | None = None,
 ) -> Unshrunk:
     """The estimate that explains the scores alone, with its covariances.
 
@@ -256,13 +257,15 @@ def unshrunk(
         The second moment of what weights and clips take from scores, beyond the remainder if there is one.
     remainder : Remainder, optional
         Of the last score; ``system`` is the slope of the ordinary score then.
+    weak : ndarray of shape (q, q), optional
+        The precision of a prior about the fit that only counts where scores may have no root.
     """
-    nothing = FixedPrior(np.zeros(len(start)), np.zeros((len(start), len(start))))
-    found = explain(scores, nothing, start, lambda move: move)
+    prior = FixedPrior(start, np.zeros((len(start), len(start))) if weak is None else weak)
+    found = explain(scores, prior, start, lambda move: move)
     coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
     if remainder is not None:
         move = remainder.move(coef, upper=True)
-        coef, privacy = coef + move.value, privacy + move.covariance + remainder.beyond
+        coef, privacy = coef + move.value, privacy + move.covariance + remainder.beyond(coef)
     if mean is not None:
         coef, sampling, privacy = mean.applied(coef, sampling, privacy)
     shift = MISSED**2 * sandwich(system, lost)
