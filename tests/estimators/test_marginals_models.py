@@ -53,6 +53,18 @@ def test_coefficients_are_in_the_units_of_users() -> None:
     assert np.abs(model.predict(rows) - rows["cost"].to_numpy()).mean() < 100
 
 
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_a_summary_names_the_ranges_of_numbers() -> None:
+    """Those that released histograms narrowed, within their bounds, and not those whose bounds are exact."""
+    assert ": cost " in str(fitted("cost", "gaussian").summary()).splitlines()[-1]
+    wide = Schema({**SCHEMA.columns, "age": Numeric(0, 5000), "cost": Numeric(0, 1e6)})
+    model = MarginalsRegression(LARGE, schema=wide, bins=16, random_state=0).fit_table(people(0), "cost", FEATURES)
+    last = str(model.summary()).splitlines()[-1]
+    assert last.startswith("Values beyond these ranges count as their ends: age ")
+    assert "weight" not in last
+    assert "cost" in last
+
+
 @pytest.mark.parametrize(("target", "family"), [("cost", "gaussian"), ("sick", "binomial"), ("plan", "multinomial")])
 def test_saved_models_are_those_that_were_fitted(target: str, family: str, tmp_path: Path) -> None:
     """Predictions, intervals and summaries of files; the release beside them gives other regressions."""

@@ -99,6 +99,11 @@ class Attribute:
         return known[0], known[-1]
 
     @property
+    def is_narrowed(self) -> bool:
+        """Whether its bins lie in a part of the declared bounds."""
+        return bool(self.limits and self.edges) and (self.edges[0] > self.limits[0] or self.edges[1] < self.limits[1])
+
+    @property
     def whole(self) -> bool:
         """Whether its bins hold whole numbers."""
         return self._are_whole(self.edges, self.size)

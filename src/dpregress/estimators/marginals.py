@@ -20,6 +20,7 @@ from dpregress.estimators.marginals_release import Released, release_marginals
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
+from dpregress.estimators.summary import ranges_note
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design, coded_names
 from dpregress.inputs.engines import stays_in_place
@@ -30,6 +31,7 @@ from dpregress.public.coding import domain_of
 from dpregress.releases.marginals import design_names
 from dpregress.releases.marginals_files import load_marginals, marginals_text
 from dpregress.releases.model_files import ResponseModel
+from dpregress.reports.summary import Summary
 from dpregress.rows.engines import Progress
 from dpregress.version import SOFTWARE
 
@@ -274,6 +276,14 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         if not self.classes_:
             raise InvalidInput(f"family={self.family!r} predicts a number: use predict")
         return means
+
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of every model, with the ranges of numbers, within which the regression is."""
+        check_is_fitted(self)
+        domain = self.fit_.domain.select([*self.fit_.features, self.fit_.target])
+        narrow = [each for each in domain.attributes if each.is_narrowed]
+        within = ((each.name, *np.clip(each.edges, *each.limits).tolist()) for each in narrow)
+        return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(within))
 
     @property
     def response_model(self) -> ResponseModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -22,8 +23,8 @@ _SHRUNK = (
     "These are the shrunk coefficients that predict (coef_). Their errors are no basis for intervals",
     "or tests, which this fit does not offer.",
 )
-#: Coefficients that a note names.
-_NAMED = 5
+#: Coefficients that a note names, and ranges.
+_NAMED, _NAMED_RANGES = 5, 6
 
 
 def summary_of(
@@ -119,3 +120,11 @@ def estimate_tables(
 
 def _title(target: str, name: str) -> str:
     return f"{target} = {name}" if name else ""
+
+
+def ranges_note(ranges: Iterable[tuple[str, float, float]]) -> list[str]:
+    """The note that values beyond released ranges of columns count as their ends; none where there are no ranges."""
+    told = [f"{name} {lower:.4g} to {upper:.4g}" for name, lower, upper in ranges if math.isfinite(lower)]
+    more = f", .. ({len(told)} in all)" if len(told) > _NAMED_RANGES else ""
+    named = ", ".join(told[:_NAMED_RANGES])
+    return [f"Values beyond these ranges count as their ends: {named}{more}."] if told else []

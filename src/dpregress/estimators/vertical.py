@@ -32,8 +32,9 @@ from dpregress.estimators.parameters import checked_bounds, checked_privacy
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
+from dpregress.estimators.summary import ranges_note
 from dpregress.estimators.vertical_estimates import joint_estimates
-from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space, ranges_note
+from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space
 from dpregress.inference import IntervalKind
 from dpregress.inputs.parties import (
     LabelledArray,
@@ -314,8 +315,9 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         if isinstance(budget, ApproxDP):
             whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
         each = f"Each of {len(self.privacy_)} parties promises this for its own columns."
-        within = ranges_note(self.coefficients_)
-        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.", *([within] if within else []))
+        features, ends = self.coefficients_.features, self.coefficients_.ends
+        within = [] if ends is None else ranges_note(zip(features, *ends.tolist(), strict=True))
+        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.", *within)
 
     @property
     def response_model(self) -> ResponseModel:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpregress.accounting import GDP
-from dpregress.coordinates import WhitenedSpace, endless
+from dpregress.coordinates import WhitenedSpace
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.public.whitening import start
-from dpregress.releases import Coefficients
 from dpregress.rows import Source
 from dpregress.solvers.vertical.ranges import range_spends
 from dpregress.solvers.vertical.release import plan_rows
 
 #: The ball of a party's first space is this many times that of its public rows.
 _PUBLIC_REACH = 2.0
-#: Ranges that a summary names.
-_MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -53,12 +49,3 @@ def length_of_mixture(sides: Sequence[PartySide], promise: GDP) -> int:
     """The rule's length of the sketches, by public facts (:func:`~dpregress.solvers.vertical.release.plan_rows`)."""
     mus = [range_spends(promise, side.numbers)[1].mu for side in sides]
     return plan_rows([len(side.space.features) for side in sides], mus, sides[0].source.n)
-
-
-def ranges_note(found: Coefficients) -> str:
-    """What a summary says of the ranges of columns; nothing where there are none."""
-    ends = endless(len(found.features)) if found.ends is None else found.ends
-    ranged = zip(found.features, *ends.tolist(), strict=True)
-    told = [f"{name} {lower:.4g} to {upper:.4g}" for name, lower, upper in ranged if math.isfinite(lower)]
-    more = f", .. ({len(told)} in all)" if len(told) > _MOST_NAMED else ""
-    return f"Values beyond these ranges count as their ends: {', '.join(told[:_MOST_NAMED])}{more}." if told else ""
