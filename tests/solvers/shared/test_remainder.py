@@ -1,0 +1,50 @@
+"""The bound of a released remainder, and what may lie beyond it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpregress import GDP
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.models import GaussianFamily
+from dpregress.queries import ClippedScore, ScoreRemainder, noise_in_mean
+from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.remainder import Answer, Remainder, Truncation, Untruncated
+from dpregress.solvers.shared.surrogate import SurrogateRows
+
+ORDER = 4
+
+
+def truncation(rng: np.random.Generator) -> Truncation:
+    """Of rows that are all within the radius, and residuals of which hardly any is clipped."""
+    rows = SurrogateRows(rng.normal(size=(500, ORDER)), np.ones(500), np.zeros((ORDER, ORDER)))
+    return Truncation(rows, Magnitudes.of_sample(rng.normal(size=1000)), 10.0)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 100.0])
+def test_a_bound_is_as_wide_as_next_to_no_noise_allows(mu: float, seed: int) -> None:
+    """Where surrogate rows lose nothing: .4 sampling errors of noise, but no more than a score."""
+    lost, n, contribution = truncation(np.random.default_rng(seed)), 10_000, 30.0
+    bound = lost.best_bound(contribution, GDP(mu), n)
+    noise = noise_in_mean(ScoreRemainder.largest_change(bound), GDP(mu), n)
+    sampling = math.sqrt(float(np.trace(lost.rows.x.T @ lost.rows.x)) / 500 / ORDER / n) * lost.sizes.root_mean_square
+    assert bound == contribution if mu == 100 else noise >= 0.4 * sampling * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("size", "share"), [(0.0, 0.2 / 25), (1.0, 1 / 25), (3.0, 9 / 25), (100.0, 1.0)])
+def test_what_lies_beyond_the_bound_is_as_much_as_what_it_left_says(size: float, share: float) -> None:
+    """A remainder as large as the prior says: a fifth of the residuals; one that is all noise: a little at least."""
+    lost = np.eye(ORDER)
+    limit = 1 + 2 * math.sqrt(2 / ORDER)
+    value = np.full(ORDER, math.sqrt((size**2 / 25 + 0.01) / limit))
+    found = remainder(value, 0.01, lost).beyond(np.zeros(ORDER))
+    np.testing.assert_allclose(found, share / 3 * lost, rtol=1e-9)
+
+
+def remainder(value: Vector, variance: float, lost: Matrix) -> Remainder:
+    space = WhitenedSpace(tuple("abcd"), np.eye(ORDER), 1.0, np.zeros(ORDER))
+    query = ScoreRemainder(ClippedScore(space, GaussianFamily, np.zeros(ORDER), 1.0), 1.0)
+    return Remainder(Answer(query, value, variance, lost, lost), Untruncated(np.eye(ORDER), lambda b: np.zeros(len(b))))
