@@ -218,8 +218,13 @@ def suggested(surprise, noise, *, generous):
 
 
 def beyond_share(lost, surprise, noise):
-    """Of what lies beyond the bound: a 25th, times the size of the remainder over that of T, at least .2, up to all."""
-    times = suggested(surprise, noise, generous=True) / (np.trace(lost) / len(lost))
+    """Of what lies beyond the bound: a 25th, times the size of the remainder over that of T, at least .2.
+
+    More than that, up to all, if noise cannot explain it.
+    """
+    order, usual = len(lost), np.trace(lost) / len(lost)
+    clear = (surprise @ surprise / order - (1 + 2 * np.sqrt(2 / order)) * noise**2) / usual
+    times = min(suggested(surprise, noise, generous=True) / usual, max(clear, 1.0))
     return min(max(times, 0.2) / 25, 1.0)
 
 

@@ -101,7 +101,10 @@ class Attribute:
     @property
     def is_narrowed(self) -> bool:
         """Whether its bins lie in a part of the declared bounds."""
-        return bool(self.limits and self.edges) and (self.edges[0] > self.limits[0] or self.edges[1] < self.limits[1])
+        if not (self.limits and self.edges):
+            return False
+        least, most = self._whole_limits if self.whole else self.limits
+        return self.edges[0] > least or self.edges[1] < most
 
     @property
     def whole(self) -> bool:

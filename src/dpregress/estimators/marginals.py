@@ -282,7 +282,9 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         check_is_fitted(self)
         domain = self.fit_.domain.select([*self.fit_.features, self.fit_.target])
         narrow = [each for each in domain.attributes if each.is_narrowed]
-        within = ((each.name, *np.clip(each.edges, *each.limits).tolist()) for each in narrow)
+        within = (
+            (each.name, max(each.edges[0], each.limits[0]), min(each.edges[1], each.limits[1])) for each in narrow
+        )
         return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(within))
 
     @property

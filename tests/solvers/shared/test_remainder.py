@@ -26,15 +26,15 @@ def truncation(rng: np.random.Generator) -> Truncation:
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 100.0])
 def test_a_bound_is_as_wide_as_next_to_no_noise_allows(mu: float, seed: int) -> None:
-    """Where surrogate rows lose nothing: .4 sampling errors of noise, but no more than a score."""
+    """Where surrogate rows lose nothing: some .4 sampling errors of noise, but no more than a score."""
     lost, n, contribution = truncation(np.random.default_rng(seed)), 10_000, 30.0
     bound = lost.best_bound(contribution, GDP(mu), n)
     noise = noise_in_mean(ScoreRemainder.largest_change(bound), GDP(mu), n)
     sampling = math.sqrt(float(np.trace(lost.rows.x.T @ lost.rows.x)) / 500 / ORDER / n) * lost.sizes.root_mean_square
-    assert bound == contribution if mu == 100 else noise >= 0.4 * sampling * (1 - 1e-9)
+    assert bound == contribution if mu == 100 else 0.3 * sampling < noise < 0.4 * sampling * 1.05
 
 
-@pytest.mark.parametrize(("size", "share"), [(0.0, 0.2 / 25), (1.0, 1 / 25), (3.0, 9 / 25), (100.0, 1.0)])
+@pytest.mark.parametrize(("size", "share"), [(0.0, 0.2 / 25), (0.5, 0.25 / 25), (1.0, 1 / 25), (100.0, 1.0)])
 def test_what_lies_beyond_the_bound_is_as_much_as_what_it_left_says(size: float, share: float) -> None:
     """A remainder as large as the prior says: a fifth of the residuals; one that is all noise: a little at least."""
     lost = np.eye(ORDER)
@@ -42,6 +42,13 @@ def test_what_lies_beyond_the_bound_is_as_much_as_what_it_left_says(size: float,
     value = np.full(ORDER, math.sqrt((size**2 / 25 + 0.01) / limit))
     found = remainder(value, 0.01, lost).beyond(np.zeros(ORDER))
     np.testing.assert_allclose(found, share / 3 * lost, rtol=1e-9)
+
+
+def test_what_noise_may_be_does_not_say_that_much_lies_beyond_the_bound() -> None:
+    """With noise a hundred times the prior, a remainder of usual size would be magnified to all that rows lose."""
+    lost = np.eye(ORDER)
+    found = remainder(np.full(ORDER, 2.0), 4.0, lost).beyond(np.zeros(ORDER))
+    np.testing.assert_allclose(found, lost / 75, rtol=1e-9)
 
 
 def remainder(value: Vector, variance: float, lost: Matrix) -> Remainder:

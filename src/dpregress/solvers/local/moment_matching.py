@@ -25,6 +25,7 @@ from scipy.stats import chi2
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
+from dpregress.models import BinomialFamily
 from dpregress.models.mean_responses import MeanResponse, exponential_family
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import ANYWHERE, Release
@@ -45,7 +46,7 @@ _FLAT = 1e-9
 #: How often slopes that a mean response cannot explain are shortened, by what factor, and the quantile of noise that is
 #: no remainder.
 _SHORTENINGS, _SHORTER, _SOLVED = 20, 0.8, 0.99
-#: The largest standard deviation of a predictor of a curved mean that is likely.
+#: The standard deviation of a predictor of classes beyond which they are all but certain.
 _LIKELY = 3.0
 #: Predictors at which a mean response with one slope counts as linear.
 _STRAIGHT = np.array([-3.0, -1.0, 0.0, 0.5, 2.0])
@@ -217,10 +218,12 @@ def _explained(
 ) -> tuple[MomentEquations, Vector, Scale]:
     """The equations of a shrunk linear fit, their solution, and Stein's constant.
 
-    A curved mean between bounds explains less than slopes may: where the equations cannot be solved, or only by means
-    that are all but certain, noise made the slopes too long, and they are shortened until it can explain them.
+    A curved mean between bounds explains less than slopes may: where the equations cannot be solved, noise made the
+    slopes too long, and they are shortened until it can explain them. So are those of classes that would be all but
+    certain, as far as noise may have made them that long.
     """
     linear, covariance = fit.coef, off_singular(moments.noise)
+    classes = exponential_family(equations.response) == BinomialFamily
     start, scale, spread = _stein_start(equations, linear, moments.intercept)
     if not fit.told:
         return equations, start, scale
@@ -230,14 +233,15 @@ def _explained(
         if moments.intercept:
             flat[0] = _FLAT
         coef = solve_equations(equations, covariance, CoefficientPrior(start, np.diag(flat)), start)
-        left = equations.curvature_slack(coef)
-        likely = is_straight(equations.response) or equations.spread(coef, intercept=moments.intercept) <= _LIKELY
-        if likely and float(left @ np.linalg.solve(covariance, left)) <= most:
-            break
-        linear = _SHORTER * linear
+        shorter = _SHORTER * linear
         if moments.intercept:  # the mean stays as it was told
-            linear[0] += float(gram[0] @ linear) / gram[0, 0]
-        equations = replace(equations, target=gram @ linear)
+            shorter[0] += (1 / _SHORTER - 1) * float(gram[0] @ shorter) / gram[0, 0]
+        left, away = equations.curvature_slack(coef), gram @ (fit.coef - shorter)
+        if float(left @ np.linalg.solve(covariance, left)) <= most:
+            certain = classes and equations.spread(coef, intercept=moments.intercept) > _LIKELY
+            if not certain or float(away @ np.linalg.solve(covariance, away)) > most:
+                break
+        linear, equations = shorter, replace(equations, target=gram @ shorter)
         start, _, spread = _stein_start(equations, linear, moments.intercept)
     return equations, coef, scale
 

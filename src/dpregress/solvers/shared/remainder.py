@@ -38,9 +38,11 @@ _LIMIT = 2.0
 _WIDER, _LEAST_WIDER = 6.0, 2.0
 #: What lies beyond the bound is at least this share of what such a model loses there.
 _LEAST_BEYOND = 0.2
-#: The noise has at least this share of the standard deviation of the sampling error, since private rows may have longer
-#: tails than surrogate rows.
+#: The noise has at least this share of the standard deviation of the sampling error, in the geometric mean over
+#: directions, since private rows may have longer tails than surrogate rows.
 _LEAST_NOISE = 0.4
+#: The share of the sampling errors' trace that is rounding.
+_ROUNDING = 1e-12
 #: Points at which the sizes of residuals are taken, and the share of the largest ones.
 _POINTS, _RAREST = 64, 1e-6
 
@@ -134,10 +136,13 @@ class Remainder:
     def beyond(self, coef: Vector) -> Matrix:
         """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there.
 
-        It is scaled as T is, up to all that surrogate rows lose: what the bound left tells how far the model is off.
+        It is scaled as T is, and up to all that surrogate rows lose if what the bound left is more than noise and T
+        explain.
         """
         found = self.answer.value - self.score.expected(coef)
-        scale = self._size(found, _sure(len(coef))) / max(self._likely_size, 1e-300)
+        likely, sure = max(self._likely_size, 1e-300), _sure(len(coef))
+        clear = float(found @ found) / len(found) - sure * self.answer.variance  # beyond what noise explains
+        scale = min(self._size(found, sure) / likely, max(clear / likely, 1.0))
         share = min(max(scale, _LEAST_BEYOND) * _LIKELY**2, 1.0)
         return share / 3 * sandwich(self.score.slope, self.answer.lost)
 
@@ -255,9 +260,13 @@ class Truncation:
         """
         sampling = self.sizes.root_mean_square**2 / n * self._unweighted
         unit = noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
-        least = _LEAST_NOISE * math.sqrt(float(np.trace(sampling)) / len(sampling)) / unit
-        bounds = np.maximum(contribution * _BOUNDS, min(least, contribution))
+        bounds = contribution * _BOUNDS
         noise = (unit * bounds) ** 2
+        values = np.maximum(np.linalg.eigvalsh(sampling), _ROUNDING * float(np.trace(sampling)))
+        longer = np.mean(np.log1p(noise[:, None] / values), axis=1)
+        allowed = (longer <= math.log1p(_LEAST_NOISE**2)) & (bounds <= contribution * (1 + 1e-9))
+        least = float(bounds[allowed].max()) if allowed.any() else float(bounds[0])
+        bounds, noise = bounds[bounds >= least], noise[bounds >= least]
         slopes = np.eye(len(sampling))
         found = [
             np.linalg.slogdet(sampling + variance * slopes + _LIKELY**2 * self.lost(bound))[1]

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import sandwich, symmetric_power
+from dpregress.coordinates.matrices import eigen, sandwich, symmetric_power
 from dpregress.queries import Ask, RowQuery, ScoreSquares, noise_in_mean
 from dpregress.releases import CovarianceType, Score
 from dpregress.solvers.base import Unshrunk
@@ -40,6 +40,9 @@ _SMALLEST = 0.2
 _NEGLIGIBLE = 1e-24
 #: Points at which the sizes of rows and residuals are taken.
 _POINTS = 64
+#: Directions of which the weak prior supplies this share of the precision are not identified, and the least eigenvalue
+#: of a sum of projections along what these span.
+_HELD, _SPANNED = 0.25, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +265,8 @@ def unshrunk(
     """
     prior = FixedPrior(start, np.zeros((len(start), len(start))) if weak is None else weak)
     found = explain(scores, prior, start, lambda move: move)
+    if weak is not None:
+        unidentified = _with_held(unidentified, weak, found.covariance)
     coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
     if remainder is not None:
         move = remainder.move(coef, upper=True)
@@ -270,3 +275,13 @@ def unshrunk(
         coef, sampling, privacy = mean.applied(coef, sampling, privacy)
     shift = MISSED**2 * sandwich(system, lost)
     return Unshrunk(coef, sampling, privacy, unidentified, shift, meat.df, meat.cov_type, dispersion, gram)
+
+
+def _with_held(unidentified: Matrix, weak: Matrix, covariance: Matrix) -> Matrix:
+    """The projection on what is not identified, and on directions of which the prior supplies much of the precision."""
+    root, back = symmetric_power(weak, 0.5), symmetric_power(weak, -0.5)
+    shares, vectors = eigen(root @ covariance @ root)
+    held = np.linalg.qr(back @ vectors[:, shares > _HELD])[0]
+    both, axes = eigen(unidentified + held @ held.T)
+    spanned = axes[:, both > _SPANNED]
+    return np.asarray(spanned @ spanned.T)
