@@ -54,7 +54,7 @@ def test_coefficients_are_in_the_units_of_users() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
-def test_a_summary_names_the_ranges_of_numbers() -> None:
+def test_a_summary_names_the_ranges_of_numbers(tmp_path: Path) -> None:
     """Those that released histograms narrowed, within their bounds, and not those whose bounds are exact."""
     assert ": cost " in str(fitted("cost", "gaussian").summary()).splitlines()[-1]
     wide = Schema({**SCHEMA.columns, "age": Numeric(0, 5000), "cost": Numeric(0, 1e6)})
@@ -63,6 +63,9 @@ def test_a_summary_names_the_ranges_of_numbers() -> None:
     assert last.startswith("Values beyond these ranges count as their ends: age ")
     assert "weight" not in last
     assert "cost" in last
+    model.save(tmp_path)
+    saved = str(dpregress.load(tmp_path).summary()).splitlines()[-1]
+    assert saved == last.partition(", cost")[0] + "."
 
 
 @pytest.mark.parametrize(("target", "family"), [("cost", "gaussian"), ("sick", "binomial"), ("plan", "multinomial")])

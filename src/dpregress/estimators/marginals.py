@@ -20,7 +20,7 @@ from dpregress.estimators.marginals_release import Released, release_marginals
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
-from dpregress.estimators.summary import ranges_note
+from dpregress.estimators.summary import narrowed_ranges, ranges_note
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design, coded_names
 from dpregress.inputs.engines import stays_in_place
@@ -281,11 +281,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         """As of every model, with the ranges of numbers, within which the regression is."""
         check_is_fitted(self)
         domain = self.fit_.domain.select([*self.fit_.features, self.fit_.target])
-        narrow = [each for each in domain.attributes if each.is_narrowed]
-        within = (
-            (each.name, max(each.edges[0], each.limits[0]), min(each.edges[1], each.limits[1])) for each in narrow
-        )
-        return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(within))
+        return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(narrowed_ranges(domain)))
 
     @property
     def response_model(self) -> ResponseModel:

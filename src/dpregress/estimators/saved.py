@@ -18,6 +18,7 @@ from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
+from dpregress.estimators.summary import narrowed_ranges, ranges_note
 from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
 from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
@@ -41,6 +42,7 @@ from dpregress.releases.model_files import (
     load_response,
     load_schema_text,
 )
+from dpregress.reports.summary import Summary
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.design.encoder import to_numbers
 from dpregress.rows.readers.files import FilesReader, read, read_files
@@ -76,6 +78,14 @@ class SavedModel(InferenceMixin):
     schema: Schema | None = None
     diagnosis_: Diagnosis | None = None
     domain: Domain | None = None
+
+    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
+        """As of the model that was saved, with the ranges of its features."""
+        found, ends = self.coefficients_, getattr(self.coefficients_, "ends", None)
+        within = [] if self.domain is None else narrowed_ranges(self.domain)
+        if ends is not None:
+            within = list(zip(found.features, *ends.tolist(), strict=True))
+        return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(within))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.accounting.wording import describe
+from dpregress.coordinates import Domain
 from dpregress.inference import intervals, p_values, standard_errors, t_ratios
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.model_files import ResponseModel
@@ -120,6 +121,12 @@ def estimate_tables(
 
 def _title(target: str, name: str) -> str:
     return f"{target} = {name}" if name else ""
+
+
+def narrowed_ranges(domain: Domain) -> list[tuple[str, float, float]]:
+    """The ranges of numbers whose bins lie in a part of their bounds."""
+    narrow = [each for each in domain.attributes if each.is_narrowed]
+    return [(a.name, max(a.edges[0], a.limits[0]), min(a.edges[1], a.limits[1])) for a in narrow]
 
 
 def ranges_note(ranges: Iterable[tuple[str, float, float]]) -> list[str]:

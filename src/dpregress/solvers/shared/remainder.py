@@ -262,8 +262,9 @@ class Truncation:
         unit = noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
         bounds = contribution * _BOUNDS
         noise = (unit * bounds) ** 2
-        values = np.maximum(np.linalg.eigvalsh(sampling), _ROUNDING * float(np.trace(sampling)))
-        longer = np.mean(np.log1p(noise[:, None] / values), axis=1)
+        values = np.maximum(np.linalg.eigvalsh(sampling), max(_ROUNDING * float(np.trace(sampling)), 1e-300))
+        with np.errstate(over="ignore"):  # rows of zeros have no sampling error
+            longer = np.mean(np.log1p(noise[:, None] / values), axis=1)
         allowed = (longer <= math.log1p(_LEAST_NOISE**2)) & (bounds <= contribution * (1 + 1e-9))
         least = float(bounds[allowed].max()) if allowed.any() else float(bounds[0])
         bounds, noise = bounds[bounds >= least], noise[bounds >= least]
