@@ -253,7 +253,7 @@ class Truncation:
         return self._unweighted - self.rows.gram
 
     def best_bound(self, contribution: float, spend: GDP, n: int) -> float:
-        """The bound of the remainder with the shortest intervals, in the geometric mean over coefficients.
+        """The bound with the shortest intervals, in the geometric mean over coefficients, or one with little noise.
 
         Sampling, noise and what may lie beyond the bound are added. The bound is a multiple of that of the score, its
         largest ``contribution``.
