@@ -117,7 +117,7 @@ def test_steps_from_elsewhere_are_steps_from_here(seed: int) -> None:
     taken, posterior = [], Posterior(np.zeros(3), 0 * EYE, 2 * EYE)
     for _ in range(3):
         square = rng.normal(size=(3, 3))
-        step = Step(rng.normal(size=3), square @ square.T + EYE, 0.5)
+        step = Step(0.1 * rng.normal(size=3), square @ square.T + EYE, 0.5)  # so short that none is a surprise
         taken.append(Taken(posterior.coef, step, 0.0, 0.0))
         posterior = posterior.update(step, most_left=0.0)
     replayed = Posterior(np.zeros(3), 0 * EYE, 2 * EYE).after(taken)
