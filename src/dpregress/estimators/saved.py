@@ -18,7 +18,7 @@ from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
-from dpregress.estimators.summary import narrowed_ranges, ranges_note
+from dpregress.estimators.summary import narrowed_ranges, ranges_note, ranges_of
 from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
 from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
@@ -81,10 +81,7 @@ class SavedModel(InferenceMixin):
 
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of the model that was saved, with the ranges of its features."""
-        found, ends = self.coefficients_, getattr(self.coefficients_, "ends", None)
-        within = [] if self.domain is None else narrowed_ranges(self.domain)
-        if ends is not None:
-            within = list(zip(found.features, *ends.tolist(), strict=True))
+        within = ranges_of(self.coefficients_) if self.domain is None else narrowed_ranges(self.domain)
         return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(within))
 
     @classmethod

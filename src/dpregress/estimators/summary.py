@@ -123,6 +123,13 @@ def _title(target: str, name: str) -> str:
     return f"{target} = {name}" if name else ""
 
 
+def ranges_of(coefficients: Coefficients | ClassCoefficients) -> list[tuple[str, float, float]]:
+    """The released ranges of features; none where none were asked."""
+    if isinstance(coefficients, ClassCoefficients) or coefficients.ends is None:
+        return []
+    return list(zip(coefficients.features, *coefficients.ends.tolist(), strict=True))
+
+
 def narrowed_ranges(domain: Domain) -> list[tuple[str, float, float]]:
     """The ranges of numbers whose bins lie in a part of their bounds."""
     narrow = [each for each in domain.attributes if each.is_narrowed]

@@ -32,7 +32,7 @@ from dpregress.estimators.parameters import checked_bounds, checked_privacy
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
-from dpregress.estimators.summary import ranges_note
+from dpregress.estimators.summary import ranges_note, ranges_of
 from dpregress.estimators.vertical_estimates import joint_estimates
 from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space
 from dpregress.inference import IntervalKind
@@ -270,9 +270,10 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
             declared.
         """
         response, chosen = self._chosen(target, features)
+        levels = None
         if self.family == "binomial":
             self._check_two_values(response)
-        levels = self._bounds_of(response) if self.family == "binomial" else None
+            levels = self._bounds_of(response)
         return joint_coefficients(self.joint_, response, chosen, levels)[0]
 
     def regression_moments(self, target: int | str, features: Sequence[int | str] | None = None) -> Moments:
@@ -315,8 +316,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         if isinstance(budget, ApproxDP):
             whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
         each = f"Each of {len(self.privacy_)} parties promises this for its own columns."
-        features, ends = self.coefficients_.features, self.coefficients_.ends
-        within = [] if ends is None else ranges_note(zip(features, *ends.tolist(), strict=True))
+        within = ranges_note(ranges_of(self.coefficients_))
         return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.", *within)
 
     @property

@@ -228,6 +228,10 @@ def _explained(
     if not fit.told:
         return equations, start, scale
     most = float(chi2.ppf(_SOLVED, len(start)))
+
+    def is_noise(away: Vector) -> bool:
+        return float(away @ np.linalg.solve(covariance, away)) <= most
+
     for _ in range(_SHORTENINGS):
         flat = np.full(len(start), 1 / max(spread, 1e-300))
         if moments.intercept:
@@ -236,11 +240,9 @@ def _explained(
         shorter = _SHORTER * linear
         if moments.intercept:  # the mean stays as it was told
             shorter[0] += (1 / _SHORTER - 1) * float(gram[0] @ shorter) / gram[0, 0]
-        left, away = equations.curvature_slack(coef), gram @ (fit.coef - shorter)
-        if float(left @ np.linalg.solve(covariance, left)) <= most:
-            certain = classes and equations.spread(coef, intercept=moments.intercept) > _LIKELY
-            if not certain or float(away @ np.linalg.solve(covariance, away)) > most:
-                break
+        certain = classes and equations.spread(coef, intercept=moments.intercept) > _LIKELY
+        if is_noise(equations.curvature_slack(coef)) and not (certain and is_noise(gram @ (fit.coef - shorter))):
+            break
         linear, equations = shorter, replace(equations, target=gram @ shorter)
         start, _, spread = _stein_start(equations, linear, moments.intercept)
     return equations, coef, scale

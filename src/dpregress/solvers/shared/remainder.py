@@ -114,8 +114,10 @@ class Remainder:
     A model that misses a fifth of the residuals' standard deviation has a remainder ``N(0, T)``, with T a twenty-fifth
     of the second moment of what surrogate rows lose; T is scaled down to the size of the remainder itself (empirical
     Bayes). The remainder is believed with the gain ``G = T (T + s^2 I)^{-1}``. What both cannot explain shows that the
-    model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt. For
-    intervals, the move itself is a doubt as well: what the bound took may be as much as what it left.
+    model is worse, or that surrogate rows are unlike the private ones. It is not followed, and remains a doubt.
+
+    For intervals, a size that exceeds T is added to it in all directions, and the move itself is a doubt as well: what
+    the bound took may be as much as what it left.
 
     Where far rows were counted, surrogate rows need not reach as far as private ones, and T says nothing. Predictions
     do not follow the remainder then. Intervals follow it where it stands out from its noise, and along its direction a
@@ -259,15 +261,14 @@ class Truncation:
         largest ``contribution``.
         """
         sampling = self.sizes.root_mean_square**2 / n * self._unweighted
-        unit = noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
         bounds = contribution * _BOUNDS
-        noise = (unit * bounds) ** 2
+        noise = (noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n) * bounds) ** 2
         values = np.maximum(np.linalg.eigvalsh(sampling), max(_ROUNDING * float(np.trace(sampling)), 1e-300))
         with np.errstate(over="ignore"):  # rows of zeros have no sampling error
             longer = np.mean(np.log1p(noise[:, None] / values), axis=1)
-        allowed = (longer <= math.log1p(_LEAST_NOISE**2)) & (bounds <= contribution * (1 + 1e-9))
-        least = float(bounds[allowed].max()) if allowed.any() else float(bounds[0])
-        bounds, noise = bounds[bounds >= least], noise[bounds >= least]
+        quiet = np.flatnonzero((longer <= math.log1p(_LEAST_NOISE**2)) & (_BOUNDS <= 1))
+        least = int(quiet.max(initial=0))  # bounds rise, and the noise with them
+        bounds, noise = bounds[least:], noise[least:]
         slopes = np.eye(len(sampling))
         found = [
             np.linalg.slogdet(sampling + variance * slopes + _LIKELY**2 * self.lost(bound))[1]
