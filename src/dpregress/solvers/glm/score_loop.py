@@ -260,10 +260,10 @@ class Beginning:
         """The coefficients that explain the scores, with a weak prior as wide as the slopes that are found."""
         if self.weak is None:
             return explain(scores, prior, start, limited)
-        width = self.weak.width(start)
+        width = 1.0
         found = explain(scores, self.weak.beside(prior, width), start, limited)
         for _ in range(_WIDER - 1):
-            wider = self.weak.width(found.coef)
+            wider = self.weak.width(found.coef, found.told)
             if wider < _MUCH_WIDER * width:
                 break
             width = wider

@@ -130,11 +130,15 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """The coefficients, their covariance as an estimate of the private rows' optimum, and that of the noise in them."""
+    """The coefficients, their covariance as an estimate of the private rows' optimum, and that of the noise in them.
+
+    ``told`` is their precision by the scores alone.
+    """
 
     coef: Vector
     covariance: Matrix
     privacy: Matrix
+    told: Matrix
 
 
 def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Limited) -> Explained:
@@ -157,7 +161,7 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Li
     covariance = definite_inverse(at.precision + prior.precision(*at.told), _DIGITS)
     gains = [covariance @ (weight * slope.T) for weight, slope in zip(at.weights, at.slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
-    return Explained(coef, covariance, np.asarray(privacy))
+    return Explained(coef, covariance, np.asarray(privacy), at.precision)
 
 
 def _weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:

@@ -93,7 +93,8 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
 
     best = min(short, key=left_out)
     coef, penalty = fits[best], candidates[best]
-    if weak is not None and (width := weak.width(coef)) > 1:  # large slopes, such as of separable classes
+    told = np.asarray((x * family.information(x @ coef + offset)[:, None]).T @ x)
+    if weak is not None and (width := weak.width(coef, told)) > 1:  # large slopes, such as of separable classes
         penalty = penalty - (1 - 1 / width) * beside
         coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
     eta = x @ coef + offset

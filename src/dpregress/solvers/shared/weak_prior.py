@@ -10,18 +10,23 @@ predicted with certainty, and wrongly. The prior has the precision
 of whitened coefficients: that of independent slopes in original units with standard deviations ``tau / S_j``. It is
 that of Gelman, Jakulin, Pittau and Su (2008), wider and with normal tails: S_j is the range of column j in the schema,
 but at most five standard deviations, and ``tau`` is 5. Where estimated slopes b are larger as a whole, as between
-classes that a plane separates, the prior is as wide as they are: its variance is multiplied by ``b'Pb / d``.
+classes that a plane separates, the prior is as wide as they are: its variance is multiplied by four times the mean
+square of ``z = sqrt(P) b``. In the eigenvectors of the covariance V of z without the prior, a square counts by
+``1 / (1 + v)``, with v its eigenvalue: noise along a direction that nobody knows does not widen the prior that is to
+hold it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.coordinates.matrices import definite_inverse, eigen
 from dpregress.models import Family
 from dpregress.public.schema import Schema
 from dpregress.solvers.shared.explained import Prior
@@ -32,6 +37,8 @@ _EFFECT = 5.0
 _SPREADS = 5.0
 #: The variance is so many times the mean square of slopes where that is more.
 _GENEROUS = 4.0
+#: The share of a matrix's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +47,16 @@ class WeakPrior:
 
     Attributes
     ----------
-    precision : ndarray of shape (q, q)
-        Of whitened coefficients.
-    slopes : int
-        How many slopes there are.
+    root : ndarray of shape (q, d)
+        Whitened coefficients to slopes in standard deviations of the prior: ``P = root root'``.
     """
 
-    precision: Matrix
-    slopes: int
+    root: Matrix
+
+    @cached_property
+    def precision(self) -> Matrix:
+        """Of whitened coefficients, of shape (q, q)."""
+        return np.asarray(self.root @ self.root.T)
 
     @classmethod
     def of(cls, space: WhitenedSpace, gram: Matrix, schema: Schema | None) -> Self:
@@ -55,16 +64,24 @@ class WeakPrior:
         reach = _SPREADS * space.deviations(gram)
         if schema is not None:
             reach = np.array([_reach(schema, name, most) for name, most in zip(space.features, reach, strict=True)])
-        scaled = space.slopes * (reach / _EFFECT)
-        return cls(np.asarray(scaled @ scaled.T), len(reach))
+        return cls(np.asarray(space.slopes * (reach / _EFFECT)))
 
     def repeated(self, times: int) -> WeakPrior:
         """The same for each of so many contrasts of classes, in neighbouring coefficients."""
-        return WeakPrior(np.asarray(np.kron(self.precision, np.eye(times))), self.slopes * times)
+        return WeakPrior(np.asarray(np.kron(self.root, np.eye(times))))
 
-    def width(self, coef: Vector) -> float:
-        """What the variance is multiplied by at these coefficients, at least 1."""
-        return max(1.0, _GENEROUS * float(coef @ self.precision @ coef) / self.slopes)
+    def width(self, coef: Vector, known: Matrix) -> float:
+        """What the variance is multiplied by at these coefficients, at least 1.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (q,)
+        known : ndarray of shape (q, q)
+            Their precision without this prior.
+        """
+        variance, axes = eigen(self.root.T @ definite_inverse(known, _DIGITS) @ self.root)
+        squares = (axes.T @ (self.root.T @ coef)) ** 2
+        return max(1.0, _GENEROUS * float(np.mean(squares / (1 + np.maximum(variance, 0)))))
 
     def beside(self, prior: Prior, width: float) -> Prior:
         """Another prior and this one, around the other's coefficients."""
