@@ -13,7 +13,7 @@ from dpregress.coordinates import WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
-from dpregress.solvers.shared.gram import MixedGram, mixed_gram
+from dpregress.solvers.shared.gram import MixedGram, entrywise_mixed_gram
 from dpregress.solvers.shared.radius_plan import CLEAR_GRAM, CLIP, plan_unlabelled
 from dpregress.solvers.shared.whitening import REFINE, refined, refinements
 
@@ -79,4 +79,4 @@ def released_design(
     space = space.rewhitened(np.eye(space.order), radius)
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
     known = facts.known_rows
-    return ReleasedDesign(space, mixed_gram(second, None if known is None else space.whiten(known)), second.n)
+    return ReleasedDesign(space, entrywise_mixed_gram(second, None if known is None else space.whiten(known)), second.n)

@@ -207,13 +207,13 @@ class ScoreSteps(FactSolver):
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
-        reach = self._reach(rows, coef, steps.uncertainty) if self.family.link.name == "log" else ANYWHERE
+        reach = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 
     def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
         """What log predictors are kept between: bounds of the response, and what rows like the public ones have."""
         facts, (lower, upper) = self.facts, ANYWHERE
-        if facts.response_bounds is not None and facts.exposure is None:
+        if facts.response_bounds is not None and facts.exposure is None and self.family.link.name == "log":
             least, most = facts.response_bounds
             lower = self.family.link.predictor(least) if least > 0 else lower
             upper = self.family.link.predictor(most) if most > 0 else upper

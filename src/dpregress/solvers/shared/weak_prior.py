@@ -9,7 +9,7 @@ predicted with certainty, and wrongly. The prior has the precision
 
 of whitened coefficients: that of independent slopes in original units with standard deviations ``tau / S_j``. It is
 that of Gelman, Jakulin, Pittau and Su (2008), wider and with normal tails: S_j is the range of column j in the schema,
-but at most five standard deviations, and ``tau`` is 5. Where estimated slopes b are larger as a whole, as between
+but at most five standard deviations unless it is an indicator or a share, and ``tau`` is 5. Where estimated slopes b are larger as a whole, as between
 classes that a plane separates, the prior is as wide as they are: its variance is multiplied by four times the mean
 square of ``z = sqrt(P) b``. In the eigenvectors of the covariance V of z without the prior, a square counts by
 ``1 / (1 + v)``, with v its eigenvalue: noise along a direction that nobody knows does not widen the prior that is to
@@ -109,8 +109,9 @@ def has_scale(family: Family) -> bool:
 
 
 def _reach(schema: Schema, name: str, most: float) -> float:
-    """Between the bounds of a design column, all of it for an indicator."""
+    """Between the bounds of a design column: all of it for an indicator, and for what is declared between 0 and 1."""
     if not schema.bounds_all([name]):
         return most
     lower, upper = schema.bounds_of(name)
-    return upper - lower if schema.indicates(name) else min(upper - lower, most)
+    whole = schema.indicates(name) or (upper - lower == 1 and lower == round(lower))
+    return upper - lower if whole else min(upper - lower, most)
