@@ -1,7 +1,8 @@
 """One grid of accuracy at equal privacy: tables x public knowledge x epsilon x splits, beside strong simple peers.
 
     python -m benchmarks.grid [--set tuned|aside] [--tables a,b] [--public labelled,unlabelled,schema]
-                              [--epsilons .1,.3,1,3] [--splits 20] [--jobs 2] [--no-peers] [--out rows.csv]
+                              [--epsilons .1,.3,1,3] [--splits 20] [--most 4000] [--jobs 2] [--no-peers]
+                              [--out rows.csv]
     python -m benchmarks.grid --summary rows.csv
 
 delta 1e-6; 20% of the rows are held out, public = max(200, 2%) random rows, the rest private (seeds 7, 0 ..; noise 11
@@ -149,7 +150,7 @@ class Parts:
 def loaded(name: str, most: int | None) -> pd.DataFrame:
     """Its rows without constant columns; splits of a table come one after another in a worker."""
     frame = ENTRIES[name].load()
-    frame = frame if most is None else frame.sample(most, random_state=0)
+    frame = frame if most is None or most >= len(frame) else frame.sample(most, random_state=0)
     return frame.loc[:, frame.nunique() > 1]
 
 
@@ -280,6 +281,7 @@ def asked(arguments: Sequence[str] | None = None) -> tuple[argparse.ArgumentPars
     parser.add_argument("--epsilons", type=_listed(float), default=EPSILONS)
     parser.add_argument("--public", type=_listed(str, WAYS), default=WAYS)
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--most", type=int, help="at most so many rows of a table, the same ones in every split")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, help="CSV file of all rows")
@@ -302,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         names = ", ".join(entry.name for entry in absent)
         CONSOLE.print(f"Left out, because {FOLDER} names no folder of tables: {names}", highlight=False)
     jobs = [
-        Job(entry.name, split, options.epsilons, options.public, options.peers)
+        Job(entry.name, split, options.epsilons, options.public, options.peers, options.most)
         for entry in entries
         for split in range(options.splits)
     ]

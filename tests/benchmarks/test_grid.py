@@ -140,12 +140,10 @@ def test_a_rise_beyond_the_noise_is_named() -> None:
     assert len(rising(failed)) == 1
 
 
-def test_the_command_writes_rows_that_the_summary_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(grid, "Job", lambda *given: Job(*given, most=MOST))
+def test_the_command_writes_rows_that_the_summary_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "rows.csv"
     options = {"--tables": "rare,far", "--splits": "2", "--epsilons": "1,3", "--public": "labelled,schema"}
+    options |= {"--most": str(MOST)}
     main([*(word for option in options.items() for word in option), "--no-peers", "--out", str(out)])
     printed = capsys.readouterr().out
     assert printed.count("rare ") == printed.count("far ") == 4

@@ -65,6 +65,23 @@ def test_far_rows_are_predicted_within_reach(model: Any) -> None:
     assert math.exp(high) <= 200 * (1 + 1e-12)
 
 
+def test_far_rows_are_not_classified_with_certainty() -> None:
+    """Where public rows do not reach; the scores of all others are as they were."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(4_000, 2))
+    y = (rng.random(4_000) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
+    public = PublicMoments.from_rows(x[:300])
+    fit = DPLogisticRegression(GDP(1.0), public=public, classes=(0, 1), random_state=1).fit(x[300:], y[300:])
+    low, high = fit.coefficients_.reach
+    assert -12 < low < 0 < high < 12
+    found = fit.decision_function(np.array([[50.0, 0.0], [-50.0, 0.0], [1.0, 0.0]]))
+    assert found[0] == high
+    assert found[1] == low
+    near = fit.decision_function(x[300:])
+    np.testing.assert_allclose(np.clip(x[300:] @ fit.coef_ + fit.intercept_, low, high), near)
+    assert np.mean(near == x[300:] @ fit.coef_ + fit.intercept_) > 0.99
+
+
 def test_by_a_schema_the_response_bounds_them() -> None:
     low, high = fitted(public=False).coefficients_.reach
     assert (low, high) == pytest.approx((math.log(0.01), math.log(200)))

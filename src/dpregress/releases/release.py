@@ -187,7 +187,7 @@ class Coefficients:
         The values that replace missing cells, in predictions as in the fit.
     reach : (float, float)
         Predictors are kept between these: what rows like those that the fit knew have, and somewhat beyond, for log
-        links; the declared bounds of the response for linear models.
+        links and for two classes; the declared bounds of the response for linear models.
     ends : ndarray of shape (2, d), optional
         Values of a column beyond its ends count as these, in predictions as in the fit.
     """

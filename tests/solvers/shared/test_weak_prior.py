@@ -51,6 +51,16 @@ def test_it_is_as_wide_as_slopes_are(seed: int) -> None:
     np.testing.assert_allclose(several.width(np.repeat(1e3 * coef, 2), both), prior.width(1e3 * coef, known))
 
 
+@pytest.mark.parametrize(
+    ("bounds", "largest"), [((0, 1), 5.0), ((1, 2), 5.0), ((0, 2), 100.0), ((-0.5, 0.5), 100.0), ((0, 0.02), 250.0)]
+)
+def test_a_rare_indicator_has_no_boundless_effect(bounds: tuple[float, float], largest: float) -> None:
+    """With a standard deviation of .01, five of which are the range of a number with wider bounds."""
+    space = WhitenedSpace(("a",), np.eye(1), 1.0, np.zeros(1))
+    prior = WeakPrior.of(space, 1e-4 * np.eye(1), Schema({"a": Numeric(*bounds)}))
+    np.testing.assert_allclose(prior.precision, 1 / largest**2)
+
+
 def test_noise_that_nobody_knows_does_not_widen_it() -> None:
     """Of two slopes in units of the prior, the first is known to a hundredth and the second to a thousand."""
     prior = WeakPrior(np.eye(2))

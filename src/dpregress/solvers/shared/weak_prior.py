@@ -9,11 +9,12 @@ predicted with certainty, and wrongly. The prior has the precision
 
 of whitened coefficients: that of independent slopes in original units with standard deviations ``tau / S_j``. It is
 that of Gelman, Jakulin, Pittau and Su (2008), wider and with normal tails: S_j is the range of column j in the schema,
-but at most five standard deviations unless it is an indicator or a share, and ``tau`` is 5. Where estimated slopes b are larger as a whole, as between
-classes that a plane separates, the prior is as wide as they are: its variance is multiplied by four times the mean
-square of ``z = sqrt(P) b``. In the eigenvectors of the covariance V of z without the prior, a square counts by
-``1 / (1 + v)``, with v its eigenvalue: noise along a direction that nobody knows does not widen the prior that is to
-hold it.
+but at most five standard deviations if that is a number whose bounds may be far too wide, and ``tau`` is 5. Between 0
+and 1 it is not: of an indicator of a rare level five standard deviations are next to nothing. Where estimated slopes b
+are larger as a whole, as between classes that a plane separates, the prior is as wide as they are: its variance is
+multiplied by four times the mean square of ``z = sqrt(P) b``. In the eigenvectors of the covariance V of z without the
+prior, a square counts by ``1 / (1 + v)``, with v its eigenvalue: noise along a direction that nobody knows does not
+widen the prior that is to hold it.
 """
 
 from __future__ import annotations
