@@ -211,7 +211,7 @@ class ScoreSteps(FactSolver):
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 
     def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
-        """What log predictors are kept between: bounds of the response, and what rows like the public ones have."""
+        """What predictors are kept between: what rows like the public ones have and, of log links, response bounds."""
         facts, (lower, upper) = self.facts, ANYWHERE
         if facts.response_bounds is not None and facts.exposure is None and self.family.link.name == "log":
             least, most = facts.response_bounds

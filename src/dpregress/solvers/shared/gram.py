@@ -78,8 +78,7 @@ def mixed_gram(moments: Moments, public: Matrix | None, noises: float = NOISES) 
     private = _private_variance(moments)
     if public is None:
         return MixedGram.of(moments.gram, gram_floor(moments, STEPS_FOLLOW), private)
-    rows = public * moments.space.weights(public)[:, None]
-    gram = rows.T @ rows / len(rows)
+    rows, gram = _weighted(moments, public)
     fourth = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** 2))
     sampled = max((fourth - float(np.sum(gram**2))) / len(gram) ** 2, 1e-300) / len(rows)
     sampled = _unlike(moments.gram - gram, private, sampled)
@@ -94,19 +93,12 @@ def entrywise_mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
     What m public rows leave open of an entry is the variance of their products over m, and no less than that of normal
     rows, where eigenvalues below that of the mean row in one of m rows count as this. Small eigenvalues are
     then known from public rows, however much noise the released matrix has, and those that a few rows decide are not.
-    Floors are relative to the mean eigenvalue, which is small if rows are shortened much.
-
-    Parameters
-    ----------
-    moments : Moments
-        Without a response.
-    public : ndarray of shape (m, p) or None
-        Whitened public rows.
+    Floors are relative to the mean eigenvalue, which is small if rows are shortened much. Parameters are those of
+    :func:`mixed_gram`.
     """
     if public is None:
         return mixed_gram(moments, None)
-    rows = public * moments.space.weights(public)[:, None]
-    gram = rows.T @ rows / len(rows)
+    rows, gram = _weighted(moments, public)
     usual = float(np.mean(np.diag(gram)))
     if usual <= _UNSEEN * moments.space.radius**2:
         return mixed_gram(moments, public)
@@ -122,6 +114,12 @@ def entrywise_mixed_gram(moments: Moments, public: Matrix | None) -> MixedGram:
     mixture = axes @ (np.diag(values) + share * apart) @ axes.T
     floor = min(gram_floor(moments), _PUBLIC_FLOOR * usual)
     return MixedGram.of(mixture, floor, private * float(np.mean(share)))
+
+
+def _weighted(moments: Moments, public: Matrix) -> tuple[Matrix, Matrix]:
+    """Whitened public rows with the weights of private ones, and their Gram matrix."""
+    rows = public * moments.space.weights(public)[:, None]
+    return rows, rows.T @ rows / len(rows)
 
 
 def _private_variance(moments: Moments) -> float:
@@ -148,8 +146,7 @@ def far_apart(moments: Moments, public: Matrix) -> bool:
     public : ndarray of shape (m, p)
         Whitened public rows.
     """
-    rows = public * moments.space.weights(public)[:, None]
-    gram = rows.T @ rows / len(rows)
+    _, gram = _weighted(moments, public)
     values, vectors = eigen(gram)
     root = vectors / np.sqrt(np.where(values > _UNSEEN * values[-1], values, 1.0))  # a schema scales what is unseen
     private = moments.gram + noise_norm(moments) * np.eye(len(gram))
