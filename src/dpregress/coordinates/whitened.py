@@ -203,14 +203,21 @@ class WhitenedSpace(Coordinates):
         along = gram @ self.constant
         return np.asarray(along / float(self.constant @ along))
 
+    def covariance(self, gram: Matrix) -> Matrix:
+        """That of the features, of shape (d, d), where the whitened second moment is ``gram``.
+
+        Without an intercept it is their second moment.
+        """
+        back = self.back
+        second = back @ gram @ back.T
+        if not self.intercept:
+            return np.asarray(second)
+        means = second[0, 1:] / second[0, 0]
+        return np.asarray(second[1:, 1:] / second[0, 0] - np.outer(means, means))
+
     def deviations(self, gram: Matrix) -> Vector:
         """Standard deviations of the features where the whitened second moment is ``gram``, of shape (d,)."""
-        back = self.back
-        squares = np.einsum("ij,jk,ik->i", back, gram, back)
-        if not self.intercept:
-            return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
-        means = back @ gram @ back[0] / squares[0]
-        return np.asarray(np.sqrt(np.maximum(squares / squares[0] - means**2, 0.0))[1:])
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance(gram)), 0.0)))
 
     def whiten(self, x: Matrix) -> Matrix:
         """``W (1, x)`` of public rows, of shape (m, p). Private rows are whitened and bounded only by the row map.

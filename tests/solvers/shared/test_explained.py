@@ -225,7 +225,7 @@ def test_a_descent_ends_where_one_step_may_not_go() -> None:
 def slopes_prior(order: int, reach: float = 3.0) -> SlopesPrior:
     """The first coefficient is the intercept, of which nothing is known."""
     unit = np.eye(order)[0]
-    return SlopesPrior(np.zeros(order), np.zeros((order, order)), np.eye(order) - np.outer(unit, unit), reach**2)
+    return SlopesPrior(np.zeros(order), np.zeros((order, order)), (np.eye(order) - np.outer(unit, unit),), reach**2)
 
 
 def identity_score(value: Vector, variance: float) -> Linear:

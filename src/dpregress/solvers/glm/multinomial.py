@@ -50,6 +50,7 @@ from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
+from dpregress.solvers.shared.slope_shapes import slope_shapes
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from dpregress.solvers.shared.weak_prior import WeakPrior
 from dpregress.solvers.shared.whitening import planned_start
@@ -142,7 +143,7 @@ class MultinomialSteps(FactSolver):
             space, rows, np.asarray(np.kron(gram, each)), self._basis, self.facts.n, mixed.variance
         )
         weak = WeakPrior.of(space, gram, self.facts.schema).repeated(len(each))
-        begin = self._begin(space, weak, known)
+        begin = self._begin(space, gram, weak, known)
         told = [] if known is None else [ReleasedShares(model, begin.prior.coef, np.zeros(len(each)), known.variance)]
         steps = take_steps(ask, model, begin, self._steps, penalty, self.facts.n, told)
         squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
@@ -158,17 +159,17 @@ class MultinomialSteps(FactSolver):
         estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
         return Solution(coef.ravel(), steps.system, space, None, steps.uncertainty, estimates)
 
-    def _begin(self, space: WhitenedSpace, weak: WeakPrior, known: Shares | None) -> Beginning:
+    def _begin(self, space: WhitenedSpace, gram: Matrix, weak: WeakPrior, known: Shares | None) -> Beginning:
         if self._labelled and self.facts.public is not None:
             prior = fit_public_classes(self.facts.public, space, self.classes)
             return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion, weak)
         each = np.eye(self.classes - 1)
-        slopes = np.eye(space.order) - space.along_constant
+        shapes = tuple(np.asarray(np.kron(shape, each)) for shape in slope_shapes(space, gram))
         contrast = np.zeros(len(each)) if known is None else self._basis.T @ np.log(known.value)
         coef = np.outer(space.constant if space.intercept else np.zeros(space.order), contrast).ravel()
         intercept = np.asarray(np.kron(space.along_constant / LONGEST**2, each), dtype=np.float64)
         variance = len(each) * LONGEST**2  # of every contrast's predictor
-        return Beginning(SlopesPrior(coef, intercept, np.asarray(np.kron(slopes, each)), variance), 1.0, weak=weak)
+        return Beginning(SlopesPrior(coef, intercept, shapes, variance), 1.0, weak=weak)
 
     def _adjusted(self, space: WhitenedSpace, rows: SurrogateRows, coef: Matrix, found: Vector) -> Matrix:
         """Correct the intercepts so that the mean probabilities of surrogate rows change by the released mean residual.

@@ -241,7 +241,7 @@ class PieceSteps(FactSolver):
         slopes, rest = np.zeros((order, order)), np.eye(order)
         slopes[: space.order, : space.order] = np.eye(space.order) - space.along_constant
         rest -= slopes
-        return SlopesPrior(start, rest / (3 * _LONGEST) ** 2, slopes, _LONGEST**2)
+        return SlopesPrior(start, rest / (3 * _LONGEST) ** 2, (slopes,), _LONGEST**2)
 
     def _information(
         self, ask: Ask, space: WhitenedSpace, coef: Vector, clip: float, spend: GDP, before: _Known | None

@@ -21,6 +21,7 @@ from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.remainder import Truncation
 from dpregress.solvers.shared.repair import floor_information
+from dpregress.solvers.shared.slope_shapes import slope_shapes
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.solvers.shared.weak_prior import WeakPrior
 
@@ -104,8 +105,8 @@ class FamilyModel(ScoreModel):
     def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
         """Nothing is known but the mean, how far predictors go, and a weak prior."""
         along = self.space.along_constant
-        slopes, intercept = np.eye(self.space.order) - along, along / (_INTERCEPT * self.longest) ** 2
-        return Beginning(SlopesPrior(coef, intercept, slopes, self.furthest**2), self.dispersion(coef), weak=weak)
+        intercept, shapes = along / (_INTERCEPT * self.longest) ** 2, slope_shapes(self.space, self.gram)
+        return Beginning(SlopesPrior(coef, intercept, shapes, self.furthest**2), self.dispersion(coef), weak=weak)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,12 +15,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse, eigen
+from dpregress.solvers.shared.slope_shapes import Sizes, Told
 
 #: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
 #: objective is too flat to tell whether they climb.
@@ -31,8 +33,8 @@ _WHOLE = 1 - 1e-9
 _DIGITS = 1e-13
 #: A step whose square is no number is none.
 _LONGEST = 1e150
-#: Grid of the variance of a slope: so many points over so many decades below the most; and the least gain.
-_GRID, _DECADES, _SMALLEST_GAIN = 60, 5.0, 1e-12
+#: Grid of the variance of a slope: so many points over so many decades below the most.
+_GRID, _DECADES = 60, 5.0
 
 
 #: Shortens a move to the longest step allowed.
@@ -86,10 +88,10 @@ class FixedPrior(Prior):
 
 @dataclass(frozen=True, eq=False)
 class SlopesPrior(Prior):
-    r"""An empirical Bayes prior with slopes around 0, whose size is estimated from the scores.
+    r"""An empirical Bayes prior with slopes around 0, whose shape and size are estimated from the scores.
 
-    Slopes are ``N(0, tau I)`` with log tau uniform over five decades, up to the ``variance`` of a predictor. The
-    precision is the one with the posterior mean gains in the principal directions of the noise.
+    Slopes are ``N(0, tau T^{-1})`` with one of several shapes T (:mod:`.slope_shapes`) and log tau uniform over five
+    decades, up to the ``variance`` of a predictor. The precision is the one with the posterior mean gain.
 
     Attributes
     ----------
@@ -97,28 +99,33 @@ class SlopesPrior(Prior):
         With an intercept alone.
     intercept : ndarray of shape (q, q)
         The precision of the intercept.
-    slopes : ndarray of shape (q, q)
-        The projection on slopes.
+    shapes : tuple of ndarray of shape (q, q)
+        The first is the projection on slopes.
     variance : float
         The largest variance of a predictor.
     """
 
     coef: Vector
     intercept: Matrix
-    slopes: Matrix
+    shapes: tuple[Matrix, ...]
     variance: float
 
+    @cached_property
+    def _basis(self) -> Matrix:
+        """Of the space of slopes."""
+        values, vectors = eigen(self.shapes[0])
+        return np.asarray(vectors[:, values > 0.5])
+
+    @cached_property
+    def _sizes(self) -> tuple[Sizes, ...]:
+        tau = self.variance / max(self._basis.shape[1], 1) * np.logspace(-_DECADES, 0, _GRID)
+        return tuple(Sizes(self._basis.T @ shape @ self._basis, tau, np.zeros(_GRID)) for shape in self.shapes)
+
     def precision(self, told: Vector, scores: Matrix) -> Matrix:
-        rank = round(float(np.trace(self.slopes)))
-        values, vectors = eigen(self.slopes @ definite_inverse(scores, _DIGITS) @ self.slopes)
-        noise, axes = np.maximum(values[-rank:], 1e-300), vectors[:, -rank:]
-        squares = (axes.T @ (told - self.coef)) ** 2
-        tau = self.variance / rank * np.logspace(-_DECADES, 0, _GRID)
-        total = tau[:, None] + noise
-        likelihood = -0.5 * np.sum(np.log(total) + squares / total, axis=1)
-        weight = np.exp(likelihood - likelihood.max())
-        gain = (weight / weight.sum()) @ (tau[:, None] / total)
-        return np.asarray((axes * ((1 - gain) / np.maximum(gain, _SMALLEST_GAIN) / noise)) @ axes.T) + self.intercept
+        basis = self._basis
+        slopes = Told(basis.T @ (told - self.coef), basis.T @ definite_inverse(scores, _DIGITS) @ basis)
+        inner = slopes.precision([slopes.after(sizes) for sizes in self._sizes])
+        return np.asarray(basis @ inner @ basis.T) + self.intercept
 
 
 class Known(NamedTuple):

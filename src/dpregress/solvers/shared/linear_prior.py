@@ -1,33 +1,37 @@
-r"""What is known before the first private step of a linear fit: the size of slopes, the mean, and public labels.
+r"""What is known before the first private step of a linear fit: the sizes of slopes, the mean, and public labels.
 
-Slopes are ``N(0, tau I)`` in whitened units, or of the shape that public labels suggest. How large they are is told by
-labels and by all steps together; after each step the posterior is computed anew from the first one on, with the prior
-that is likeliest by then. The precision is the one whose gain is the posterior mean of ``tau / (tau + error)``.
+Slopes are ``N(0, tau T^{-1})`` with one of several shapes T (:mod:`.slope_shapes`). Which shape they have and how large
+they are is told by labels and by all steps together; after each step the posterior is computed anew from the first one
+on, with the prior that is likeliest by then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import definite_inverse
+from dpregress.coordinates.matrices import definite_inverse, eigen
 from dpregress.solvers.shared.posterior import Posterior, Taken, together
 from dpregress.solvers.shared.public_prior import PublicLabels, PublicPrior
+from dpregress.solvers.shared.slope_shapes import Sizes, Told, probabilities, slope_shapes
 
 #: Decades of the share of variance that slopes may explain, and so many shares among them.
 _DECADES, _SHARES = 3.0, 200
 #: The share of a covariance's trace that is rounding.
 _ROUNDING = 1e-15
+#: The least that is told of a slope, as a share of what is told of all.
+_LEAST_TOLD = 1e-7
 #: The smallest variance of a mean, as a share of the response's.
 _SURE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPrior:
-    """What is known before the first step, but for the size of slopes.
+    """What is known before the first step, but for the sizes of slopes.
 
     Attributes
     ----------
@@ -54,7 +58,7 @@ class LinearPrior:
     sampling: Matrix | None = None
 
     def after(self, taken: Sequence[Taken]) -> Posterior:
-        """The posterior after these steps, with the size of slopes that they and labels suggest."""
+        """The posterior after these steps, with the sizes of slopes that they and labels suggest."""
         coef, precision, _ = self._known(taken)
         if self.sampling is not None:
             precision = definite_inverse(definite_inverse(precision, _ROUNDING) + self.sampling, _ROUNDING)
@@ -69,35 +73,46 @@ class LinearPrior:
 
     def _known(self, taken: Sequence[Taken]) -> tuple[Vector, Matrix, float]:
         """Coefficients and precision before the steps, and the variance of errors where labels tell it."""
-        slopes = np.eye(self.space.order) - self.space.along_constant
-        shape = slopes if self.labels is None else self.labels.shape
-        size, dispersion = self._size(taken, shape, max(float(np.trace(slopes)), 1.0))
-        precision = np.asarray(size * shape)
+        precision, dispersion = self._slopes(taken)
         if self.space.intercept:  # the mean row is that of the private rows: that of public rows may differ
             row = self.space.mean_row(self.gram)
-            precision += np.outer(row, row) / max(self.doubt, _SURE * self.variance)
+            precision = precision + np.outer(row, row) / max(self.doubt, _SURE * self.variance)
         if self.labels is None:
             return self.coef, precision, dispersion
         return (*self.labels.update(self.coef, precision, dispersion), dispersion)
 
-    def _size(self, taken: Sequence[Taken], shape: Matrix, d: float) -> tuple[float, float]:
-        """The precision of slopes in units of the shape, and the variance of errors by labels."""
-        tau = np.logspace(-_DECADES, 0, _SHARES) * self.variance / d
-        log_weight, precise, dispersions = np.zeros(len(tau)), 0.0, np.zeros(len(tau))
-        if self.labels is not None:
-            log_weight, dispersions, tau = self.labels.odds
+    def _slopes(self, taken: Sequence[Taken]) -> tuple[Matrix, float]:
+        """The precision of slopes after these steps, and the variance of errors by labels."""
+        basis, sizes = self._basis, list(self._sizes)
+        information = np.zeros((basis.shape[1], basis.shape[1]))
         if taken:
             told, noise = together(self.coef, taken)
-            error, length = float(np.sum(shape * noise)) / d, float(told @ shape @ told)
-            log_weight = log_weight - d / 2 * np.log(tau + error) - length / 2 / (tau + error)
-            precise = 1 / error
-        weight = np.exp(log_weight - log_weight.max())
-        weight /= weight.sum()
-        dispersion = float(weight @ dispersions)
+            steps = Told(basis.T @ told, basis.T @ noise @ basis)
+            sizes = [steps.after(each) for each in sizes]
+            information += definite_inverse(steps.noise, _ROUNDING)
+        dispersion = 0.0
         if self.labels is not None:
-            precise += self.labels.told / dispersion / d
-        gain = precise * tau / (1 + precise * tau)
-        return float(weight @ (1 / (1 + precise * tau))) * precise / max(float(weight @ gain), 1e-300), dispersion
+            weights = zip(probabilities(sizes), self.labels.odds, strict=True)
+            dispersion = float(sum(weight @ odds.dispersion for weight, odds in weights))
+            information += basis.T @ self.labels.second @ basis / dispersion
+        known = Told(np.zeros(len(information)), definite_inverse(information, _LEAST_TOLD))
+        return np.asarray(basis @ known.precision(sizes) @ basis.T), dispersion
+
+    @cached_property
+    def _basis(self) -> Matrix:
+        """Of the space of slopes, of shape (p, d)."""
+        values, vectors = eigen(self.space.along_constant)
+        return np.asarray(vectors[:, values < 0.5])
+
+    @cached_property
+    def _sizes(self) -> tuple[Sizes, ...]:
+        """Shapes and sizes of slopes before the steps, as likely as labels say."""
+        basis = self._basis
+        if self.labels is not None:
+            return tuple(Sizes(basis.T @ odds.shape @ basis, odds.slope, odds.log_weight) for odds in self.labels.odds)
+        tau = np.logspace(-_DECADES, 0, _SHARES) * self.variance / max(basis.shape[1], 1)
+        shapes = slope_shapes(self.space, self.gram)
+        return tuple(Sizes(basis.T @ shape @ basis, tau, np.zeros(_SHARES)) for shape in shapes)
 
 
 def told_by_labels(space: WhitenedSpace, rows: Matrix, labels: Vector) -> PublicPrior:

@@ -1,9 +1,9 @@
 r"""What labelled public rows tell about a linear model: how large slopes are, and which.
 
-Given odds omega of explained variance, slopes are ``N(0, s^2 omega / d)`` in whitened units or in those of standardised
-columns, and errors have the variance s^2. How likely odds are, labels say in two ways, by their marginal likelihood and
-by how well rows are predicted that are left out: the first knows more if the model holds, the second also holds if not.
-Their logarithms are averaged.
+Given odds omega of explained variance, slopes are ``N(0, (s^2 omega / d) T^{-1})`` with one of the shapes T of
+:mod:`.slope_shapes`, and errors have the variance s^2. How likely odds and shapes are, labels say in two ways, by their
+marginal likelihood and by how well rows are predicted that are left out: the first knows more if the model holds, the
+second also holds if not. Their logarithms are averaged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, eigen, symmetric_power
 from dpregress.public.root import FEWEST_UNLIKE, unlike_most
-from dpregress.solvers.shared.repair import standardised_penalty
+from dpregress.solvers.shared.slope_shapes import slope_shapes
 
 #: Odds of explained variance that are considered, for each of the d slopes together.
 _ODDS = np.logspace(-3, 6, 91)
@@ -37,12 +37,13 @@ _LARGEST_LEVERAGE = 1 - 1e-9
 
 
 class Odds(NamedTuple):
-    """For each of the odds that are considered: log probability, variance of errors, and variance of a slope.
+    """A shape and, for each of the odds that are considered, how likely both are, variance of errors, and of a slope.
 
     The share of explained variance is log-uniform beforehand.
     """
 
-    log_probability: Vector
+    shape: Matrix
+    log_weight: Vector
     dispersion: Vector
     slope: Vector
 
@@ -55,26 +56,20 @@ class PublicLabels:
     ----------
     x : ndarray of shape (m, p)
     y : ndarray of shape (m,)
-    shape : ndarray of shape (p, p)
-        The precision of slopes, 0 along the constant.
-    slopes : ndarray of shape (p, p)
-        The projection on slopes.
+    shapes : tuple of ndarray of shape (p, p)
+        Precisions of slopes, 0 along the constant; the first is the projection on slopes.
     penalty : ndarray of shape (p, p)
         The penalty that the user asked for, per row.
     """
 
     x: Matrix
     y: Vector
-    shape: Matrix
-    slopes: Matrix
+    shapes: tuple[Matrix, ...]
     penalty: Matrix
 
     @classmethod
     def of(cls, space: WhitenedSpace, rows: Matrix, y: Vector, penalty: Matrix) -> PublicLabels:
-        """The labels with the likelier shape of a prior for slopes.
-
-        Whitening magnifies directions in which columns hardly vary. If it does so by chance, or if a few far rows
-        decide, slopes of standardised columns are nearer to having one size.
+        """The labels, with shapes of a prior by the rows.
 
         Parameters
         ----------
@@ -85,26 +80,20 @@ class PublicLabels:
             Centred as in the space.
         penalty : ndarray of shape (p, p)
         """
-        x, slopes = space.whiten(rows), np.eye(space.order) - space.along_constant
-        standardised = slopes @ standardised_penalty(space, _deviations(space, rows)) @ slopes
-        both = (cls(x, y, shape, slopes, penalty) for shape in (slopes, np.asarray(standardised)))
-        return max(both, key=lambda each: each._likelihood)
-
-    @cached_property
-    def back(self) -> Matrix:
-        """From slopes of variance 1 to slopes, of shape (p, p)."""
-        whole = self.shape + (np.eye(len(self.slopes)) - self.slopes)
-        return np.asarray(self.slopes @ symmetric_power(whole, -0.5, smallest=_DIGITS * float(np.trace(whole))))
+        x = space.whiten(rows)
+        return cls(x, y, slope_shapes(space, x.T @ x / len(x), _deviations(space, rows)), penalty)
 
     @property
     def _intercept(self) -> bool:
         """Whether there is a direction that is no slope."""
-        return float(np.trace(self.slopes)) < len(self.slopes) - 0.5
+        return float(np.trace(self.shapes[0])) < len(self.shapes[0]) - 0.5
 
-    @property
-    def _rows(self) -> Matrix:
-        """Rows for slopes of variance 1, centred beside an intercept."""
-        rows = self.x @ self.back
+    def rows(self, shape: Matrix) -> Matrix:
+        """Rows for slopes that have variance 1 by this shape, centred beside an intercept; of shape (m, p)."""
+        slopes = self.shapes[0]
+        whole = shape + (np.eye(len(slopes)) - slopes)
+        back = slopes @ symmetric_power(whole, -0.5, smallest=_DIGITS * float(np.trace(whole)))
+        rows = self.x @ back
         return np.asarray(rows - rows.mean(axis=0) if self._intercept else rows)
 
     @property
@@ -112,22 +101,10 @@ class PublicLabels:
         """The least variance of errors."""
         return (_SMALLEST * (float(np.std(self.y)) or abs(float(np.mean(self.y))) or 1.0)) ** 2
 
-    @property
-    def _likelihood(self) -> float:
-        """The logarithm of the likelihood of the shape, up to a constant."""
-        likelihood = self.odds.log_probability
-        most = float(likelihood.max())
-        return most + math.log(float(np.mean(np.exp(likelihood - most))))
-
     @cached_property
     def second(self) -> Matrix:
         """The sum of squared rows, of shape (p, p)."""
         return np.asarray(self.x.T @ self.x)
-
-    @cached_property
-    def told(self) -> float:
-        """The trace of that for slopes of variance 1."""
-        return float(np.sum((self.x @ self.back) ** 2))
 
     def update(self, coef: Vector, precision: Matrix, dispersion: float) -> tuple[Vector, Matrix]:
         """Coefficients and precision after the labels, given the variance of errors."""
@@ -137,12 +114,15 @@ class PublicLabels:
         return coef + definite_inverse(whole, _DIGITS) @ pull / dispersion, np.asarray(whole)
 
     @cached_property
-    def odds(self) -> Odds:
-        """What labels say of each of the odds."""
-        rows, y = self._rows, self.y - self.y.mean() * self._intercept
-        m, d, free = len(y), max(float(np.trace(self.slopes)), 1.0), self._intercept / len(y)
+    def odds(self) -> tuple[Odds, ...]:
+        """What labels say of each of the odds, with each shape."""
+        return tuple(self._odds(shape) for shape in self.shapes)
+
+    def _odds(self, shape: Matrix) -> Odds:
+        rows, y = self.rows(shape), self.y - self.y.mean() * self._intercept
+        m, d, free = len(y), max(float(np.trace(self.shapes[0])), 1.0), self._intercept / len(y)
         values, vectors = eigen(rows.T @ rows)
-        varies = values > max(_NO_DIGITS * float(values[-1]), _NO_DIGITS**2 * self.told)
+        varies = values > max(_NO_DIGITS * float(values[-1]), _NO_DIGITS**2 * float(np.sum(self.x**2)))
         values, axes = values[varies], rows @ vectors[:, varies] / np.sqrt(values[varies])
         along, leverage = axes.T @ y, axes**2
         rest = max(float(y @ y) - float(along @ along), 0.0)
@@ -158,7 +138,7 @@ class PublicLabels:
             by_rows = math.log(max(out, self.least)) * m
             likelihood[at] = -((1 - _LEFT_OUT) * by_errors + _LEFT_OUT * by_rows) / 2 - math.log1p(_ODDS[at])
             dispersion[at] = max(float(np.mean(residuals**2 / left)), self.least)
-        return Odds(likelihood, dispersion, dispersion * _ODDS / d)
+        return Odds(shape, likelihood, dispersion, dispersion * _ODDS / d)
 
 
 @dataclass(frozen=True, eq=False)
