@@ -126,10 +126,11 @@ class MeanAnswer:
     def adjusted(self, covariance: Matrix) -> Vector:
         """Coefficients whose mean prediction on surrogate rows moves by the released mean residual.
 
-        It moves as far as the mean is known better by that than by the coefficients, which have this covariance.
+        It moves as far as the mean is known better by that than by the coefficients, which have this covariance. A clip
+        takes more from large responses, so that it makes predictions too small, and never too large.
         """
-        doubt = float(self.slope @ covariance @ self.slope) + self.bias
-        low = self.step.levels is not None and self.found > 0  # a clip takes more from large responses
+        low = self.step.levels is not None and self.found > 0
+        doubt = float(self.slope @ covariance @ self.slope) + (self.bias if low else 0.0)
         gain = gain_of(np.array([self.found]), doubt, self.noise, biased=low)
         return self.step.moved(self.coef, self.eta, gain * self.found)
 
