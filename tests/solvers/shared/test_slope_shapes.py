@@ -38,6 +38,8 @@ def definite(rng: np.random.Generator) -> Matrix:
 def test_slopes_of_each_shape_explain_as_much_and_none_is_a_constant(intercept: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     space, gram = whitened(factored(rng, 500, rng.normal(size=(2, 6))) * np.logspace(-3, 3, 6), intercept=intercept)
+    assert len(slope_shapes(space, gram)) == 3
+    assert len(slope_shapes(space, gram, common=False)) == 2
     for shape in slope_shapes(space, gram):
         constant = space.along_constant
         np.testing.assert_allclose(shape @ constant, 0, atol=1e-9 * np.abs(shape).max())

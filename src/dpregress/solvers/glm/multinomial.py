@@ -164,7 +164,7 @@ class MultinomialSteps(FactSolver):
             prior = fit_public_classes(self.facts.public, space, self.classes)
             return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion, weak)
         each = np.eye(self.classes - 1)
-        shapes = tuple(np.asarray(np.kron(shape, each)) for shape in slope_shapes(space, gram))
+        shapes = tuple(np.asarray(np.kron(shape, each)) for shape in slope_shapes(space, gram, common=False))
         contrast = np.zeros(len(each)) if known is None else self._basis.T @ np.log(known.value)
         coef = np.outer(space.constant if space.intercept else np.zeros(space.order), contrast).ravel()
         intercept = np.asarray(np.kron(space.along_constant / LONGEST**2, each), dtype=np.float64)

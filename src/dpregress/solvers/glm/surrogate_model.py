@@ -105,7 +105,8 @@ class FamilyModel(ScoreModel):
     def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
         """Nothing is known but the mean, how far predictors go, and a weak prior."""
         along = self.space.along_constant
-        intercept, shapes = along / (_INTERCEPT * self.longest) ** 2, slope_shapes(self.space, self.gram)
+        intercept = along / (_INTERCEPT * self.longest) ** 2
+        shapes = slope_shapes(self.space, self.gram, common=False)
         return Beginning(SlopesPrior(coef, intercept, shapes, self.furthest**2), self.dispersion(coef), weak=weak)
 
 

@@ -35,8 +35,10 @@ _DIGITS = 1e-15
 _SMALLEST_GAIN = 1e-12
 
 
-def slope_shapes(space: WhitenedSpace, gram: Matrix, deviations: Vector | None = None) -> tuple[Matrix, ...]:
-    """The three precisions, 0 along the constant, in units in which d slopes explain the variance d.
+def slope_shapes(
+    space: WhitenedSpace, gram: Matrix, deviations: Vector | None = None, *, common: bool = True
+) -> tuple[Matrix, ...]:
+    """The precisions, 0 along the constant, in units in which d slopes explain the variance d.
 
     Parameters
     ----------
@@ -45,6 +47,8 @@ def slope_shapes(space: WhitenedSpace, gram: Matrix, deviations: Vector | None =
         The second moment of whitened rows.
     deviations : ndarray of shape (d,), optional
         Standard deviations of the columns, in original units. Default: by the second moment.
+    common : bool, default=True
+        Whether slopes may be larger along what columns have in common.
     """
     slopes = np.eye(space.order) - space.along_constant
     covariance = space.covariance(gram)
@@ -53,13 +57,14 @@ def slope_shapes(space: WhitenedSpace, gram: Matrix, deviations: Vector | None =
     varies = deviations > 0
     if not varies.any():
         return (slopes,)
-    unit = np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0)
-    correlation = covariance * np.outer(unit, unit)
-    floor = _COMMON * float(np.trace(correlation)) / len(correlation)
-    common = definite_inverse(correlation + floor * np.eye(len(correlation)), _DIGITS)
-    standard = space.slopes * deviations
-    alike = standardised_penalty(space, deviations)
-    shapes = (alike, alike + standard @ (common - np.eye(len(common))) @ standard.T)
+    shapes = [standardised_penalty(space, deviations)]
+    if common:
+        unit = np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0)
+        correlation = covariance * np.outer(unit, unit)
+        floor = _COMMON * float(np.trace(correlation)) / len(correlation)
+        unlike = definite_inverse(correlation + floor * np.eye(len(correlation)), _DIGITS)
+        standard = space.slopes * deviations
+        shapes.append(shapes[0] + standard @ (unlike - np.eye(len(unlike))) @ standard.T)
     return (slopes, *(_scaled(slopes @ shape @ slopes, slopes, gram) for shape in shapes))
 
 
