@@ -13,8 +13,8 @@ but at most five standard deviations if that is a number whose bounds may be far
 and 1 it is not: of an indicator of a rare level five standard deviations are next to nothing. Where estimated slopes b
 are larger as a whole, as between classes that a plane separates, the prior is as wide as they are: its variance is
 multiplied by four times the mean square of ``z = sqrt(P) b``. In the eigenvectors of the covariance V of z without the
-prior, a square counts by ``1 / (1 + v)``, with v its eigenvalue: noise along a direction that nobody knows does not
-widen the prior that is to hold it.
+prior, a square counts by ``1 / (1 + v)``, with v its eigenvalue, or as what exceeds ``9 v`` if that is more: noise along
+a direction that nobody knows does not widen the prior that is to hold it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _EFFECT = 5.0
 _SPREADS = 5.0
 #: The variance is so many times the mean square of slopes where that is more.
 _GENEROUS = 4.0
+#: What exceeds so many variances of a slope is no noise.
+_CERTAIN = 9.0
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
 
@@ -82,7 +84,9 @@ class WeakPrior:
         """
         variance, axes = eigen(self.root.T @ definite_inverse(known, _DIGITS) @ self.root)
         squares = (axes.T @ (self.root.T @ coef)) ** 2
-        return max(1.0, _GENEROUS * float(np.mean(squares / (1 + np.maximum(variance, 0)))))
+        variance = np.maximum(variance, 0)
+        counted = np.maximum(squares / (1 + variance), squares - _CERTAIN * variance)
+        return max(1.0, _GENEROUS * float(np.mean(counted)))
 
     def beside(self, prior: Prior, width: float) -> Prior:
         """Another prior and this one, around the other's coefficients."""
