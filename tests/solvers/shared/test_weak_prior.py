@@ -69,6 +69,13 @@ def test_noise_that_nobody_knows_does_not_widen_it() -> None:
     np.testing.assert_allclose(prior.width(np.array([10.0, 400.0]), known), 200, rtol=1e-2)
 
 
+def test_a_slope_that_noise_does_not_explain_widens_it() -> None:
+    """Of one slope with variance 25: at two deviations a 26th of its square counts, at six what exceeds three."""
+    prior, known = WeakPrior(np.eye(1)), np.array([[1 / 25]])
+    np.testing.assert_allclose(prior.width(np.array([10.0]), known), 4 * 100 / 26, rtol=1e-6)
+    np.testing.assert_allclose(prior.width(np.array([30.0]), known), 4 * (900 - 225), rtol=1e-6)
+
+
 def test_predictors_in_units_of_the_response_have_no_scale() -> None:
     assert has_scale(family_of("binomial"))
     assert has_scale(family_of("poisson"))

@@ -13,8 +13,8 @@ but at most five standard deviations if that is a number whose bounds may be far
 and 1 it is not: of an indicator of a rare level five standard deviations are next to nothing. Where estimated slopes b
 are larger as a whole, as between classes that a plane separates, the prior is as wide as they are: its variance is
 multiplied by four times the mean square of ``z = sqrt(P) b``. In the eigenvectors of the covariance V of z without the
-prior, a square counts by ``1 / (1 + v)``, with v its eigenvalue, or as what exceeds ``9 v`` if that is more: noise along
-a direction that nobody knows does not widen the prior that is to hold it.
+prior, a square counts by ``1 / (1 + v)``, with v its eigenvalue, or as what exceeds ``9 v`` if that is more: noise
+along a direction that nobody knows does not widen the prior that is to hold it.
 """
 
 from __future__ import annotations
