@@ -114,6 +114,18 @@ def test_rows_that_are_all_equal_leave_a_prior(rounding: float, intercept: bool,
     assert np.abs(prior.coef).max() < 10
 
 
+def test_labels_of_rows_that_are_all_equal_are_their_mean(seed: int) -> None:
+    """A fit by them ended in an overflow."""
+    y = np.random.default_rng(seed).normal(size=400)
+    x = np.ones((400, 2))
+    schema = Schema({"x0": Numeric(0, 1 + 1e-12), "x1": Numeric(0, 1 + 1e-12), "y": Numeric(-8, 8)})
+    with pytest.warns(UserWarning, match="seed"):
+        model = DPLinearRegression(
+            GDP(1.0), public=PublicMoments.from_rows(x[:40], y[:40]), schema=schema, random_state=seed
+        ).fit(x[40:], y[40:])
+    assert np.abs(model.predict(x[:1])).max() < 3
+
+
 def test_where_whitening_misleads_slopes_of_standardised_columns_are_likelier() -> None:
     """Of 20 populations they are taken in some, and then lower the error; in none is it much worse."""
     ratios = []

@@ -95,6 +95,8 @@ class LinearPrior:
             weights = zip(probabilities(sizes), self.labels.odds, strict=True)
             dispersion = float(sum(weight @ odds.dispersion for weight, odds in weights))
             information += basis.T @ self.labels.second @ basis / dispersion
+        if not information.any():  # whatever the noise, then
+            information = np.eye(len(information))
         known = Told(np.zeros(len(information)), definite_inverse(information, _LEAST_TOLD))
         return np.asarray(basis @ known.precision(sizes) @ basis.T), dispersion
 

@@ -60,19 +60,20 @@ def slope_shapes(
     shapes = [standardised_penalty(space, deviations)]
     if common:
         unit = np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0)
-        correlation = covariance * np.outer(unit, unit)
-        floor = _COMMON * float(np.trace(correlation)) / len(correlation)
-        unlike = definite_inverse(correlation + floor * np.eye(len(correlation)), _DIGITS)
+        correlation, identity = covariance * np.outer(unit, unit), np.eye(len(covariance))
+        usual = float(np.trace(correlation)) / len(correlation)
+        unlike = definite_inverse(correlation / max(usual, _DIGITS) + _COMMON * identity, _DIGITS)
         standard = space.slopes * deviations
-        shapes.append(shapes[0] + standard @ (unlike - np.eye(len(unlike))) @ standard.T)
+        shapes.append(shapes[0] + standard @ (unlike - identity) @ standard.T)
     return (slopes, *(_scaled(slopes @ shape @ slopes, slopes, gram) for shape in shapes))
 
 
 def _scaled(shape: Matrix, slopes: Matrix, gram: Matrix) -> Matrix:
-    """In units in which slopes of variance 1 explain as much as whitened ones do of whitened rows."""
+    """In units in which slopes of variance 1 explain as much as whitened ones do of whitened rows, if these vary."""
     constant = np.eye(len(slopes)) - slopes
-    explained = float(np.sum((definite_inverse(shape + constant, _DIGITS) - constant) * gram))
-    return np.asarray(shape * (explained / float(np.trace(slopes)) if explained > 0 else 1.0))
+    inverse = definite_inverse(shape + constant, _DIGITS) - constant
+    explained, least = float(np.sum(inverse * gram)), _DIGITS * float(np.trace(inverse)) * float(np.trace(gram))
+    return np.asarray(shape * (explained / float(np.trace(slopes)) if explained > least else 1.0))
 
 
 class Sizes(NamedTuple):
