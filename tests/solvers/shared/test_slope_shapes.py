@@ -10,7 +10,7 @@ from dpregress import GDP, DPLinearRegression, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public.whitening import from_public
 from dpregress.solvers.shared import linear_prior
-from dpregress.solvers.shared.slope_shapes import Sizes, Told, probabilities, slope_shapes
+from dpregress.solvers.shared.slope_shapes import SizedShape, Told, shape_probabilities, slope_shapes
 
 ORDER = 5
 
@@ -93,9 +93,9 @@ def test_columns_that_do_not_vary_have_one_shape(intercept: bool) -> None:
 # ------------------------------------------------------------------ what slopes say
 
 
-def sizes(rng: np.random.Generator) -> list[Sizes]:
+def sizes(rng: np.random.Generator) -> list[SizedShape]:
     tau = np.logspace(-2, 1, 7)
-    return [Sizes(definite(rng), tau, rng.normal(size=7)) for _ in range(3)]
+    return [SizedShape(definite(rng), tau, rng.normal(size=7)) for _ in range(3)]
 
 
 def test_likelihoods_are_those_of_normal_slopes_in_normal_noise(seed: int) -> None:
@@ -116,16 +116,16 @@ def test_the_prior_has_the_mean_gain(seed: int) -> None:
     told, among = Told(rng.normal(size=ORDER), definite(rng)), sizes(rng)
     noise = np.linalg.inv(told.noise)
     mean = np.zeros((ORDER, ORDER))
-    for each, weights in zip(among, probabilities(among), strict=True):
+    for each, weights in zip(among, shape_probabilities(among), strict=True):
         for tau, weight in zip(each.tau, weights, strict=True):
             mean += weight * np.linalg.inv(each.shape / tau + noise)
-    assert sum(weight.sum() for weight in probabilities(among)) == pytest.approx(1)
+    assert sum(weight.sum() for weight in shape_probabilities(among)) == pytest.approx(1)
     np.testing.assert_allclose(told.precision(among), np.linalg.inv(mean) - noise, rtol=1e-6, atol=1e-8)
 
 
 def test_one_shape_of_one_size_is_the_prior_whatever_the_noise(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    one = Sizes(definite(rng), np.array([0.3]), np.zeros(1))
+    one = SizedShape(definite(rng), np.array([0.3]), np.zeros(1))
     for noise in (1e-4, 1.0, 1e4):
         found = Told(np.zeros(ORDER), noise * definite(rng)).precision([one])
         np.testing.assert_allclose(found, one.shape / 0.3, rtol=1e-5, atol=1e-6 * np.abs(one.shape).max())
@@ -134,7 +134,7 @@ def test_one_shape_of_one_size_is_the_prior_whatever_the_noise(seed: int) -> Non
 def test_slopes_without_a_dimension_have_a_precision_without_one() -> None:
     nothing = np.zeros((0, 0))
     told = Told(np.zeros(0), nothing)
-    assert told.precision([told.after(Sizes(nothing, np.ones(2), np.zeros(2)))]).shape == (0, 0)
+    assert told.precision([told.after(SizedShape(nothing, np.ones(2), np.zeros(2)))]).shape == (0, 0)
 
 
 # ------------------------------------------------------------------ what it is for

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse, eigen
-from dpregress.solvers.shared.slope_shapes import Sizes, Told
+from dpregress.solvers.shared.slope_shapes import SizedShape, Told
 
 #: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
 #: objective is too flat to tell whether they climb.
@@ -117,9 +117,9 @@ class SlopesPrior(Prior):
         return np.asarray(vectors[:, values > 0.5])
 
     @cached_property
-    def _sizes(self) -> tuple[Sizes, ...]:
+    def _sizes(self) -> tuple[SizedShape, ...]:
         tau = self.variance / max(self._basis.shape[1], 1) * np.logspace(-_DECADES, 0, _GRID)
-        return tuple(Sizes(self._basis.T @ shape @ self._basis, tau, np.zeros(_GRID)) for shape in self.shapes)
+        return tuple(SizedShape(self._basis.T @ shape @ self._basis, tau, np.zeros(_GRID)) for shape in self.shapes)
 
     def precision(self, told: Vector, scores: Matrix) -> Matrix:
         basis = self._basis

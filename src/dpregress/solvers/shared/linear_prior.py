@@ -17,7 +17,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, eigen
 from dpregress.solvers.shared.posterior import Posterior, Taken, together
 from dpregress.solvers.shared.public_prior import PublicLabels, PublicPrior
-from dpregress.solvers.shared.slope_shapes import Sizes, Told, probabilities, slope_shapes
+from dpregress.solvers.shared.slope_shapes import SizedShape, Told, shape_probabilities, slope_shapes
 
 #: Decades of the share of variance that slopes may explain, and so many shares among them.
 _DECADES, _SHARES = 3.0, 200
@@ -92,7 +92,7 @@ class LinearPrior:
             information += definite_inverse(steps.noise, _ROUNDING)
         dispersion = 0.0
         if self.labels is not None:
-            weights = zip(probabilities(sizes), self.labels.odds, strict=True)
+            weights = zip(shape_probabilities(sizes), self.labels.odds, strict=True)
             dispersion = float(sum(weight @ odds.dispersion for weight, odds in weights))
             information += basis.T @ self.labels.second @ basis / dispersion
         if not information.any():  # whatever the noise, then
@@ -107,14 +107,16 @@ class LinearPrior:
         return np.asarray(vectors[:, values < 0.5])
 
     @cached_property
-    def _sizes(self) -> tuple[Sizes, ...]:
+    def _sizes(self) -> tuple[SizedShape, ...]:
         """Shapes and sizes of slopes before the steps, as likely as labels say."""
         basis = self._basis
         if self.labels is not None:
-            return tuple(Sizes(basis.T @ odds.shape @ basis, odds.slope, odds.log_weight) for odds in self.labels.odds)
+            return tuple(
+                SizedShape(basis.T @ odds.shape @ basis, odds.slope, odds.log_weight) for odds in self.labels.odds
+            )
         tau = np.logspace(-_DECADES, 0, _SHARES) * self.variance / max(basis.shape[1], 1)
         shapes = slope_shapes(self.space, self.gram)
-        return tuple(Sizes(basis.T @ shape @ basis, tau, np.zeros(_SHARES)) for shape in shapes)
+        return tuple(SizedShape(basis.T @ shape @ basis, tau, np.zeros(_SHARES)) for shape in shapes)
 
 
 def told_by_labels(space: WhitenedSpace, rows: Matrix, labels: Vector) -> PublicPrior:

@@ -76,7 +76,7 @@ def _scaled(shape: Matrix, slopes: Matrix, gram: Matrix) -> Matrix:
     return np.asarray(shape * (explained / float(np.trace(slopes)) if explained > least else 1.0))
 
 
-class Sizes(NamedTuple):
+class SizedShape(NamedTuple):
     """A shape, of shape (d, d), the variances tau that are considered, and logarithms of how likely each is."""
 
     shape: Matrix
@@ -96,7 +96,7 @@ class Told:
         values, vectors = eigen(self.noise)
         return np.sqrt(np.maximum(values, max(_DIGITS * float(values.sum()), 1e-300))), vectors
 
-    def after(self, sizes: Sizes) -> Sizes:
+    def after(self, sizes: SizedShape) -> SizedShape:
         """How likely sizes are after these slopes were told."""
         deviation, vectors = self._axes
         factors, axes = self._relative(sizes.shape)
@@ -104,10 +104,10 @@ class Told:
         total = 1 + sizes.tau[:, None] / factors
         return sizes._replace(log_weight=sizes.log_weight - np.sum(np.log(total) + squares / total, axis=1) / 2)
 
-    def precision(self, among: Sequence[Sizes]) -> Matrix:
+    def precision(self, among: Sequence[SizedShape]) -> Matrix:
         """That of the prior with the mean gain."""
         deviation, vectors = self._axes
-        weights = probabilities(among)
+        weights = shape_probabilities(among)
         gain = np.zeros_like(self.noise)
         for sizes, weight in zip(among, weights, strict=True):
             factors, axes = self._relative(sizes.shape)
@@ -125,7 +125,7 @@ class Told:
         return np.maximum(factors, max(_DIGITS * float(factors.sum()), 1e-300)), axes
 
 
-def probabilities(among: Sequence[Sizes]) -> list[Vector]:
+def shape_probabilities(among: Sequence[SizedShape]) -> list[Vector]:
     """Of all sizes of all shapes together."""
     most = max(float(sizes.log_weight.max()) for sizes in among)
     weights = [np.exp(sizes.log_weight - most) for sizes in among]
