@@ -300,7 +300,7 @@ class Residual(FactSolver):
         space, mixed = scores.space, scores.mixed
         gram, penalty = mixed.matrix, self._penalty(space)
         coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
-        before, taken, variance, beyond = coef, list[Taken](), 0.0, False
+        prior, taken, beyond = LinearPrior(space, gram, coef, 0.0, start.doubt), list[Taken](), False
         told: list[LinearScore] = []
         sizes = start.sizes or Sizes.unknown(start.reach)
         for turn, spend in enumerate(steps):
@@ -310,6 +310,7 @@ class Residual(FactSolver):
                 sizes = asked(ask, space, coef, start.reach, self._spend[f"levels {turn}"])
             if not turn:
                 variance = (start.reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
+                prior = replace(prior, variance=variance)
                 beyond = start.shows_beyond(sizes)
             clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
             step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)
@@ -317,7 +318,7 @@ class Residual(FactSolver):
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
             slack = mixed.variance + score.clipped**2 / space.order
             taken.append(Taken(coef, step, slack, most_left(step.system, mixed.off, score.clipped)))
-            posterior = LinearPrior(space, gram, before, variance, start.doubt).after(taken)
+            posterior = prior.after(taken)
             coef = posterior.coef
         dispersion = self._dispersion(sizes.levels, space)
         solution = self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import definite_inverse, eigen
-from dpregress.solvers.shared.slope_shapes import SizedShape, Told
+from dpregress.coordinates.matrices import definite_inverse
+from dpregress.solvers.shared.slope_shapes import SizedShape, Told, slopes_basis
 
 #: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
 #: objective is too flat to tell whether they climb.
@@ -112,9 +112,7 @@ class SlopesPrior(Prior):
 
     @cached_property
     def _basis(self) -> Matrix:
-        """Of the space of slopes."""
-        values, vectors = eigen(self.shapes[0])
-        return np.asarray(vectors[:, values > 0.5])
+        return slopes_basis(self.shapes[0])
 
     @cached_property
     def _sizes(self) -> tuple[SizedShape, ...]:

@@ -2,7 +2,7 @@ r"""What is known before the first private step of a linear fit: the sizes of sl
 
 Slopes are ``N(0, tau T^{-1})`` with one of several shapes T (:mod:`.slope_shapes`). Which shape they have and how large
 they are is told by labels and by all steps together; after each step the posterior is computed anew from the first one
-on, with the prior that is likeliest by then.
+on, with the prior that they suggest by then.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import definite_inverse, eigen
+from dpregress.coordinates.matrices import definite_inverse
 from dpregress.solvers.shared.posterior import Posterior, Taken, together
 from dpregress.solvers.shared.public_prior import PublicLabels, PublicPrior
-from dpregress.solvers.shared.slope_shapes import SizedShape, Told, shape_probabilities, slope_shapes
+from dpregress.solvers.shared.slope_shapes import SizedShape, Told, shape_probabilities, slope_shapes, slopes_basis
 
 #: Decades of the share of variance that slopes may explain, and so many shares among them.
 _DECADES, _SHARES = 3.0, 200
@@ -102,9 +102,7 @@ class LinearPrior:
 
     @cached_property
     def _basis(self) -> Matrix:
-        """Of the space of slopes, of shape (p, d)."""
-        values, vectors = eigen(self.space.along_constant)
-        return np.asarray(vectors[:, values < 0.5])
+        return slopes_basis(np.eye(self.space.order) - self.space.along_constant)
 
     @cached_property
     def _sizes(self) -> tuple[SizedShape, ...]:

@@ -76,6 +76,12 @@ def _scaled(shape: Matrix, slopes: Matrix, gram: Matrix) -> Matrix:
     return np.asarray(shape * (explained / float(np.trace(slopes)) if explained > least else 1.0))
 
 
+def slopes_basis(slopes: Matrix) -> Matrix:
+    """An orthonormal basis of the space of slopes, of shape (q, d), given the projection on it."""
+    values, vectors = eigen(slopes)
+    return np.asarray(vectors[:, values > 0.5])
+
+
 class SizedShape(NamedTuple):
     """A shape, of shape (d, d), the variances tau that are considered, and logarithms of how likely each is."""
 
