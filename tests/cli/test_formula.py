@@ -44,6 +44,11 @@ def fit(capsys: pytest.CaptureFixture[str], formula: str, *more: object) -> Outc
 
 @pytest.mark.usefixtures("folder")
 class TestSuccess:
+    def test_computed_response_with_a_schema(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("positive.toml").write_text("[age]\nlower = 20\nupper = 80\n[cost]\nlower = 1\nupper = 250\n")
+        done = fit(capsys, "log(cost) ~ age", "--schema", "positive.toml", "--out", "m")
+        assert done.code == 0, done.err
+
     def test_schema_alone_fits_and_predicts_from_the_file(self, capsys: pytest.CaptureFixture[str]) -> None:
         done = fit(capsys, "cost ~ age + C(plan) + log(age):plan", "--schema", "schema.toml", "--out", "m")
         assert done.code == 0, done.err

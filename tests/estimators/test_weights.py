@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.spatial.distance import pdist
 
@@ -228,4 +229,24 @@ def test_refusals(seed: int) -> None:
         model.fit(x, y, weights=w, diagnose=0.1)
     with pytest.raises(InvalidInput, match="weights"):
         LocalGLM(ApproxDP(1.0, 1e-6), public=public, schema=model.schema).fit(x, (y > 0) * 1, weights=w)
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([0] * 50, pa.timestamp("us")),
+        pa.array([0] * 50, pa.date32()),
+        pa.array([0] * 50, pa.duration("s")),
+        pa.array([[1.0]] * 50, pa.list_(pa.float64())),
+        pa.array([{"w": 1.0}] * 50),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+def test_weights_of_a_type_that_is_no_number_are_refused_before_the_charge(cells: pa.Array) -> None:
+    table = pa.table({"x": np.linspace(0, 1, 50), "y": np.zeros(50), "w": cells})
+    schema = Schema({"x": Numeric(0, 1), "y": Numeric(0, 1), "w": Numeric(0, 5)})
+    ledger = MemoryLedger(ApproxDP(10, 1e-5))
+    with pytest.raises(InvalidInput, match=r"weights 'w' are of type .*cast it"):
+        DPLinearRegression(ApproxDP(1, 1e-6), schema=schema, ledger=ledger).fit_table(table, "y", ["x"], weights="w")
     assert not ledger.charges

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Numeric, Schema
-from dpregress.rows import FormulaEncoder
+from dpregress.rows.design.formula import response_column
 
 
 def load_schema(path: Path | None) -> Schema | None:
@@ -46,5 +46,5 @@ def declared_response(target: str | None, formula: str | None, schema: Schema | 
     if schema is None:
         return None
     if formula is not None:
-        (target,) = FormulaEncoder.of(formula, schema, ("0", "1")).response.columns
+        target = response_column(formula)
     return None if target is None else schema.column(target)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpregress.errors import InvalidInput
 from dpregress.public import Categorical, Schema
-from dpregress.rows.design.encoder import is_text, is_untyped, to_numbers, value_type
+from dpregress.rows.design.encoder import is_text, is_untyped, readable, to_numbers, value_type
 from dpregress.rows.readers.files import in_memory, to_table
 from dpregress.rows.sources import reader_of
 
@@ -81,6 +81,20 @@ def check_exposure_column(schema: pa.Schema, exposure: str | None, declared: Sch
     """Refuse a table's column of exposures that is text."""
     if exposure is not None:
         check_exposed(exposure, _known_type(schema, exposure), declared)
+
+
+def check_weights(name: str, schema: pa.Schema) -> None:
+    """Refuse a table's column of weights of a type that holds neither numbers nor text, such as a date.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if schema.names.count(name) == 1 and not readable(schema.field(name).type):
+        kind = schema.field(name).type
+        raise InvalidInput(
+            f"weights {name!r} are of type {kind}: weights are numbers, choose another column or cast it"
+        )
 
 
 def _known_type(schema: pa.Schema, name: str) -> pa.DataType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.inputs.response import check_weights
 from dpregress.inputs.tables import numbers
 from dpregress.public import Numeric, Schema
 from dpregress.rows import Source, StreamSource, TableSource, WeightedSource
@@ -44,13 +45,15 @@ def weighted(source: Source, weights: Any, name: str, schema: Schema | None, tab
     Raises
     ------
     InvalidInput
-        For another number of weights than rows. Text that the schema declares a number is read as one.
+        For another number of weights than rows, and for a column of a type that holds no numbers.
+        Text that the schema declares a number is read as one.
     UnboundedData
     """
     bound = weight_bound(name, schema)
     if isinstance(weights, str):
         if not isinstance(table, TableSource | StreamSource):
             raise InvalidInput(f"weights={weights!r} is a name: fit takes a weight for each row, fit_table the name")
+        check_weights(weights, table.schema)
         return WeightedSource(source, table.column(weights), bound)
     found = numbers(weights, "weights")
     if len(found) != source.n:

@@ -285,6 +285,20 @@ def _response(left: Sequence[tuple[str, ...]]) -> Computed:
     return factor
 
 
+def response_column(text: str) -> str:
+    """The column that the left side of a formula is made of.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    try:
+        (column,) = _response(split_terms(text)[0]).columns
+    except InvalidInput as error:
+        raise InvalidInput(f"formula {_short(text)}: {error}") from error
+    return column
+
+
 def _one_reference(factors: Iterable[Factor]) -> None:
     """Refuse a column with two codings, because it would be unclear which of their columns are redundant."""
     seen: dict[str, FactorLevels] = {}

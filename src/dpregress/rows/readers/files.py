@@ -427,4 +427,7 @@ def present(columns: Sequence[str], names: Sequence[str], where: str = "the tabl
     absent = [name for name in columns if name not in names]
     if absent:
         raise InvalidInput(f"no column {absent[0]!r} in {where}, {has_columns(names)}: check its names")
+    twice = [name for name in columns if names.count(name) > 1]
+    if twice:
+        raise InvalidInput(f"{where} has {names.count(twice[0])} columns {twice[0]!r}: rename all but one")
     return list(columns)

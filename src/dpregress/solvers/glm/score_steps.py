@@ -54,6 +54,7 @@ from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
+from dpregress.solvers.glm.rare_counts import hidden_events, with_events
 from dpregress.solvers.glm.score_loop import Beginning, take_steps
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
@@ -266,7 +267,8 @@ class ScoreSteps(FactSolver):
         if "start" not in self._spend:
             return np.zeros(space.order), 0.0
         if known is None:
-            mean = Magnitudes.of_histogram(ask(ResponseHistogram(space, EDGES), self._spend["start"])).mean
+            seen = ask(ResponseHistogram(space, EDGES), self._spend["start"])
+            mean = max(Magnitudes.of_histogram(seen).mean, hidden_events(self.family, seen))
             known = Rate(mean, (ROUGH * mean) ** 2)
         level = self.family.link.predictor(known.value)
         if exposures is not None:  # the link is the logarithm: the overall rate
@@ -284,7 +286,9 @@ class ScoreSteps(FactSolver):
         if known is not None:
             return known.sizes(float(self.family.factor(np.array([self.family.link.predictor(known.value)]))[0]))
         seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
-        return Magnitudes.of_histogram(seen).with_hidden_tail(visible_count(seen) / seen.n, _FAR)
+        return with_events(Magnitudes.of_histogram(seen), self.family, seen).with_hidden_tail(
+            visible_count(seen) / seen.n, _FAR
+        )
 
     def _model(
         self,

@@ -110,6 +110,10 @@ class FamilyModel(ScoreModel):
         return Beginning(SlopesPrior(coef, intercept, shapes, self.furthest**2), self.dispersion(coef), weak=weak)
 
 
+#: The most that a clip may take from the squares of released residuals: of rare events it would take nearly all.
+_MOST_CUT = 0.75
+
+
 @dataclass(frozen=True, eq=False)
 class SurrogateModel(FamilyModel):
     """Counts, amounts and other responses whose residuals have any size: scores of shortened rows.
@@ -137,9 +141,10 @@ class SurrogateModel(FamilyModel):
 
     def question(self, coef: Vector, spend: GDP) -> ClippedScore:
         per_unit = ClippedScore(self.space, self.family, coef, 1.0).noise_length(spend, self.n)
-        clip = self.levels.best_clip(lambda clip: per_unit * clip)
+        least = 0.0 if self.labelled is not None else self.levels.seen.nearly_all(_MOST_CUT)
+        clip = self.levels.best_clip(lambda clip: per_unit * clip, least=least)
         tolerated = TOLERATED * self.levels.square_within(clip) * self.space.order / self.n
-        clip = self.levels.best_clip(lambda clip: per_unit * clip, tolerated=tolerated)
+        clip = self.levels.best_clip(lambda clip: per_unit * clip, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:

@@ -1,0 +1,34 @@
+"""Counts of rare events, which the noise of a histogram may hide: all that is seen are the rows without one.
+
+A count that is not 0 is at least 1. Without that, a mean and clips by the sizes that are seen would be those of rows
+without an event, and no score could say otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpregress.models import Family
+from dpregress.releases import Histogram
+from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
+
+#: The share of the events that noise could hide which is expected.
+_EXPECTED = 0.5
+#: Where sizes as large as this are seen, some are of rows with an event.
+_EVENT = 0.5
+
+
+def hidden_events(family: Family, seen: Histogram) -> float:
+    """Rows with an event that noise may hide, as a share of all; 0 if the response is no count."""
+    kind = family.distribution
+    counts = kind.fixed_dispersion and not kind.signed and bool(kind.possible(np.array([0.0, 2.0])).all())
+    return _EXPECTED * visible_count(seen) / seen.n if counts else 0.0
+
+
+def with_events(sizes: Magnitudes, family: Family, seen: Histogram) -> Magnitudes:
+    """Sizes of residuals, with those of hidden events where none is seen."""
+    hidden = hidden_events(family, seen)
+    if not hidden or float(sizes.size[sizes.share > 0].max()) >= _EVENT:
+        return sizes
+    share = np.append(sizes.share * (1 - hidden), hidden)
+    return Magnitudes(np.append(sizes.size, 1.0), share, sizes.most)
