@@ -312,7 +312,7 @@ class WeightedSource(SourceOf):
         whole = given if isinstance(given, np.ndarray) else np.concatenate([to_numbers(part) for part in given])
         if len(whole) != self.n:
             raise InvalidInput("there is not one weight for each row: give one for each")
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # an error would tell of a cell, after the charge
             return np.asarray(whole / self.bound)
 
     def pieces(self, rows: int) -> Iterator[Piece]:

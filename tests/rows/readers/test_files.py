@@ -393,3 +393,15 @@ def test_no_link_in_a_folder_is_left_out_in_silence(tmp_path: Path, leads_to: st
     (tmp_path / "folder/link").symlink_to(tmp_path / leads_to)
     with pytest.raises(InvalidInput, match="link is no file"):
         read(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("block", [16, 64, 1 << 21])
+def test_byte_order_marks_of_lines_do_not_depend_on_blocks(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow drops a mark at the beginning of a text: of a block's first line, that is, which earlier lines determine."""
+    monkeypatch.setattr(csv_reader, "_BLOCK", block)
+    lines = "".join(f"\ufeff{row % 2},note\n" for row in range(40))
+    (tmp_path / "marked.csv").write_text(f"x,note\n{lines}", encoding="utf-8")
+    cells = read(tmp_path / "marked.csv", ["x"])["x"].to_pylist()
+    assert cells == [f"\ufeff{row % 2}".encode() for row in range(40)]

@@ -24,6 +24,9 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
 LONGEST_LINE = 1 << 24
 _BLOCK = 1 << 21
 _NEWLINE, _QUOTE, _RETURN = b"\n", b'"', b"\r"
+#: Arrow takes one such mark from the beginning of a text: given one of ours, it leaves those of the lines alone, so that
+#: where a block begins has no influence on any cell.
+_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,10 @@ def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _parse(lines: bytes, header: Header, columns: Sequence[str]) -> pa.Table:
+    marked = _MARK + lines
     return pacsv.read_csv(
-        pa.py_buffer(lines),
-        read_options=pacsv.ReadOptions(column_names=header.names, block_size=len(lines) + 1, use_threads=False),
+        pa.py_buffer(marked),
+        read_options=pacsv.ReadOptions(column_names=header.names, block_size=len(marked) + 1, use_threads=False),
         parse_options=pacsv.ParseOptions(delimiter=header.delimiter, ignore_empty_lines=False),
         convert_options=pacsv.ConvertOptions(
             include_columns=list(columns),
