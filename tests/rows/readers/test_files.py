@@ -399,7 +399,7 @@ def test_no_link_in_a_folder_is_left_out_in_silence(tmp_path: Path, leads_to: st
 def test_byte_order_marks_of_lines_do_not_depend_on_blocks(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow drops a mark at the beginning of a text: of a block's first line, that is, which earlier lines determine."""
+    """Arrow drops a mark at the beginning of a text: of the first line of a block."""
     monkeypatch.setattr(csv_reader, "_BLOCK", block)
     lines = "".join(f"\ufeff{row % 2},note\n" for row in range(40))
     (tmp_path / "marked.csv").write_text(f"x,note\n{lines}", encoding="utf-8")

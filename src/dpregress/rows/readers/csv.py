@@ -24,7 +24,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
 LONGEST_LINE = 1 << 24
 _BLOCK = 1 << 21
 _NEWLINE, _QUOTE, _RETURN = b"\n", b'"', b"\r"
-#: Arrow takes one such mark from the beginning of a text: given one of ours, it leaves those of the lines alone, so that
+#: Arrow takes one mark from the beginning of a text: given one of ours, it leaves those of the lines alone, so that
 #: where a block begins has no influence on any cell.
 _MARK = b"\xef\xbb\xbf"
 
