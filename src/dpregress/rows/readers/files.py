@@ -424,9 +424,8 @@ def _is_pandas(data: Any) -> bool:
 
 def present(columns: Sequence[str], names: Sequence[str], where: str = "the table") -> list[str]:
     """The columns, all of which must be among the names."""
-    for name in columns:
-        if name not in names:
-            raise InvalidInput(f"no column {name!r} in {where}, {has_columns(names)}: check its names")
-        if names.count(name) > 1:
-            raise InvalidInput(f"{where} has several columns {name!r}: rename all but one")
+    if absent := [name for name in columns if name not in names]:
+        raise InvalidInput(f"no column {absent[0]!r} in {where}, {has_columns(names)}: check its names")
+    if twice := [name for name in columns if names.count(name) > 1]:
+        raise InvalidInput(f"{where} has several columns {twice[0]!r}: rename all but one")
     return list(columns)
