@@ -114,6 +114,13 @@ def wide_and_skewed() -> pd.DataFrame:
     return _frame(np.minimum(x, 60), y)
 
 
+def rare_counts() -> pd.DataFrame:
+    """Counts of which one row in a hundred has any, such as claims of insured people."""
+    rng = np.random.default_rng(16)
+    x = rng.uniform(size=(50_000, 6))
+    return _frame(x, np.minimum(rng.poisson(0.006 * np.exp(x @ [2.0, -1, 0.5, 0, 0, 0])), 4))
+
+
 #: Family and maker of each table, by the name it has in the grid.
 TABLES: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {
     "logn": ("binomial", log_normal),
@@ -127,4 +134,5 @@ TABLES: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {
     "sep": ("binomial", nearly_separable),
     "randfeat": ("binomial", random_features),
     "wide": ("gaussian", wide_and_skewed),
+    "rarecounts": ("poisson", rare_counts),
 }

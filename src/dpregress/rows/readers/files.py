@@ -350,7 +350,8 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
     if isinstance(data, pa.Table):
         table = data
     elif _is_pandas(data):
-        present(columns or (), [str(label) for label in data.columns])
+        if columns is not None:
+            present(columns, [str(label) for label in data.columns])
         table = _from_pandas(data, columns)
     elif is_table(data):
         table = _from_stream(data)
@@ -417,14 +418,13 @@ def from_series(series: Any) -> pa.Array:
 
 
 def _is_pandas(data: Any) -> bool:
-    kinds = {(kind.__module__.split(".", 1)[0], kind.__name__) for kind in type(data).__mro__}  # GeoPandas builds on it
-    return ("pandas", "DataFrame") in kinds
+    kinds = type(data).__mro__  # GeoPandas and others build on it
+    return any(kind.__module__.split(".", 1)[0] == "pandas" and kind.__name__ == "DataFrame" for kind in kinds)
 
 
 def present(columns: Sequence[str], names: Sequence[str], where: str = "the table") -> list[str]:
     """The columns, all of which must be among the names."""
-    if absent := [name for name in columns if name not in names]:
+    absent = [name for name in columns if name not in names]
+    if absent:
         raise InvalidInput(f"no column {absent[0]!r} in {where}, {has_columns(names)}: check its names")
-    if len({*columns}) < sum(names.count(name) for name in {*columns}):
-        raise InvalidInput(f"{where} has several columns of one name: rename all but one")
-    return [*columns]
+    return list(columns)
