@@ -31,6 +31,7 @@ from dpregress.coordinates.exact import FINE, Grid
 from dpregress.errors import InvalidInput, NotAvailable, UnboundedData
 from dpregress.models import family_of
 from dpregress.queries import ClippedScore, Counted, MeanResidual, ResponseHistogram, SecondMoment
+from dpregress.rows import Encoder, TableSource, WeightedSource
 from dpregress.solvers import ScoreSteps
 from tests import registry
 from tests.laws.spies import Silent
@@ -250,3 +251,12 @@ def test_weights_of_a_type_that_is_no_number_are_refused_before_the_charge(cells
     with pytest.raises(InvalidInput, match=r"weights 'w' are of type .*cast it"):
         DPLinearRegression(ApproxDP(1, 1e-6), schema=schema, ledger=ledger).fit_table(table, "y", ["x"], weights="w")
     assert not ledger.charges
+
+
+def test_no_weight_raises_an_error_after_the_charge() -> None:
+    """Also where the caller lets NumPy raise: a quotient that underflows would tell of a weight."""
+    table = pa.table({"x": np.linspace(0, 1, 50), "y": np.zeros(50)})
+    schema = Schema({"x": Numeric(0, 1), "y": Numeric(0, 1)})
+    rows = TableSource(table, Encoder.of(["x"], "y", schema))
+    with np.errstate(under="raise"):
+        assert len(list(WeightedSource(rows, np.array([5e-324, *np.ones(49)]), BOUND).pieces(50))) == 1

@@ -86,7 +86,7 @@ def _response(
     from dpregress.inputs.tables import check_classes
     from dpregress.models import MULTINOMIAL, family_of
     from dpregress.rows import Encoder
-    from dpregress.rows.readers.files import present
+    from dpregress.rows.design.encoder import present
 
     present([target], table.schema.names)
     Encoder.of((), target, schema, classes)  # both refuse what a fit would

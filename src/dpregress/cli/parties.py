@@ -59,7 +59,8 @@ def read_design(terms, data: Path | None):  # type: ignore[no-untyped-def]
 def dry_run_release(agreed, party: str, identity, data: Path | None, ledger, written: Path) -> None:  # type: ignore[no-untyped-def]
     """The dry run of a release: the columns of the table by their names and types, and what would be charged."""
     from dpregress.parties.release import rehearse_release
-    from dpregress.rows.readers.files import present, read_files
+    from dpregress.rows.design.encoder import present
+    from dpregress.rows.readers.files import read_files
 
     if data is None:
         raise InvalidInput(f"give the table of {party}, or --mock for invented people")

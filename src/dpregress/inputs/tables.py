@@ -20,9 +20,9 @@ from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
-from dpregress.rows.design.encoder import labels_of, text_of, to_codes, to_numbers
+from dpregress.rows.design.encoder import labels_of, present, text_of, to_codes, to_numbers
 from dpregress.rows.readers.base import Reader
-from dpregress.rows.readers.files import in_memory, is_table, present, to_table
+from dpregress.rows.readers.files import in_memory, is_table, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids
 

@@ -345,7 +345,11 @@ def test_only_a_few_chunks_are_read_ahead() -> None:
 
 # ------------------------------------------------------------------ CSV in blocks
 
-lines = st.lists(st.sampled_from([b"1,2", b"", b"3", b'"4","5"', b'"6,7', b"8,9\r", b"1\r0,2", b"\xff,1", b"x" * 40]))
+lines = st.lists(
+    st.sampled_from(
+        [b"1,2", b"", b"3", b'"4","5"', b'"6,7', b"8,9\r", b"1\r0,2", b"\xff,1", b"\xef\xbb\xbf1,2", b"x" * 40]
+    )
+)
 
 
 @given(lines, st.integers(1, 60), st.booleans())

@@ -405,3 +405,14 @@ def test_byte_order_marks_of_lines_do_not_depend_on_blocks(
     (tmp_path / "marked.csv").write_text(f"x,note\n{lines}", encoding="utf-8")
     cells = read(tmp_path / "marked.csv", ["x"])["x"].to_pylist()
     assert cells == [f"\ufeff{row % 2}".encode() for row in range(40)]
+
+
+@pytest.mark.parametrize("frame", ["pandas", "arrow"])
+def test_columns_of_one_name_are_refused_in_one_line(frame: str) -> None:
+    rows = pd.DataFrame([[0.0, 1.0, 2.0]], columns=["x", "x", "y"])
+    table = rows if frame == "pandas" else pa.Table.from_arrays([pa.array([0.0])] * 3, names=["x", "x", "y"])
+    schema = Schema({"x": Numeric(0, 1), "y": Numeric(0, 1)})
+    with pytest.raises(InvalidInput, match="several columns 'x'"):
+        DPRidge(GDP(1.0), schema=schema).fit_table(table, "y", ["x"])
+    with pytest.raises(InvalidInput, match="several columns 'y'"):
+        DPRidge(GDP(1.0), schema=schema).fit_table(rows.set_axis(["x", "y", "y"], axis=1), "y", ["x"])

@@ -49,16 +49,25 @@ def deviance(y: Vector, mean: Vector) -> float:
     return float(2 * np.mean(logs - y + mean))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0])
-def test_one_event_in_a_hundred_rows_is_predicted_no_worse_than_by_the_mean(epsilon: float, seed: int) -> None:
-    """The fit was 5 times as bad: it predicted 2e-11. Noise moves the mean by some per cent; 20% fails once in 1e6."""
-    draw = np.random.default_rng([seed, 71])
+def worse_than_the_mean(epsilon: float, seed: list[int]) -> float:
+    """The deviance of a fit by schema alone, over that of the mean for everybody."""
+    draw = np.random.default_rng([*seed, 71])
     x = draw.uniform(0, 1, (N, 4))
     y = draw.poisson(0.01 * np.exp(x @ [0.8, -0.5, 0.3, 0.0] - 0.3)).astype(float)
     names = ["a", "b", "c", "d"]
     table = pd.DataFrame(x, columns=names).assign(claims=y)
     schema = Schema({**dict.fromkeys(names, Numeric(0, 1)), "claims": Numeric(0, 4)})
-    model = DPPoissonRegressor(ApproxDP(epsilon, 1e-6), schema=schema, random_state=np.random.default_rng([seed, 72]))
+    model = DPPoissonRegressor(ApproxDP(epsilon, 1e-6), schema=schema, random_state=np.random.default_rng([*seed, 72]))
     with pytest.warns(SeededNoiseWarning):
         model.fit_table(table, "claims", names, progress=False)
-    assert deviance(y, model.predict(table[names])) < 1.2 * deviance(y, np.full(N, y.mean()))
+    return deviance(y, model.predict(table[names])) / deviance(y, np.full(N, y.mean()))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0])
+def test_one_event_in_a_hundred_rows_is_predicted_no_worse_than_by_the_mean(epsilon: float, seed: int) -> None:
+    """Every fit was 5 times as bad at small budgets: it predicted 2e-11.
+
+    Over 40 seeds the excess has mean .040 and standard deviation .045 at the smallest budget, as .025 chi^2_1.6 has.
+    The mean of eight exceeds .2 where chi^2_12.6 exceeds 63: once in 1e7.
+    """
+    assert np.mean([worse_than_the_mean(epsilon, [seed, fit]) for fit in range(8)]) < 1.2

@@ -9,6 +9,7 @@ the first. No value of a cell raises an error, and no cell affects how another i
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -114,12 +115,8 @@ class Encoder(Design):
 
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse missing columns, and types that are neither numbers nor levels; types are public, cells are not."""
-        for name in self.needed:
-            found = schema.get_all_field_indices(name)
-            if len(found) != 1:
-                problem = "no column" if not found else "several columns"
-                raise InvalidInput(f"{problem} {name!r} in the table, {has_columns(schema.names)}: check its names")
-            kind = schema.field(found[0]).type
+        for name in present(self.needed, schema.names):
+            kind = schema.field(name).type
             if not readable(kind):
                 raise InvalidInput(f"column {name!r} is of type {kind}: it must hold numbers or text")
             check_levels(name, kind, self._levels(name))
@@ -362,6 +359,16 @@ def is_untyped(field: pa.Field) -> bool:
 def value_type(kind: pa.DataType) -> pa.DataType:
     """The type of the cells of a column, also if it is dictionary-encoded."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def present(columns: Sequence[str], names: Sequence[str], where: str = "the table") -> list[str]:
+    """The columns, each of which must be among the names once."""
+    found = Counter(names)
+    for name in columns:
+        if found[name] != 1:
+            problem = "several columns" if found[name] else "no column"
+            raise InvalidInput(f"{problem} {name!r} in {where}, {has_columns(names)}: check its names")
+    return list(columns)
 
 
 def readable(kind: pa.DataType) -> bool:

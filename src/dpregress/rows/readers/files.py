@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpregress.errors import InvalidInput
-from dpregress.rows.design.encoder import text_of, untyped
+from dpregress.rows.design.encoder import present, text_of, untyped
 from dpregress.rows.readers import csv
 from dpregress.rows.readers.base import ArrowStream, Reader, count_rows, has_columns
 from dpregress.rows.readers.csv import Header
@@ -420,11 +420,3 @@ def from_series(series: Any) -> pa.Array:
 def _is_pandas(data: Any) -> bool:
     kinds = type(data).__mro__  # GeoPandas and others build on it
     return any(kind.__module__.split(".", 1)[0] == "pandas" and kind.__name__ == "DataFrame" for kind in kinds)
-
-
-def present(columns: Sequence[str], names: Sequence[str], where: str = "the table") -> list[str]:
-    """The columns, all of which must be among the names."""
-    absent = [name for name in columns if name not in names]
-    if absent:
-        raise InvalidInput(f"no column {absent[0]!r} in {where}, {has_columns(names)}: check its names")
-    return list(columns)

@@ -26,7 +26,7 @@ _ABOVE, _MOST_MEANS = 1.5, 0.98
 #: What the bound of the mean residual cuts off counts so many times: responses have longer tails than the sizes seen.
 TAIL = 2.0
 #: A mean that rises may take so many of the longest steps.
-_FURTHER = np.array([2.0, 4.0])
+_FURTHEST = 4.0
 #: Noise in a mean, as a share of it, that is cheap: a bound may be widened half of the way there, in logarithms.
 _FREE = 0.1
 
@@ -98,9 +98,8 @@ class MeanStep:
             return np.asarray(coef + float(brentq(excess, -reach, reach)) * self.space.constant)
         if change <= 0 or excess(reach) <= excess(-reach):  # a mean that falls so far is noise
             return coef
-        # clips may have taken most of rare events
-        further = next((far for far in _FURTHER * reach if excess(far) >= 0), reach)
-        shift = float(brentq(excess, 0.0, further)) if further > reach else reach
+        furthest = _FURTHEST * reach  # clips may have taken most of rare events
+        shift = float(brentq(excess, reach, furthest)) if excess(furthest) >= 0 else reach
         return np.asarray(coef + shift * self.space.constant)
 
 

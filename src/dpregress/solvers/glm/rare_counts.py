@@ -21,7 +21,7 @@ _EVENT = 0.5
 def hidden_events(family: Family, seen: Histogram) -> float:
     """Rows with an event that noise may hide, as a share of all; 0 if the response is no count."""
     kind = family.distribution
-    counts = kind.fixed_dispersion and not kind.signed and bool(kind.possible(np.array([0.0, 2.0])).all())
+    counts = kind.fixed_dispersion and bool(kind.possible(np.array([0.0, 2.0])).all())
     return _EXPECTED * visible_count(seen) / seen.n if counts else 0.0
 
 
