@@ -1,15 +1,17 @@
 """One release, many regressions: accuracy beside the default fit, coverage, several sites, and speed.
 
-    python -m benchmarks.release [accuracy] [tables] [sites] [speed] [--repeats 16] [--out release.jsonl]
+    python -m benchmarks.release [accuracy] [tables] [random] [sites] [speed] [--repeats 16] [--out release.jsonl]
 
 Rows are ``v = M u + c`` with independent components u (normal, t with 5 degrees of freedom, or log-normal, all of
 variance 1), so that the regression of any column on the others is known. Accuracy: the last column and the first are
 each regressed on all others. The default fit (``DPLinearRegression``) spends the whole budget on each regression, the
 release spends it once for both. Figures are root mean squared errors of predictions, over those of least squares, and
 the coverage of 90% intervals of identified coefficients. Tables: real ones (of the folder DPREGRESS_DATA), a fiftieth
-of the rows public (200 at least); mean squared errors on the private rows over those of least squares. Sites: five of
-4,000 rows, each with its own release, beside one release of the same 20,000 rows. Cells are appended to --out, and a
-run that is started again goes on where it was.
+of the rows public (200 at least); mean squared errors on the private rows over those of least squares. Random: tables
+of :mod:`benchmarks.random_tables`, of seeds 6000 to 6059; the share of means, correlations and coefficients of y whose
+95% intervals miss the value in the rows themselves, and mean squared errors of predictions. Sites: five of 4,000 rows,
+each with its own release, beside one release of the same 20,000 rows. Cells are appended to --out, and a run that is
+started again goes on where it was.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.random_tables import parts_of
 from benchmarks.tables import ENTRIES
-from dpregress import GDP, DPLinearRegression, Numeric, Schema, combine, release_moments, shared_space
+from dpregress import GDP, ApproxDP, DPLinearRegression, Numeric, Schema, combine, release_moments, shared_space
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.inference import intervals
 from dpregress.rows import Encoder
 
@@ -47,6 +50,8 @@ SIZES = (
     (50_000, 5, 1.0), (100_000, 10, 1.0), (20_000, 10, 5.0),
 )  # fmt: skip
 PUBLIC = ("200 rows", "schema")
+RANDOM = range(6000, 6060)
+_REACH = 1.96
 TABLES = ("wine", "power", "bike", "sgemm", "acsinc")
 
 
@@ -142,6 +147,39 @@ def real(name: str, mu: float, public: str, repeats: int) -> dict[str, Any]:
     return {
         "n mu / d": (len(whole) - held) * mu / x.shape[1],
         **{kind: float(np.median(values)) for kind, values in found.items()},
+    }
+
+
+def random(seed: int, public: str, epsilon: float) -> dict[str, Any]:
+    """A random table: shares of intervals that miss, errors in standard deviations, and errors of predictions."""
+    parts = parts_of(seed)
+    rows, schema = parts.private.to_pandas(), parts.schema
+    known = {"schema": schema} | ({"public": parts.public.to_pandas()} if public == "rows" else {})
+    rng = np.random.default_rng([_SEED, seed])
+    try:
+        released = release_moments(rows, privacy=ApproxDP(epsilon, 1e-6), random_state=rng, progress=False, **known)
+    except UnboundedData:  # no bounds of y
+        return {}
+    design = Encoder.of([name for name in rows.columns if name != "y"], None, schema)
+    x, y = design.x(parts.private), rows["y"].to_numpy(float)
+    whole = np.column_stack([Encoder.of(rows.columns, None, schema).x(parts.private)])
+    covariance, model = released.covariance(), DPLinearRegression.from_moments(released, "y")
+    error = np.hypot(*covariance.mean_errors)
+    lower, upper = np.moveaxis(covariance.correlations().conf_int(), -1, 0)
+    right = np.corrcoef(whole.T)
+    pairs = np.triu_indices(len(right), 1)
+    full = np.column_stack([np.ones(len(x)), x])
+    slopes = np.linalg.lstsq(full, y, rcond=None)[0]
+    ends = intervals(model.estimates_, 0.95)[1:][model.estimates_.identified[1:]]
+    exact = slopes[1:][model.estimates_.identified[1:]]
+    least = float(np.mean((y - full @ slopes) ** 2))
+    return {
+        "means": float(np.mean(np.abs(covariance.mean - whole.mean(axis=0)) > _REACH * error)),
+        "correlations": float(np.mean((right < lower)[pairs] | (upper < right)[pairs])),
+        "coefficients": float(np.mean((exact < ends[:, 0]) | (ends[:, 1] < exact))) if len(exact) else None,
+        "error": float(np.median(error / whole.std(axis=0))),
+        "ratio": float(np.mean((y - model.coefficients_.predict(x)) ** 2)) / least,
+        "mean alone": float(np.var(y)) / least,
     }
 
 
@@ -259,6 +297,35 @@ def show_tables(out: Path | None, repeats: int) -> None:
     CONSOLE.print(shown)
 
 
+def show_random(out: Path | None) -> None:
+    """Means over the tables."""
+    kinds = ("means", "correlations", "coefficients")
+    header = (
+        "epsilon",
+        "public",
+        "tables",
+        *kinds,
+        "error of a mean / sd",
+        "over least squares",
+        "worse than the mean",
+    )
+    shown = Table(
+        *header, title="Random tables: 95% intervals that miss; median errors, in standard deviations; ratios"
+    )
+    for public in ("rows", "schema"):
+        for epsilon in (0.3, 1.0, 3.0):
+            keys = {seed: f"random {seed} {public} {epsilon}" for seed in RANDOM}
+            cells = [stored(out, key, lambda c=(seed, public, epsilon): random(*c)) for seed, key in keys.items()]
+            found = [cell for cell in cells if cell]
+            missed = (np.mean([cell[kind] for cell in found if cell[kind] is not None]) for kind in kinds)
+            worse = sum(cell["ratio"] > 1.01 * cell["mean alone"] for cell in found)
+            shown.add_row(
+                f"{epsilon:g}", public, str(len(found)), *(f"{share:.3f}" for share in missed),
+                *(f"{np.median([cell[name] for cell in found]):.3f}" for name in ("error", "ratio")), str(worse),
+            )  # fmt: skip
+    CONSOLE.print(shown)
+
+
 def show_sites(out: Path | None, repeats: int) -> None:
     """All cells as a table."""
     shown = Table("mu", "public", "five sites over one", "told apart at 5%", title="Five sites of 4,000 rows")
@@ -273,7 +340,7 @@ def show_sites(out: Path | None, repeats: int) -> None:
 def main() -> None:
     """Print what was asked for, or everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", metavar="accuracy, tables, sites, speed")
+    parser.add_argument("what", nargs="*", metavar="accuracy, tables, random, sites, speed")
     parser.add_argument("--repeats", type=int, default=16)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -282,6 +349,8 @@ def main() -> None:
         speed()
     if not given.what or "sites" in given.what:
         show_sites(given.out, 100)
+    if not given.what or "random" in given.what:
+        show_random(given.out)
     if not given.what or "tables" in given.what:
         show_tables(given.out, given.repeats // 3)
     if not given.what or "accuracy" in given.what:

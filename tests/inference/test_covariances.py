@@ -97,6 +97,46 @@ def test_intervals_cover(sigma: float, seed: int) -> None:
         assert (counts >= least).all(), counts / repeats
 
 
+def shortened(share: float, factor: float) -> tuple[Moments, Matrix, Matrix]:
+    """Moments in which some rows, far out on one side, have been shrunk; what they fall short of; and the rows."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(N, D))
+    rows[: round(share * N)] += rng.exponential(4.0, (round(share * N), 1)) * np.array([1.0, 0.5, 2.0, 0.0])
+    rows = rows @ MIXING.T + MEAN
+    whitened = space().whiten(rows)
+    weight = np.where(np.arange(N) < share * N, factor, 1.0)
+    kept, short = ((whitened * part[:, None]).T @ whitened for part in (weight**2, 1 - weight**2))
+    return Moments((kept + kept.T) / 2, N, Isotropic(0.0), (), space()), (short + short.T) / (2 * N), rows
+
+
+@pytest.mark.parametrize("factor", [0.3, 0.7, 1.0])
+def test_errors_tell_how_far_weights_move_a_statistic(factor: float) -> None:
+    """The shortfall is exact, so that errors are at least the distance to the rows' own; without weights it is 0."""
+    moments, shortfall, rows = shortened(0.05, factor)
+    found, plain = ReleasedCovariance.of(moments, shortfall), ReleasedCovariance.of(moments)
+    correlation, precise = np.corrcoef(rows.T), partial(np.cov(rows.T))
+    kinds = [(found.mean_errors[1], plain.mean_errors[1], found.mean, rows.mean(axis=0))]
+    for kind, right in (("correlations", correlation), ("partial_correlations", precise)):
+        table = getattr(found, kind)()
+        kinds.append((table.privacy_error, getattr(plain, kind)().privacy_error, table.value, right))
+    for own, before, value, right in kinds:
+        assert (np.abs(value - right) <= own + 1e-9).all()
+        assert (own > before).any() == (factor < 1)
+    assert found.keeping([2, 0]).mean_errors[1] == pytest.approx(found.mean_errors[1][[2, 0]])
+    parts, still = principal_components(found, 2), principal_components(plain, 2)
+    assert (parts.eigenvalue_error >= still.eigenvalue_error).all()
+
+
+@pytest.mark.parametrize("factor", [0.3, 0.7])
+def test_errors_of_coefficients_tell_how_far_weights_move_them(factor: float) -> None:
+    moments, shortfall, rows = shortened(0.05, factor)
+    own = regression_moments(moments, "d", ("a", "b", "c"))
+    found = moment_estimates(own.moments, shortfall=own.axes.T @ shortfall @ own.axes)
+    full = np.column_stack([np.ones(N), rows[:, :3]])
+    right = np.linalg.lstsq(full, rows[:, 3], rcond=None)[0]
+    assert (np.abs(found.estimate + own.baseline - right) <= np.sqrt(np.diag(found.privacy)) + 1e-9).all()
+
+
 def test_errors_of_privacy_are_those_of_the_noise(seed: int) -> None:
     """400 small noises on the same rows: mean squared ratios between chi-square quantiles at 1e-10, of 24 statistics.
 

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators.central import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
-from dpregress.inference import original_coefficients, prior_variance
+from dpregress.inference import likeliest_prior, moment_estimates, original_coefficients
 from dpregress.inputs.tables import Inputs
-from dpregress.releases import Coefficients, Estimates
+from dpregress.releases import Coefficients
 from dpregress.releases.subsets import RegressionMoments, regression_moments
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.solvers.shared.repair import floored, noise_norm, ridge_penalty
 
 #: The share of a matrix's largest entry below which an eigenvalue is due to rounding.
 _DIGITS = 1e-12
+#: What is likely without the noise: this share of the way from the mean for everybody to the coordinates' regression.
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def regress_moments(
@@ -56,43 +59,54 @@ def regress_moments(
         response, chosen = released.response(target), released.design(features, other_than=target)
     own = regression_moments(released.moments, response, chosen, intercept=intercept)
     penalty = checked_penalty(alpha, own.moments.space)
-    estimates = released.estimates_of(own)
-    model.estimates_ = estimates
-    model.coefficients_ = _coefficients(own, estimates, response, penalty, released.rows_of_a_unit)
+    model.estimates_ = released.estimates_of(own)
+    model.coefficients_ = _coefficients(own, response, penalty, released.rows_of_a_unit)
     model.coef_, model.intercept_ = model.coefficients_.coef, model.coefficients_.intercept
     model.moments_, model.privacy_, model.exposure_ = released.moments, released.privacy_, None
     model.design_ = None if design is None else design.right
     Inputs.named(_sources(released, chosen) if design is None else design.sources).keep(model)
 
 
-def _coefficients(
-    own: RegressionMoments, estimates: Estimates, target: str, alpha: float, rows_of_a_unit: int
-) -> Coefficients:
-    """Ridge coefficients, with what the noise hides shrunk towards the regression by the coordinates themselves.
+def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_unit: int) -> Coefficients:
+    """Ridge coefficients, with what the noise hides shrunk towards what is likely without it.
 
-    In coordinates in which that regression is 0 and with H the Gram matrix, the score ``H b`` of the private rows'
-    exact answer has the prior ``N(0, t^2 I + S)``, and noise adds ``N(0, P)`` to it. S and P are the covariances of the
-    estimated score due to sampling and to privacy noise, and t^2 maximises its likelihood.
+    That is the mean for everybody, the regression by the coordinates themselves, or a regression between them. With H
+    the Gram matrix, the score ``H (b - b_0)`` of the private rows' exact answer has the prior ``N(0, t^2 I + S)``, and
+    noise adds ``N(0, P)`` to it. S and P are the covariances of the estimated score due to sampling and to privacy
+    noise; b_0 and t^2 maximise its likelihood.
     """
     moments, space = own.moments, own.moments.space
     assert space.response is not None
+    estimates = moment_estimates(moments, rows_of_a_unit=rows_of_a_unit)
     gram = floored(moments.gram, noise_norm(moments) + _DIGITS * float(np.abs(moments.gram).max()))
     turn = space.response.scale * space.whitening.T
-    around, found = (np.linalg.solve(turn, values) for values in (own.baseline, estimates.estimate - own.baseline))
+    around = np.asarray(np.linalg.solve(turn, own.baseline), dtype=np.float64)
+    found = around + np.asarray(np.linalg.solve(turn, estimates.estimate), dtype=np.float64)
     to_score = gram @ np.linalg.inv(turn)
     privacy, sampling = (to_score @ part @ to_score.T for part in (estimates.privacy, estimates.sampling))
-    prior = prior_variance(gram @ found, privacy + sampling) * np.eye(len(found)) + sampling / rows_of_a_unit
+    flat = _mean_alone(space, gram, found)
+    centres = [flat + share * (around - flat) for share in _SHARES]
+    place, variance = likeliest_prior([gram @ (found - centre) for centre in centres], privacy + sampling)
+    prior = variance * np.eye(len(found)) + sampling / rows_of_a_unit
     kept = np.linalg.solve(prior + privacy, prior).T
     ridge = np.linalg.inv(gram + ridge_penalty(space, alpha, moments.n))
     moved = ridge @ kept
     return original_coefficients(
         space,
-        np.asarray(ridge @ (gram @ around + kept @ gram @ found)),
+        np.asarray(ridge @ (gram @ centres[place] + kept @ gram @ (found - centres[place]))),
         target=target,
         n=moments.n,
         privacy=np.asarray(moved @ privacy @ moved.T),
         total=np.asarray(moved @ (privacy + sampling) @ moved.T),
     )
+
+
+def _mean_alone(space: WhitenedSpace, gram: Matrix, coef: Vector) -> Vector:
+    """The coefficients of the model that predicts the mean for everybody; 0 without an intercept."""
+    if not space.intercept:
+        return np.zeros_like(coef)
+    along = gram @ space.constant
+    return np.asarray(space.constant * float(along @ coef) / float(along @ space.constant))
 
 
 def _of_formula(released: ReleasedMoments, design: FormulaEncoder) -> tuple[str, ...]:

@@ -156,11 +156,11 @@ def release_moments(
             ),
             random_state=random_state,
         )
-        moments, lost = solver.estimate(session)
+        moments, lost, shortfall = solver.estimate(session)
     fixed = ("the coordinates of the release, which were fixed before",) if found.fixed else ()
     statement = session.statement((*found.facts.assumed_public(), *fixed))
     own = None if found.schema is None else found.schema.of_columns(found.columns)
-    return ReleasedMoments(moments.space, found.columns, own, (SiteMoments(site, moments, statement, lost),))
+    return ReleasedMoments(moments.space, found.columns, own, (SiteMoments(site, moments, statement, lost, shortfall),))
 
 
 def shared_space(

@@ -116,6 +116,11 @@ class ReleasedMoments:
         return np.asarray(sum(site.moments.n * site.lost for site in self.sites) / self.n)
 
     @property
+    def shortfall(self) -> Matrix:
+        """What the second moment of the weighted rows falls short of that of the rows, of shape (p, p)."""
+        return np.asarray(sum(site.moments.n * site.shortfall for site in self.sites) / self.n)
+
+    @property
     def privacy_(self) -> PrivacyStatement:
         """The guarantee: that of the site, or of several sites by parallel composition."""
         return parallel_statement([site.privacy for site in self.sites])
@@ -129,7 +134,7 @@ class ReleasedMoments:
 
     def covariance(self, columns: Sequence[str] | None = None) -> ReleasedCovariance:
         """Means and covariance of the columns; default: of all."""
-        found = ReleasedCovariance.of(self.moments, rows_of_a_unit=self.rows_of_a_unit)
+        found = ReleasedCovariance.of(self.moments, self.shortfall, rows_of_a_unit=self.rows_of_a_unit)
         return found.keeping([self.names.index(name) for name in self.design(columns)])
 
     def correlations(self, columns: Sequence[str] | None = None) -> CorrelationTable:
@@ -221,8 +226,13 @@ class ReleasedMoments:
         site : SiteMoments, optional
             From which they are; default: all sites together.
         """
-        lost, across = self.lost if site is None else site.lost, own.axes[:, :-1]
-        found = moment_estimates(own.moments, lost=across.T @ lost @ across, rows_of_a_unit=self.rows_of_a_unit)
+        lost, shortfall = (
+            own.axes.T @ part @ own.axes
+            for part in ((self.lost, self.shortfall) if site is None else (site.lost, site.shortfall))
+        )
+        found = moment_estimates(
+            own.moments, lost=lost[:-1, :-1], shortfall=shortfall, rows_of_a_unit=self.rows_of_a_unit
+        )
         return replace(found, estimate=found.estimate + own.baseline)
 
     def heterogeneity(self, target: str | None = None, features: Sequence[str] | None = None) -> HeterogeneityTest:

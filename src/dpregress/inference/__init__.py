@@ -5,7 +5,7 @@ from dpregress.inference.components import PrincipalComponents, principal_compon
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis
 from dpregress.inference.covariances import CorrelationTable, ReleasedCovariance
 from dpregress.inference.diagnosis import Diagnosis, LikelihoodRatio, Measured, excess_deviance, likelihood_ratio
-from dpregress.inference.empirical_bayes import prior_variance
+from dpregress.inference.empirical_bayes import likeliest_prior
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.goodness import Submodel, explained_share, explained_variance, submodel
 from dpregress.inference.heterogeneity import HeterogeneityTest, coefficient_heterogeneity, moment_heterogeneity
@@ -62,6 +62,7 @@ __all__ = [
     "forward_selection",
     "in_original_units",
     "intervals",
+    "likeliest_prior",
     "likelihood_ratio",
     "linear_hypothesis",
     "masked_covariance",
@@ -73,7 +74,6 @@ __all__ = [
     "penalty_path",
     "predicted_intervals",
     "principal_components",
-    "prior_variance",
     "privacy_covariance",
     "sampling_covariance",
     "standard_errors",

@@ -10,6 +10,7 @@ deviations.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,7 @@ class PrincipalComponents:
     loadings : ndarray of shape (d, k)
         Eigenvectors of norm 1; the largest entry of each is positive.
     eigenvalue_error : ndarray of shape (k,)
-        Standard errors due to sampling, of rows taken as normal, and to privacy noise.
+        Standard errors due to sampling, of rows taken as normal, and to privacy.
     loading_error : ndarray of shape (d, k)
     separated : ndarray of bool, of shape (k,)
         Whether the eigenvalue differs from its neighbours by at least two standard errors. Loadings of others are those
@@ -92,11 +93,9 @@ def principal_components(
     vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
 
     def error(left: Vector, right: Vector) -> float:
-        gradient = np.outer(left / unit, right / unit)
-        gradient = (gradient + gradient.T) / 2
-        if correlation:
-            gradient -= np.diag((left * (matrix @ right) + (matrix @ left) * right) / unit**2 / 2)
-        return float(np.sqrt(sum(covariance.variances(gradient))))
+        squares = (left * (matrix @ right) + (matrix @ left) * right) / unit**2 / 2
+        parts = covariance.variances(left / unit, right / unit, squares if correlation else 0 * squares)
+        return math.sqrt(sum(parts))
 
     kept = min(components, len(values))
     own = np.array([error(vectors[:, k], vectors[:, k]) for k in range(min(kept + 1, len(values)))])

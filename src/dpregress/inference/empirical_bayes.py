@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,27 +15,45 @@ _OCTAVES = 40
 _PER_OCTAVE = 4
 
 
-def prior_variance(estimate: Vector, covariance: Matrix) -> float:
-    """The variance v that maximises the likelihood of ``estimate ~ N(0, covariance + v I)``.
+def likeliest_prior(estimates: Sequence[Vector], covariance: Matrix) -> tuple[int, float]:
+    """The centre and the variance v that maximise the likelihood of ``estimate ~ N(centre, covariance + v I)``.
 
     Parameters
     ----------
-    estimate : ndarray of shape (d,)
+    estimates : sequence of ndarray of shape (d,)
+        The estimates about each centre.
     covariance : ndarray of shape (d, d)
+
+    Returns
+    -------
+    place : int
+        Of the centre; the first of equals.
+    variance : float
 
     Examples
     --------
-    >>> round(prior_variance(np.full(100, 3.0), np.eye(100)), 1)
+    >>> place, variance = likeliest_prior([np.full(100, 3.0)], np.eye(100))
+    >>> round(variance, 1)
     7.6
     """
-    if not (np.isfinite(covariance).all() and np.isfinite(estimate).all()):
-        return 0.0
+    if not np.isfinite(covariance).all():
+        return 0, 0.0
     noise, vectors = eigen(covariance)
-    with np.errstate(over="ignore"):
-        squares, noise = (vectors.T @ estimate) ** 2, np.maximum(noise, 1e-300)
+    noise = np.maximum(noise, 1e-300)
+    found = [_likeliest_variance(vectors.T @ estimate, noise) for estimate in estimates]
+    place = int(np.argmin([fit for fit, _ in found]))
+    return place, found[place][1]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _likeliest_variance(estimate: Vector, noise: Vector) -> tuple[float, float]:
+    """Minus twice the largest log-likelihood, up to a constant, and the variance at which it is."""
+    squares = estimate**2
     largest = float(squares.max())
     if not math.isfinite(largest):
-        return 0.0
+        return math.inf, 0.0
     candidates = np.append(0.0, largest * 2.0 ** -np.arange(0, _OCTAVES, 1 / _PER_OCTAVE))
     total = noise + candidates[:, None]
-    return float(candidates[np.argmin(np.sum(np.log(total) + squares / total, axis=1))])
+    fits = np.sum(np.log(total) + squares / total, axis=1)
+    place = int(np.argmin(fits))
+    return float(fits[place]), float(candidates[place])

@@ -28,12 +28,17 @@ _SECOND_ORDER = 1 / 16
 _BEYOND = 2.0
 #: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention.
 _MISSED = 0.1
+#: How much of the most that shrunk rows can move a coefficient, whatever the signs of their residuals, counts as a
+#: standard deviation: a convention.
+_HIDDEN = 0.1
 #: The share of a matrix's trace below which an eigenvalue is due to rounding.
 _DIGITS = 1e-12
 
 
 @np.errstate(all="ignore")  # whatever was released, there is an answer
-def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_unit: int = 1) -> Estimates:
+def moment_estimates(
+    moments: Moments, *, lost: Matrix | None = None, shortfall: Matrix | None = None, rows_of_a_unit: int = 1
+) -> Estimates:
     """Least squares from released moments, with homoscedastic sampling errors and the known noise.
 
     Parameters
@@ -42,6 +47,9 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
         With a response.
     lost : ndarray of shape (p, p), optional
         The part of ``mean x~ x~'`` that row weights take.
+    shortfall : ndarray of shape (p + 1, p + 1), optional
+        What the moments fall short of those of unweighted rows, in the coordinates of the features and the response:
+        how far the estimate may be from that of unweighted rows is added to the error.
     rows_of_a_unit : int
         The k rows of a unit may all have the same error: the sampling covariance is k times that of independent rows.
     """
@@ -56,9 +64,10 @@ def moment_estimates(moments: Moments, *, lost: Matrix | None = None, rows_of_a_
     second = sandwich(system, product_of(moments.noise, first, len(coef) + 1) / n**2)
     squares, df = residual_variance(moments, coef, first)
     inverse = sandwich(system, system)
+    moved = np.zeros_like(gram) if shortfall is None else _moved(coef, system, shortfall)
     unknown = vectors[:, values <= floor]
     found = original_estimates(
-        space, coef, n=n, sampling=rows_of_a_unit * squares / n * inverse, privacy=first + _BEYOND * second,
+        space, coef, n=n, sampling=rows_of_a_unit * squares / n * inverse, privacy=first + _BEYOND * second + moved,
         unidentified=unknown @ unknown.T,
         shift=None if lost is None else _MISSED**2 * squares * sandwich(system, lost),
         df=df, dispersion=squares * space.response.scale**2 / _weight(moments), gram=gram,
@@ -92,6 +101,15 @@ def residual_variance(moments: Moments, coef: Vector, privacy: Matrix) -> tuple[
     left = float(moments.response_second - 2 * coef @ moments.cross + coef @ moments.gram @ coef)
     square = max(left + float(np.sum(moments.gram * privacy)), error, 1e-300)
     return square, math.inf if error == 0 else 2 * (square / error) ** 2
+
+
+def _moved(coef: Vector, system: Matrix, shortfall: Matrix) -> Matrix:
+    """The squared distance to the coefficients with the shortfall, and what signs hide of it (:data:`_HIDDEN`)."""
+    within = shortfall[:-1, :-1]
+    distance = np.linalg.solve(system + within, shortfall[:-1, -1] - within @ coef)
+    residual = np.append(-coef, 1.0)
+    most = float(residual @ shortfall @ residual) * sandwich(system, within)
+    return np.asarray(np.outer(distance, distance) + _HIDDEN**2 * most)
 
 
 def _weight(moments: Moments) -> float:

@@ -20,7 +20,7 @@ from dpregress.releases.model_files import decode_moments, encode_moments
 from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Moments
 
-_FORMAT = "dpregress.moments/1"
+_FORMAT = "dpregress.moments/2"
 _LARGEST = 1e100
 
 
@@ -36,13 +36,16 @@ class SiteMoments:
         Of all columns, without a response.
     privacy : PrivacyStatement
     lost : ndarray of shape (p, p)
-        The part of ``mean x~ x~'`` that row weights take.
+        The part of ``mean x~ x~'`` that row weights take: about ``mean (1 - s)^2 x~ x~'``.
+    shortfall : ndarray of shape (p, p)
+        What the released ``mean s^2 x~ x~'`` is short of ``mean x~ x~'``, by rows that take the place of private ones.
     """
 
     name: str
     moments: Moments
     privacy: PrivacyStatement
     lost: Matrix
+    shortfall: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,23 +137,24 @@ def _encoded(site: SiteMoments) -> dict[str, Any]:
         "name": site.name,
         "moments": moments,
         "lost": site.lost.tolist(),
+        "shortfall": site.shortfall.tolist(),
         "privacy": site.privacy.encode(),
     }
 
 
 def _decoded(record: Mapping[str, Any], space: WhitenedSpace) -> SiteMoments:
     moments = decode_moments({**record["moments"], "frame": space.encode()})
-    lost = np.array(record["lost"], dtype=np.float64)
+    lost, shortfall = (np.array(record[name], dtype=np.float64) for name in ("lost", "shortfall"))
     possible = (
         isinstance(moments.noise, Isotropic)
         and 0 <= moments.noise.sigma <= _LARGEST
         and 1 <= moments.n < 2**53
-        and lost.shape == moments.total.shape
-        and all(_symmetric(matrix) for matrix in (moments.total, lost))
+        and lost.shape == shortfall.shape == moments.total.shape
+        and all(_symmetric(matrix) for matrix in (moments.total, lost, shortfall))
     )
     if not possible:
         raise InvalidInput("its moments hold numbers that cannot be")
-    return SiteMoments(str(record["name"]), moments, PrivacyStatement.decode(record["privacy"]), lost)
+    return SiteMoments(str(record["name"]), moments, PrivacyStatement.decode(record["privacy"]), lost, shortfall)
 
 
 def _symmetric(matrix: Matrix) -> bool:

@@ -3,8 +3,9 @@ r"""The second moment of a whole table, in which no column is the response.
 Every choice is a function of public facts or of an earlier release (docs/release.md):
 
 1. all columns are whitened together, by the public moment or from the bounds of a schema. Private second moments, at
-   10% of mu^2 each, whiten them again: three from bounds; one where there are few public rows for their skewness, if
-   its noise is below the sampling error of the public moment;
+   10% of mu^2 each, whiten them again: three from bounds, which keep uncommon levels within reach (``levels.py``) and
+   do not magnify what rows beyond the radius hide; one where there are few public rows for their skewness, if its noise
+   is below the sampling error of the public moment;
 2. one radius, weighed between noise and truncation, and one row weight ``s = min(1, R / ||x~||)`` for all columns;
 3. for the rest of the budget, ``sum s^2 x~ x~'``.
 
@@ -17,22 +18,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, WhitenedSpace
-from dpregress.coordinates.matrices import eigen
+from dpregress.coordinates.matrices import eigen, symmetric_power
 from dpregress.public.facts import PublicFacts
-from dpregress.public.radius import RowNorms, positive
+from dpregress.public.radius import RowNorms, positive, refined_radius
 from dpregress.queries import Ask, Counted, Query, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
+from dpregress.solvers.moments.levels import levels_in_reach
 from dpregress.solvers.shared.gram import mixed_gram
 from dpregress.solvers.shared.radius_plan import plan_moments
-from dpregress.solvers.shared.repair import floored, gram_floor
+from dpregress.solvers.shared.repair import floored, gram_floor, noise_norm
 from dpregress.solvers.shared.surrogate import surrogate_rows
-from dpregress.solvers.shared.whitening import REFINE, planned_start, refined
+from dpregress.solvers.shared.whitening import REFINE, planned_start
 
 #: With fewer public rows than this many per column, a private second moment may be worth its cost.
 _ROWS_PER_COLUMN = 20
@@ -40,6 +42,17 @@ _ROWS_PER_COLUMN = 20
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 200, 1.25
 #: A private second moment is worth its cost if its noise is below this share of the public moment's sampling error.
 _CLEARER = 0.5
+#: The square of the length of a level's mean row is at most this many times the number of coordinates: with the level's
+#: column a table of as many others has the least noise about it there.
+_LEVEL = 2.0
+
+
+class _Refined(NamedTuple):
+    """A better space, the distribution of norms in it, and what is shown of the second moment beyond noise."""
+
+    space: WhitenedSpace
+    norms: RowNorms
+    shown: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +95,17 @@ class WholeTable:
             return start.space  # of bounds, within which the rows lie
         return self._truncated(start.space, RowNorms.of(self.facts.public, start.space, refined=False), self.budget)
 
-    def estimate(self, ask: Ask) -> tuple[Moments, Matrix]:
-        """Ask within the budget: the released moments, and the part of the second moment that weights take."""
+    def estimate(self, ask: Ask) -> tuple[Moments, Matrix, Matrix]:
+        """Ask within the budget: the released moments, the part of the second moment that weights take, and what it
+        falls short of that of the rows.
+        """
         shares = [REFINE] * self._refinements
         *first, last = split(self.budget, [*shares, 1 - sum(shares)])
         space = self.facts.start.space if self.fixed else self._whitened(ask, first, last)
         moments = ask(Counted(SecondMoment(space)), last)
-        rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)))
-        return moments, (rows.lost + rows.lost.T) / 2
+        rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)), self.facts.schema)
+        lost, shortfall = ((part + part.T) / 2 for part in (rows.lost, rows.shortfall))
+        return moments, lost, shortfall
 
     @cached_property
     def _refinements(self) -> int:
@@ -114,10 +130,10 @@ class WholeTable:
         start, public = self.facts.start, self.facts.public
         if start.refinements or not first:
             norms = RowNorms.of(public, start.space, refined=start.refinements > 0)
-            space = start.space
+            space, shown = start.space, np.zeros((start.space.order,) * 2)
             for spend in first:
-                better = refined(ask, space, spend)
-                space, norms = better.space, better.norms
+                better = self._refined(ask, space, shown, spend)
+                space, norms, shown = better.space, better.norms, better.shown
             return self._truncated(space, norms, last)
         assert public is not None
         assert public.rows is not None
@@ -127,6 +143,22 @@ class WholeTable:
         space = start.space.rewhitened(vectors / np.sqrt(values) @ vectors.T, 1.0)
         sample = positive(np.linalg.norm(space.whiten(public.rows), axis=1))
         return self._truncated(space, RowNorms(sample, float(np.median(sample))), last)
+
+    def _refined(self, ask: Ask, space: WhitenedSpace, shown: Matrix, spend: GDP) -> _Refined:
+        """``W <- A^{-1/2} W`` with A a private second moment, which is at least what earlier ones have shown of it.
+
+        Of rows beyond the radius it shows less than there is. To magnify what is not seen of them would move them
+        further out each time.
+        """
+        second = ask(Counted(SecondMoment(space)), spend)
+        values, vectors = eigen(shown - second.gram)
+        seen, floor = second.gram + vectors * np.maximum(values, 0) @ vectors.T, gram_floor(second)
+        within = levels_in_reach(space, floored(seen, floor), self.facts.schema, _LEVEL * space.order)
+        root = symmetric_power(within, -0.5)
+        better, seen = space.rewhitened(root, 1.0), root @ seen @ root
+        norms = RowNorms.normal(better, refined_radius(better, float(np.trace(seen))))
+        uncertain = noise_norm(second) / floor * np.eye(space.order)
+        return _Refined(better.rewhitened(np.eye(space.order), norms.median), norms, seen - uncertain)
 
     def _truncated(self, space: WhitenedSpace, norms: RowNorms, spend: GDP) -> WhitenedSpace:
         public = self.facts.public

@@ -135,6 +135,14 @@ class SurrogateRows:
         return self._gram(((1 - np.minimum(self.weight, 1)) / self.weight) ** 2)
 
     @property
+    def shortfall(self) -> Matrix:
+        """What the weighted second moment is short of that of the rows: ``mean (1 - s^2) x~ x~'``.
+
+        Of unseen rows nobody knows how long they are: theirs is taken to be half of it.
+        """
+        return self._gram(1 / self.weight**2 - np.minimum(1 / self.weight, 1) ** 2) + self.unseen
+
+    @property
     def shortening(self) -> Vector:
         """The weights that shorten rows, of which those of rows beyond a hundred radii are not followed further."""
         return np.clip(self.weight, _LEAST_WEIGHT, 1.0)

@@ -1,0 +1,54 @@
+r"""Coordinates in which no row is far out only because its level is uncommon.
+
+Whitening makes a row with a level of the share p about ``1 / sqrt p`` long. Beyond the radius it would be shrunk, and
+the level would seem less common than it is. The noise of whatever concerns a level falls no further once its rows reach
+the radius, so nothing is lost where they are kept within it: the second moment A by which rows are whitened becomes
+
+    A + sum_l c_l x_l x_l',    c_l = 1 / m - 1 / (x_l' A^{-1} x_l)    where that is positive,
+
+as if each level had at least the share 1/m. x_l is the mean row but for the indicators of level l. By the formula of
+Sherman and Morrison, ``x_l' (A + ..)^{-1} x_l <= m``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.public import Schema
+
+
+def levels_in_reach(space: WhitenedSpace, gram: Matrix, schema: Schema | None, most: float) -> Matrix:
+    """The second moment by which to whiten rows, so that the square of the length of a level's mean row is at most m.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+        With an intercept.
+    gram : ndarray of shape (p, p)
+        Positive definite: the second moment in this space.
+    schema : Schema or None
+        It declares levels.
+    most : float
+        m.
+    """
+    rows = _level_rows(space, gram, schema)
+    lengths = np.einsum("ij,ij->i", rows, np.linalg.solve(gram, rows.T).T)
+    missing = np.maximum(1 / most - 1 / np.maximum(lengths, 1e-300), 0.0)
+    return np.asarray(gram + (rows.T * missing) @ rows)
+
+
+def _level_rows(space: WhitenedSpace, gram: Matrix, schema: Schema | None) -> Matrix:
+    """The mean row of each level of each column, the first one included, in whitened coordinates."""
+    columns: dict[str, list[int]] = {}
+    for place, name in enumerate(space.features):
+        of = None if schema is None else schema.indicates(name)
+        if of is not None:
+            columns.setdefault(of, []).append(place)
+    mean = space.mean_row(gram)
+    shares = np.clip((space.back @ mean)[1:], 0.0, 1.0)
+    rows = []
+    for places in columns.values():
+        without = mean - space.slopes[:, places] @ shares[places]
+        rows += [without, *(without + space.slopes[:, place] for place in places)]
+    return np.reshape(rows, (-1, space.order))
