@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress import GDP, Categorical, DPGLMRegressor, DPLinearRegression, MemoryLedger, Numeric, Schema
+from dpregress import GDP, Categorical, DPGLMRegressor, DPLinearRegression, MemoryLedger, Numeric, Schema, load
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.estimators import progress
 from dpregress.rows import ThreadedEngine
@@ -211,3 +211,21 @@ def test_what_cannot_be_a_table_is_refused_before_any_charge(tmp_path: Path) -> 
             charged(ledger, source)
         assert "\n" not in str(caught.value)
     assert ledger.charges == ()
+
+
+def test_a_fitted_table_is_predicted_for_as_it_is() -> None:
+    """Columns are found by name, whatever else the table holds and in any order; so they are by a saved model."""
+    when = pa.array(np.arange(N).astype("datetime64[D]"))
+    wide = pa.table({"when": when, **{name: TABLE[name] for name in reversed(TABLE.schema.names)}})
+    narrow = TABLE.select(["age", "level", "gaps"])
+    model = fitted(wide, features=["age", "level", "gaps"])
+    np.testing.assert_array_equal(model.predict(wide), model.predict(narrow))
+    with pytest.raises(InvalidInput, match="no column 'level'"):
+        model.predict(wide.drop_columns(["level"]))
+
+
+def test_a_saved_model_predicts_for_a_table_with_other_columns(tmp_path: Path) -> None:
+    EXPECTED.save(tmp_path)
+    found = load(tmp_path / "model.json")
+    when = pa.array(np.arange(N).astype("datetime64[D]"))
+    np.testing.assert_array_equal(found.predict(TABLE.append_column("when", when)), EXPECTED.predict(TABLE))

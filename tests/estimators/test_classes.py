@@ -21,6 +21,7 @@ from dpregress import (
     MemoryLedger,
     PublicMoments,
     Schema,
+    load,
 )
 from dpregress.errors import InvalidInput, SeededNoiseWarning
 from dpregress.inputs.response import type_of_array
@@ -122,3 +123,26 @@ def test_text_of_arrow_in_pandas_is_text(kind: pa.DataType) -> None:
     found = type_of_array(pd.Series(["a", "b"]).astype(pd.ArrowDtype(kind)))
     assert found is not None
     assert is_text(found)
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, str])
+def test_a_saved_model_predicts_classes_in_the_type_of_the_response(tmp_path: Path, kind: type) -> None:
+    y = Y.astype(int).astype(kind)
+    fitted = model(classes=["0", "1"] if kind is str else None).fit(X, y)
+    fitted.save(tmp_path)
+    predicted, read = fitted.predict(X), load(tmp_path / "model.json").predict(X)
+    assert read.dtype.kind == predicted.dtype.kind
+    assert (read == predicted).all()
+    assert np.mean(read == y) > 0.6
+
+
+def test_a_saved_model_of_three_classes_predicts_them_in_their_type(tmp_path: Path) -> None:
+    y = Y.astype(int) + (X[:, 1] > 1)
+    fitted = model(classes=[0, 1, 2]).fit(X, y)
+    fitted.save(tmp_path)
+    read = load(tmp_path / "model.json")
+    assert (read.predict(X) == fitted.predict(X)).all()
+    text = (tmp_path / "model.json").read_text().replace('"labels": [', '"labels": [[], ', 1)
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(InvalidInput, match="labels"):
+        load(tmp_path / "model.json")

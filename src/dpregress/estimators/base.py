@@ -67,6 +67,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
     coefficients_: Coefficients | ClassCoefficients
     #: Name of the exposure of the fit; None without an exposure, and before the fit.
     exposure_: str | None = None
+    _by_name: bool = False
 
     @abstractmethod
     def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
@@ -95,6 +96,11 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
     @property
     def target_classes(self) -> tuple[str, ...]:
         """Texts of the classes of the response; empty for a number."""
+        return ()
+
+    @property
+    def target_labels(self) -> tuple[bool | int | float, ...]:
+        """The classes as the response holds them, if they are numbers or booleans; else empty."""
         return ()
 
     def _check_fitted(self) -> None:
@@ -363,7 +369,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             return self.design_.x(table)
         if not is_table(X):
             matrix(X)  # its shape is judged before its width is compared
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if not (is_table(X) and self._by_name):
+            validate_data(self, X, reset=False, skip_check_array=True)
         x = design(X, schema=self.schema, features=self.coefficients_.features)
         if x.shape[1] != len(self.coefficients_.features):
             raise InvalidInput(

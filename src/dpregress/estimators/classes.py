@@ -96,6 +96,12 @@ class ClassModel(PrivateLinearModel):
             raise InvalidInput(f"classes must be at least two different numbers or texts, not {one_line(classes)}")
         return texts
 
+    @property
+    def target_labels(self) -> tuple[bool | int | float, ...]:
+        """The classes as the response holds them, if they are numbers or booleans; else empty."""
+        labels = tuple(self.classes_.tolist())
+        return labels if all(isinstance(label, bool | int | float) for label in labels) else ()
+
     def _target(self, name: str) -> str:
         """The response's column, which a formula names itself."""
         if self.formula is None:

@@ -78,7 +78,9 @@ class _ScoredModel(CentralModel):
     def response_model(self) -> ResponseModel:
         """Family, link, the classes of a binomial response, and the name of the exposure."""
         family = self._family()
-        return ResponseModel(family.distribution.name, family.link.name, self.target_classes, self.exposure_)
+        return ResponseModel(
+            family.distribution.name, family.link.name, self.target_classes, self.exposure_, labels=self.target_labels
+        )
 
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         return solution.uncertainty
@@ -384,7 +386,7 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
     def response_model(self) -> ResponseModel:
         """Family, link and classes."""
         if self._several:
-            return ResponseModel("multinomial", "logit", self.target_classes)
+            return ResponseModel("multinomial", "logit", self.target_classes, labels=self.target_labels)
         return super().response_model
 
     def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:

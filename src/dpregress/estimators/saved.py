@@ -23,7 +23,7 @@ from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
 from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
-from dpregress.inputs.tables import design, opened_table
+from dpregress.inputs.tables import design, feeds, opened_table
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Categorical, Schema
@@ -119,7 +119,7 @@ class SavedModel(InferenceMixin):
         interval: IntervalKind | None = None,
         level: float = 0.95,
     ) -> Any:
-        """Mean responses, or the likeliest class as text, of shape (m,); as of the estimator that was saved.
+        """Mean responses, or the likeliest class, of shape (m,); as of the estimator that was saved.
 
         Parameters
         ----------
@@ -142,10 +142,7 @@ class SavedModel(InferenceMixin):
             times = np.full(len(rows), self.response_model.cuts[-1]) if exposure is None else np.exp(offset)
             return self.response_model.probability(self.coefficients_.predict(rows), np.asarray(times))
         chances = self._means(self.coefficients_.predict(rows) + offset)
-        names = np.array(self.response_model.classes)
-        if not len(names):
-            return chances
-        return names[chances.argmax(axis=1) if chances.ndim == 2 else (chances > 0.5).astype(int)]
+        return self.response_model.likeliest(chances) if self.response_model.classes else chances
 
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes, of shape (m, K)."""
@@ -224,7 +221,7 @@ class SavedModel(InferenceMixin):
             chances = self._means(predictor)
             names = self.coefficients_.classes
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
-            return pa.table({**columns, target: np.array(names)[chances.argmax(axis=1)]})
+            return pa.table({**columns, target: response.likeliest(chances)})
         if response.cuts and response.exposure is not None:
             return pa.table({target: response.probability(predictor, self._exposure(data, response.exposure))})
         if self._offset_formula is not None:
@@ -234,8 +231,7 @@ class SavedModel(InferenceMixin):
         mean = self._means(predictor)
         if not response.classes:
             return pa.table({target: mean})
-        likelier = np.array(response.classes)[(mean > 0.5).astype(int)]
-        return pa.table({f"P({target} = {response.classes[1]})": mean, target: likelier})
+        return pa.table({f"P({target} = {response.classes[1]})": mean, target: response.likeliest(mean)})
 
     def _means(self, predictor: Matrix) -> Matrix:
         """Means, or for several classes their probabilities."""
@@ -286,7 +282,7 @@ class SavedModel(InferenceMixin):
 
     def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:
         features = self.coefficients_.features
-        columns = [name for name in data.schema.names if _feeds(name, features)]
+        columns = [name for name in data.schema.names if feeds(name, features)]
         encoder = Encoder.of(columns, None, schema)
         absent = [name for name in features if name not in encoder.features]
         if absent:
@@ -371,8 +367,3 @@ def _belong(estimates: Estimates, coefficients: Coefficients | ClassCoefficients
     spread = estimates.spread
     fits = spread is None or len(spread) == len(coefficients.features)
     return fits and list(estimates.names) in (whole, constant)
-
-
-def _feeds(column: str, features: tuple[str, ...]) -> bool:
-    """Whether design columns of the model come from this column."""
-    return any(name == column or name.startswith(f"{column}=") for name in features)

@@ -28,10 +28,14 @@ from dpregress.rows.units import check_ids
 
 
 class Inputs(NamedTuple):
-    """What scikit-learn keeps of X: how many columns it has and, where it has any, their names."""
+    """What scikit-learn keeps of X: how many columns it has and, where it has any, their names.
+
+    Columns of a table are found ``by_name`` in rows to predict for; those of X are to be the same, in the same order.
+    """
 
     width: int
     names: NDArray[Any] | None
+    by_name: bool = False
 
     @classmethod
     def of(cls, estimator: Any, X: Any) -> Self:
@@ -43,11 +47,11 @@ class Inputs(NamedTuple):
     @classmethod
     def named(cls, names: Sequence[str]) -> Self:
         """Those of a table."""
-        return cls(len(names), np.array(names, dtype=object))
+        return cls(len(names), np.array(names, dtype=object), by_name=True)
 
     def keep(self, estimator: Any) -> None:
         """Set the attributes of a fitted estimator."""
-        estimator.n_features_in_ = self.width
+        estimator.n_features_in_, estimator._by_name = self.width, self.by_name
         if self.names is not None:
             estimator.feature_names_in_ = self.names
         elif hasattr(estimator, "feature_names_in_"):
@@ -297,14 +301,20 @@ def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
     """Rows to predict for, of shape (m, d), in the order of the fitted design columns."""
     if is_table(X):
         table = to_table(X)
-        encoder = Encoder.of(table.schema.names, None, schema)
+        encoder = Encoder.of([name for name in table.schema.names if feeds(name, features)], None, schema)
         encoder.check_types(table.schema)
         names = encoder.features
         absent = [name for name in features if name not in names]
         if absent:
-            raise InvalidInput(f"no column {absent[0]!r} in the rows to predict for")
+            of = None if schema is None else schema.indicates(absent[0])
+            raise InvalidInput(f"no column {absent[0] if of is None else of!r} in the rows to predict for")
         return encoder.x(table)[:, [names.index(name) for name in features]]
     return matrix(X)
+
+
+def feeds(column: str, features: Sequence[str]) -> bool:
+    """Whether design columns of a model come from this column."""
+    return any(name == column or name.startswith(f"{column}=") for name in features)
 
 
 def array_names(width: int, public: Sequence[str] | None) -> tuple[str, ...]:

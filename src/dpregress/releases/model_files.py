@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import PrivacyStatement, decode
 from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.ranges import decode_ends, encode_ends
-from dpregress.coordinates.svec import Vector
+from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
@@ -37,6 +38,7 @@ class ResponseModel:
 
     If ``exposure`` names a column, its logarithm is added to the predictor. A survival model has the ends of the
     pieces of the follow-up, ``cuts``, and their log hazards ``relative`` to the mean; its ``exposure`` is the time.
+    ``labels`` are the classes as numbers or booleans, where the response holds these.
     """
 
     family: str = "gaussian"
@@ -45,6 +47,12 @@ class ResponseModel:
     exposure: str | None = None
     cuts: tuple[float, ...] = ()
     relative: tuple[float, ...] = ()
+    labels: tuple[bool | int | float, ...] = ()
+
+    def likeliest(self, chances: Matrix) -> NDArray[Any]:
+        """The likeliest class, of shape (m,), by probabilities of shape (m, K), or (m,) of the second of two."""
+        names: NDArray[Any] = np.array(self.labels or self.classes)
+        return np.asarray(names[chances.argmax(axis=1) if chances.ndim == 2 else (chances > 0.5).astype(int)])
 
     def probability(self, predictor: Vector, time: Vector) -> Vector:
         """Of a survival model the probability of the event until a time, of shape (m,); NaN for a time below 0."""
@@ -146,7 +154,8 @@ def load_response(path: str | Path) -> ResponseModel:
 def _of_response(response: ResponseModel) -> dict[str, Any]:
     """Plain values; pieces only of a survival model."""
     found = dict(vars(response))
-    return found if response.cuts else {name: found[name] for name in ("family", "link", "classes", "exposure")}
+    names = ["family", "link", "classes", "exposure", *(["cuts", "relative"] if response.cuts else [])]
+    return {name: found[name] for name in [*names, *(["labels"] if response.labels else [])]}
 
 
 def _response(record: Mapping[str, Any]) -> ResponseModel:
@@ -154,6 +163,9 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
     classes = tuple(str(name) for name in found["classes"])
     if len(set(classes)) != len(classes) or not (several or len(classes) in (0, 2)):
         raise InvalidInput("its classes are not those of its coefficients")
+    labels = tuple(found.get("labels", ()))
+    if labels and (len(labels) != len(classes) or not all(isinstance(each, bool | int | float) for each in labels)):
+        raise InvalidInput("its labels are not those of its classes")
     exposure = None if found.get("exposure") is None else str(found["exposure"])
     family = str(found["family"])
     cuts: tuple[float, ...] = ()
@@ -162,7 +174,7 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
         cuts, relative = checked_cuts(found["cuts"]), tuple(float(value) for value in found["relative"])
         if len(cuts) != len(relative) or not np.isfinite(relative).all():
             raise InvalidInput("its hazards are not those of its pieces")
-    return ResponseModel(family, str(found["link"]), classes, exposure, cuts, relative)
+    return ResponseModel(family, str(found["link"]), classes, exposure, cuts, relative, labels)
 
 
 def load_estimates(path: str | Path) -> Estimates | None:

@@ -190,6 +190,7 @@ def test_the_factor_by_hand() -> None:
     np.testing.assert_allclose(moved(10.0), (clear - 1) * coef)
     one = (1000 + 50 * 40 + 900 * 20) / (1000 + 50 * 70 + 900 * 20)
     np.testing.assert_allclose(moved(0.2), (one - 1) * coef)
+    np.testing.assert_allclose(moved(0.165), 0 * coef)  # 3.5 deviations: one fit in four thousand
     np.testing.assert_allclose(moved(0.1), 0 * coef)
 
 

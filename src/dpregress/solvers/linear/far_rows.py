@@ -34,7 +34,7 @@ _LEAST, _MOST, _FEWEST = 0.005, 0.05, 0.001
 #: Their squares, in variances.
 _VOTING, _FARTHER, _SQUARES = 5.0, 2.0, np.array([50.0, 900.0])
 #: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more.
-_BELIEVED, _CLEAR = 2.5, 10.0
+_BELIEVED, _CLEAR = 4.0, 10.0
 #: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of
 #: the last step for the wider remainder.
 _OF_ALL, _OF_STEP, _WIDER = 0.3, 2 / 3, 1 / 6
