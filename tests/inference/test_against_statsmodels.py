@@ -249,6 +249,14 @@ def test_r_squared_is_that_of_least_squares_without_the_part_of_noise() -> None:
     explained = slopes @ spread @ slopes - noise
     assert explained_variance(estimates) == pytest.approx(explained, rel=1e-10)
     assert explained_share(estimates) == pytest.approx(fitted.rsquared_adj, abs=0.01)
+    names = (*estimates.names, "plan=rare")
+    wider = Estimates(
+        names, np.append(estimates.estimate, 3.0), *(np.pad(each, (0, 1)) + 25.0 * np.diag(np.eye(7)[6])
+        for each in (estimates.sampling, estimates.privacy)), np.append(estimates.identified, False),
+        np.append(estimates.shift, 0.0), estimates.df, estimates.cov_type, estimates.dispersion,
+        np.pad(spread, (0, 1)) + 1e-4 * np.diag(np.eye(6)[5]),
+    )  # fmt: skip
+    assert explained_variance(wider) == pytest.approx(explained, rel=1e-10)  # hardly anybody has this level
     nothing = Estimates(**{**vars(estimates), "estimate": 0 * estimates.estimate})
     assert explained_share(nothing) == 0.0
     for name, words in (("dispersion", "residual variance"), ("spread", "covariance of the features")):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, type_of
+from dpregress.errors import InvalidInput, UnboundedData, type_of
 from dpregress.estimators.central import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
 from dpregress.inference import likeliest_prior, moment_estimates, original_coefficients
 from dpregress.inputs.tables import Inputs
+from dpregress.public import Schema
 from dpregress.releases import Coefficients
+from dpregress.releases.release import ANYWHERE
 from dpregress.releases.subsets import RegressionMoments, regression_moments
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.solvers.shared.repair import floored, noise_norm, ridge_penalty
@@ -60,7 +63,8 @@ def regress_moments(
     own = regression_moments(released.moments, response, chosen, intercept=intercept)
     penalty = checked_penalty(alpha, own.moments.space)
     model.estimates_ = released.estimates_of(own)
-    model.coefficients_ = _coefficients(own, response, penalty, released.rows_of_a_unit)
+    found = _coefficients(own, response, penalty, released.rows_of_a_unit)
+    model.coefficients_ = replace(found, reach=_reach(released.schema, response))
     model.coef_, model.intercept_ = model.coefficients_.coef, model.coefficients_.intercept
     model.moments_, model.privacy_, model.exposure_ = released.moments, released.privacy_, None
     model.design_ = None if design is None else design.right
@@ -99,6 +103,14 @@ def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_u
         privacy=np.asarray(moved @ privacy @ moved.T),
         total=np.asarray(moved @ (privacy + sampling) @ moved.T),
     )
+
+
+def _reach(schema: Schema | None, target: str) -> tuple[float, float]:
+    """The declared bounds of a response, within which predictions lie."""
+    try:
+        return ANYWHERE if schema is None else schema.bounds_of(target)
+    except UnboundedData:
+        return ANYWHERE
 
 
 def _mean_alone(space: WhitenedSpace, gram: Matrix, coef: Vector) -> Vector:

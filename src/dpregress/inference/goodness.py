@@ -20,9 +20,17 @@ from dpregress.inference.hypotheses import WaldTest, pseudo_inverse, wald
 from dpregress.releases import Estimates
 from dpregress.releases.estimates import INTERCEPT
 
+#: The share of the explained variance that may be hidden in slopes that are not identified, and how many standard
+#: deviations of the residuals these may be.
+_HIDDEN, _EFFECT = 0.05, 3.0
+
 
 def explained_variance(estimates: Estimates) -> float:
-    """``b'Sb - tr(S V)``, not negative; NaN if a slope is not identified.
+    """``b'Sb - tr(S V)``, not negative.
+
+    A slope that is not identified is left out if it cannot matter, such as that of a level that hardly anybody has: its
+    estimate, its noise and three residual standard deviations explain at most a twentieth of what the others do. If it
+    may matter, the variance is NaN.
 
     Raises
     ------
@@ -32,11 +40,14 @@ def explained_variance(estimates: Estimates) -> float:
     if estimates.spread is None:
         raise NotAvailable("R^2 needs the covariance of the features, which this fit did not release")
     slopes = np.array([name != INTERCEPT for name in estimates.names])
-    if not estimates.identified[slopes].all():
-        return math.nan
-    b, spread = estimates.estimate[slopes], estimates.spread
-    noise = float(np.einsum("ij,ji->", spread, estimates.covariance[np.ix_(slopes, slopes)]))
-    return max(float(b @ spread @ b) - noise, 0.0)
+    known = estimates.identified[slopes]
+    estimate, spread = estimates.estimate[slopes], estimates.spread
+    b, errors = np.where(known, estimate, 0.0), estimates.covariance[np.ix_(slopes, slopes)]
+    noise = np.einsum("ij,ji->i", spread, errors)
+    explained = max(float(b @ spread @ b - noise[known].sum()), 0.0)
+    possible = np.diag(spread) * (estimate**2 + _EFFECT**2 * (estimates.dispersion or math.inf))
+    hidden = float((noise + possible)[~known].sum())
+    return explained if known.all() or hidden <= _HIDDEN * explained else math.nan
 
 
 def explained_share(estimates: Estimates) -> float:

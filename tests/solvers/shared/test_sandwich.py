@@ -338,6 +338,23 @@ def test_a_direction_without_a_root_does_not_take_the_others_along() -> None:
     assert found(None).coef[0] > held.coef[0]
 
 
+def test_a_direction_that_is_known_to_be_unknown_is_not_counted_twice() -> None:
+    """The prior holds next to the same direction that the design leaves open: the others keep their errors."""
+    meat, nothing = sandwich.Meat(np.eye(2), math.inf, "model"), np.zeros((2, 2))
+
+    def unknown(angle: float) -> Matrix:
+        along = np.array([np.cos(angle), np.sin(angle)])
+        return sandwich.unshrunk(
+            [Half(np.array([1.1, 0.3]))], np.zeros(2), np.eye(2), meat, np.eye(2),
+            n=100, mean=None, hidden=nothing, unidentified=np.outer(along, along), dispersion=1.0, lost=nothing,
+            weak=np.eye(2) / 9,
+        ).unidentified  # fmt: skip
+
+    assert np.linalg.matrix_rank(unknown(0.01), tol=1e-9) == 1
+    assert unknown(0.01)[1, 1] < 0.01
+    assert np.linalg.matrix_rank(unknown(0.3), tol=1e-9) == 2
+
+
 @pytest.mark.parametrize("make", [DPLinearRegression, DPLogisticRegression, DPPoissonRegressor])
 def test_the_model_covariance_releases_nothing_more(make: type[Any], seed: int) -> None:
     rng = np.random.default_rng(seed)

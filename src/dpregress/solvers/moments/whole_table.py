@@ -47,12 +47,16 @@ _CLEARER = 0.5
 _LEVEL = 2.0
 
 
+#: A second moment, and the spectral norm of its noise.
+_Shown = tuple[Matrix, float]
+
+
 class _Refined(NamedTuple):
-    """A better space, the distribution of norms in it, and what is shown of the second moment beyond noise."""
+    """A better space, the distribution of norms in it, and what is shown of the second moment there."""
 
     space: WhitenedSpace
     norms: RowNorms
-    shown: Matrix
+    shown: _Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +134,7 @@ class WholeTable:
         start, public = self.facts.start, self.facts.public
         if start.refinements or not first:
             norms = RowNorms.of(public, start.space, refined=start.refinements > 0)
-            space, shown = start.space, np.zeros((start.space.order,) * 2)
+            space, shown = start.space, None
             for spend in first:
                 better = self._refined(ask, space, shown, spend)
                 space, norms, shown = better.space, better.norms, better.shown
@@ -144,24 +148,33 @@ class WholeTable:
         sample = positive(np.linalg.norm(space.whiten(public.rows), axis=1))
         return self._truncated(space, RowNorms(sample, float(np.median(sample))), last)
 
-    def _refined(self, ask: Ask, space: WhitenedSpace, shown: Matrix, spend: GDP) -> _Refined:
+    def _refined(self, ask: Ask, space: WhitenedSpace, shown: _Shown | None, spend: GDP) -> _Refined:
         """``W <- A^{-1/2} W`` with A a private second moment, which is at least what earlier ones have shown of it.
 
         Of rows beyond the radius it shows less than there is. To magnify what is not seen of them would move them
         further out each time.
         """
         second = ask(Counted(SecondMoment(space)), spend)
-        values, vectors = eigen(shown - second.gram)
-        seen, floor = second.gram + vectors * np.maximum(values, 0) @ vectors.T, gram_floor(second)
+        least, floor = _least(second.gram, shown), gram_floor(second)
+        values, vectors = eigen(least - second.gram)
+        seen = second.gram + vectors * np.maximum(values, 0) @ vectors.T
         within = levels_in_reach(space, floored(seen, floor), self.facts.schema, _LEVEL * space.order)
         root = symmetric_power(within, -0.5)
         better, seen = space.rewhitened(root, 1.0), root @ seen @ root
         norms = RowNorms.normal(better, refined_radius(better, float(np.trace(seen))))
-        uncertain = noise_norm(second) / floor * np.eye(space.order)
-        return _Refined(better.rewhitened(np.eye(space.order), norms.median), norms, seen - uncertain)
+        return _Refined(better.rewhitened(np.eye(space.order), norms.median), norms, (seen, noise_norm(second) / floor))
 
     def _truncated(self, space: WhitenedSpace, norms: RowNorms, spend: GDP) -> WhitenedSpace:
         public = self.facts.public
         rows = 0 if public is None or self._refinements else public.n
         radius = plan_moments(norms, space.order, n=self.facts.n, spend=spend, public_rows=rows)
         return replace(space, radius=radius)
+
+
+def _least(gram: Matrix, shown: _Shown | None) -> Matrix:
+    """What an earlier second moment shows beyond its noise, if rows were shrunk alike in all directions."""
+    if shown is None:
+        return np.zeros_like(gram)
+    seen, noise = shown
+    kept = min(max(float(np.trace(gram)) / float(np.trace(seen)), 0.0), 1.0)
+    return np.asarray(kept * seen - noise * np.eye(len(gram)))

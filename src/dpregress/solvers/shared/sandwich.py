@@ -41,8 +41,9 @@ _NEGLIGIBLE = 1e-24
 #: Points at which the sizes of rows and residuals are taken.
 _POINTS = 64
 #: Directions of which the weak prior supplies this share of the precision are not identified, and the least eigenvalue
-#: of a sum of projections along what these span.
-_HELD, _SPANNED = 0.25, 1e-6
+#: of a sum of projections along what these span: two directions less than a tenth apart are one, since what the prior
+#: says of the one is in the covariance of the other.
+_HELD, _SPANNED = 0.25, 0.005
 
 
 @dataclass(frozen=True, eq=False)
