@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -229,3 +230,39 @@ def test_a_saved_model_predicts_for_a_table_with_other_columns(tmp_path: Path) -
     found = load(tmp_path / "model.json")
     when = pa.array(np.arange(N).astype("datetime64[D]"))
     np.testing.assert_array_equal(found.predict(TABLE.append_column("when", when)), EXPECTED.predict(TABLE))
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_a_response_that_is_named_like_a_column_is_not_that_column() -> None:
+    """A sum of columns has the name of the first: its bounds and its public values are none of the response's."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=4_000), "y": rng.normal(size=4_000)})
+    y = rows.a * 20 + rng.normal(size=4_000)
+    schema = Schema({"a": Numeric(-5, 5), "y": Numeric(-5, 5)})
+    model = DPLinearRegression(GDP(2.0), schema=schema, random_state=0)
+    found, right = (model.fit(rows, each).coef_[0] for each in (y.rename("a"), y.rename("b")))
+    assert found == right
+    assert found == pytest.approx(20, abs=1)
+    assert DPLinearRegression(GDP(2.0), schema=schema, random_state=0).fit(rows, y.to_numpy()).coef_[0] == right
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(pd.date_range("2020", periods=50, tz="UTC")),
+        pd.Series(pd.date_range("2020", periods=50)),
+        pd.Series(pd.period_range("2020", periods=50, freq="D")),
+        pd.Series(pd.timedelta_range("1s", periods=50)),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_times_are_no_numbers(values: pd.Series) -> None:
+    """Nothing is charged."""
+    ledger = MemoryLedger(GDP(1.0))
+    with pytest.raises(InvalidInput, match="holds no numbers"):
+        DPLinearRegression(GDP(1.0), row_bound=3.0, ledger=ledger).fit(np.ones((50, 2)), values)
+    with pytest.raises(InvalidInput, match="complex"):
+        DPLinearRegression(GDP(1.0), row_bound=3.0, ledger=ledger).fit_table(
+            pd.DataFrame({"a": np.ones(50) * 1j, "y": np.ones(50)}), "y"
+        )
+    assert not ledger.charges

@@ -33,6 +33,7 @@ from dpregress.inputs.tables import (
     check_exposure,
     design,
     matrix,
+    response_name,
     training_source,
     training_table,
 )
@@ -192,7 +193,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if self.formula is not None:
             rows = self._computed(self.formula, public, X, y)
         else:
-            target = str(getattr(y, "name", None) or "y")
+            target = response_name(y, X)
             known = None if public is None else public_columns(public, target, name)
             source, columns = training_source(X, y, target=target, schema=self.schema, public=known)
             rows = self._declared(public, source, columns, target, name, Inputs.of(self, X))

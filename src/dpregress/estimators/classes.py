@@ -13,7 +13,7 @@ from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
-from dpregress.inputs.tables import coded, opened_table
+from dpregress.inputs.tables import coded, opened_table, response_name
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.design.encoder import text_of
 from dpregress.rows.engines import Progress
@@ -45,7 +45,7 @@ class ClassModel(PrivateLinearModel):
         given |= {"weights": weights, "diagnose": diagnose, "progress": progress}
         self._checked_parameters()
         if self.classes is None:
-            target = self._target(str(getattr(y, "name", None) or "y"))
+            target = self._target(response_name(y, X))
             in_table = y is None and is_table(X)
             kind = type_of_column(X, target) if in_table else type_of_array(y)
             return self._fit_to(default_classes(target, kind, self.schema), lambda model: model.fit(X, y, **given))

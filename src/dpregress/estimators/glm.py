@@ -78,9 +78,8 @@ class _ScoredModel(CentralModel):
     def response_model(self) -> ResponseModel:
         """Family, link, the classes of a binomial response, and the name of the exposure."""
         family = self._family()
-        return ResponseModel(
-            family.distribution.name, family.link.name, self.target_classes, self.exposure_, labels=self.target_labels
-        )
+        kind = family.distribution.name, family.link.name
+        return ResponseModel(*kind, self.target_classes, self.exposure_, labels=self.target_labels)
 
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
         return solution.uncertainty
@@ -392,10 +391,9 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
     def _result(self, solution: Solution, facts: PublicFacts) -> Coefficients | ClassCoefficients:
         if not self._several:
             return super()._result(solution, facts)
-        each = of_classes(solution, len(self.target_classes))
-        return ClassCoefficients(
-            self.target_classes, tuple(original(one, self._uncertainty(one), facts) for one in each)
-        )
+        several = of_classes(solution, len(self.target_classes))
+        each = tuple(original(one, self._uncertainty(one), facts) for one in several)
+        return ClassCoefficients(self.target_classes, each)
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """``X coef + intercept``, of shape (m,); for more than two classes ``X coef' + intercept``, of shape (m, K)."""

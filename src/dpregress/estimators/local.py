@@ -370,11 +370,18 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         if self.response_bounds is not None:
             return checked_bounds("response_bounds", self.response_bounds)
         own = mean_of(self.family).bounds
-        if own is not None:
-            return own
         column = None if facts.schema is None else facts.schema.column(facts.target)
-        if isinstance(column, Numeric) and column.bounds is not None:
-            return column.bounds
+        declared = column.bounds if isinstance(column, Numeric) else None
+        if own is not None:
+            if declared is not None and not own[0] <= declared[0] < declared[1] <= own[1]:
+                raise InvalidInput(
+                    f"the schema declares {facts.target!r} between {declared[0]:g} and {declared[1]:g}, and responses "
+                    f"of family {one_line(self.family)} lie between {own[0]:g} and {own[1]:g}: name the family, such "
+                    "as family='gaussian'"
+                )
+            return own
+        if declared is not None:
+            return declared
         if facts.trusted_labels is not None:
             return float(facts.trusted_labels.min()), float(facts.trusted_labels.max())
         raise UnboundedData(f"{facts.target!r} needs public bounds: give response_bounds=, or public labels")

@@ -26,6 +26,9 @@ from dpregress.rows.readers.files import in_memory, is_table, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids
 
+#: How the types of pandas begin whose cells NumPy takes for objects.
+_NO_NUMBERS = ("datetime64", "timedelta64", "period", "interval")
+
 
 class Inputs(NamedTuple):
     """What scikit-learn keeps of X: how many columns it has and, where it has any, their names.
@@ -383,6 +386,8 @@ def _numeric(values: Any) -> NDArray[np.float64]:
         raise InvalidInput("Sparse data was passed, but dense data is required: use toarray()")
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return to_numbers(values)
+    if str(getattr(values, "dtype", "")).startswith(_NO_NUMBERS):  # NumPy would get objects, and of these their text
+        raise InvalidInput(f"an array of type {values.dtype} holds no numbers")
     array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if array.dtype.kind in "biuf":
         with np.errstate(all="ignore"):  # a cell beyond float64 becomes infinite, which is no number; no word of it
@@ -393,6 +398,13 @@ def _numeric(values: Any) -> NDArray[np.float64]:
         text = pa.array([text_of(cell) for cell in array.ravel().tolist()], pa.large_string())
         return to_numbers(text).reshape(array.shape)
     raise InvalidInput(f"an array of type {array.dtype} holds no numbers")
+
+
+def response_name(y: Any, X: Any) -> str:
+    """What a response is called: as its series, unless a column of X has that name, as a sum of columns may; else y."""
+    taken = [str(name) for name in getattr(X, "columns", [])] if is_table(X) and not isinstance(X, pa.Table) else []
+    name = str(getattr(y, "name", None) or "y")
+    return name if name not in taken else _unused("y", taken)
 
 
 def _unused(name: str, taken: Sequence[str]) -> str:

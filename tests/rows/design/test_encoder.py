@@ -355,3 +355,15 @@ def test_levels_that_short_floats_round(kind: pa.DataType) -> None:
     cells = pa.array(np.array([0.5, 0.1, 3.0], dtype=kind.to_pandas_dtype()), kind)
     expected = [0.0, np.nan, 2.0] if pa.types.is_float16(kind) else [0.0, 1.0, 2.0]
     assert np.array_equal(to_codes(cells, ("0.5", "0.1", "3")), expected, equal_nan=True)
+
+
+def test_levels_that_floats_merge_are_refused_in_floats() -> None:
+    """An absent cell makes floats of whole numbers; by text and by whole numbers such levels are found."""
+    schema = Schema({"id": Categorical([str(2**53), str(2**53 + 1)])})
+    encoder = Encoder.of(["id"], None, schema)
+    whole = pa.table({"id": pa.array([2**53, 2**53 + 1, None], pa.int64())})
+    encoder.check_types(whole.schema)
+    assert encoder.x(whole).ravel().tolist() == [0, 1, 0]
+    with pytest.raises(InvalidInput, match="is also another number"):
+        encoder.check_types(pa.schema({"id": pa.float64()}))
+    Encoder.of(["id"], None, Schema({"id": Categorical(["1", "2"])})).check_types(pa.schema({"id": pa.float64()}))

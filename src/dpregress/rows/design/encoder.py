@@ -72,7 +72,10 @@ class Encoder(Design):
         """An encoder with types from the schema; columns that it does not declare are numeric."""
         columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
         if not classes and target is not None and schema and isinstance(schema.column(target), Categorical):
-            raise InvalidInput(f"target {target!r} is categorical: this model needs a numeric response")
+            raise InvalidInput(
+                f"target {target!r} is categorical: this model needs a numeric response, so declare it as a number, or "
+                "not at all"
+            )
         encoder = cls(columns, target, classes, exposed)
         for name in names:  # such as a column called "sex=m" next to the level m of sex
             if encoder.features.count(name) > 1 and list(names).count(name) == 1:
@@ -130,7 +133,16 @@ class Encoder(Design):
 
 
 def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
-    """Refuse a column of numbers with levels, such as ``1.1`` and ``1.10``, that are the same number."""
+    """Refuse a column of numbers with levels, such as ``1.1`` and ``1.10``, that are the same number.
+
+    So are those of 2^53 and beyond in a column of floats, and an absent cell makes floats of whole numbers.
+    """
+    large = next((level for level in levels if not _told_apart(level)), None)
+    if large is not None and pa.types.is_floating(value_type(kind)):
+        raise InvalidInput(
+            f"column {name!r} is of type {kind}, in which the level {large!r} is also another number: read it as text, "
+            "or as whole numbers"
+        )
     same = ambiguous(levels)
     if same is not None and is_number(value_type(kind)):
         raise InvalidInput(
@@ -240,6 +252,12 @@ def ambiguous(levels: Sequence[str]) -> tuple[str, str] | None:
         if np.isfinite(value):
             seen[value] = level
     return None
+
+
+def _told_apart(level: str) -> bool:
+    """Whether a float is this level and no other number beside it; whether it is no number."""
+    (value,) = to_numbers(pa.array([level], pa.large_string()))
+    return not abs(value) >= TOLD_APART
 
 
 def _numbers_of(levels: Sequence[str]) -> Vector:

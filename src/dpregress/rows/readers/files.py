@@ -407,6 +407,8 @@ def from_series(series: Any) -> pa.Array:
         if categories.dtype.kind == "f":  # a type that ids may not have: it stays in sight
             return pc.take(pa.array(categories.to_numpy(dtype="float64", na_value=float("nan")), pa.float64()), codes)
         return pc.take(pa.array([text_of(level) for level in categories.tolist()], pa.large_string()), codes)
+    if series.dtype.kind == "c":
+        raise InvalidInput(f"column {series.name!r} holds complex numbers: give their real and imaginary parts")
     if series.dtype == object or str(series.dtype).startswith("str"):
         return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
     try:
