@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,22 @@ def test_a_saved_model_of_three_classes_predicts_them_in_their_type(tmp_path: Pa
     fitted.save(tmp_path)
     read = load(tmp_path / "model.json")
     assert (read.predict(X) == fitted.predict(X)).all()
-    text = (tmp_path / "model.json").read_text().replace('"labels": [', '"labels": [[], ', 1)
-    (tmp_path / "model.json").write_text(text)
-    with pytest.raises(InvalidInput, match="labels"):
-        load(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    for labels in ([0, 1], [1, 0, 2], [0, 1, 1], [[], 1, 2], [0, 1, None], {"0": 1}, None, 5):
+        record["response"]["labels"] = labels
+        (tmp_path / "model.json").write_text(json.dumps(record))
+        with pytest.raises(InvalidInput, match="its labels are not those of its classes"):
+            load(tmp_path / "model.json")
+
+
+def test_classes_that_no_array_holds_are_saved_as_text(tmp_path: Path) -> None:
+    large = Y.astype(object) * 10**30
+    model(classes=[0, 10**30]).fit(X, large).save(tmp_path)
+    assert set(load(tmp_path / "model.json").predict(X)) <= {"0", str(10**30)}
+    mixed = np.where(Y, "yes", "0").astype(object)
+    model(classes=[0, "yes"]).fit(X, mixed).save(tmp_path / "mixed")
+    found = load(tmp_path / "mixed" / "model.json")
+    assert set(found.predict(X)) == {0, "yes"}
+    rows = pd.DataFrame(X, columns=["x0", "x1"])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    assert set(found.predict_file(tmp_path / "rows.csv")["y"].to_pylist()) == {"0", "yes"}

@@ -43,7 +43,7 @@ from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
 from dpregress.releases import ClassCoefficients, Coefficients
-from dpregress.releases.model_files import ResponseModel, WrittenFormula
+from dpregress.releases.model_files import Label, ResponseModel, WrittenFormula
 from dpregress.rows import Encoder, Engine, FormulaEncoder, Source
 from dpregress.rows.engines import Progress
 from dpregress.rows.readers.files import is_table
@@ -100,8 +100,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return ()
 
     @property
-    def target_labels(self) -> tuple[bool | int | float, ...]:
-        """The classes as the response holds them, if they are numbers or booleans; else empty."""
+    def target_labels(self) -> tuple[Label, ...]:
+        """The classes as the response holds them, if these are not all text; else empty."""
         return ()
 
     def _check_fitted(self) -> None:

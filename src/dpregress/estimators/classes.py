@@ -14,6 +14,7 @@ from dpregress.estimators.base import PrivateLinearModel
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
 from dpregress.inputs.tables import coded, opened_table, response_name
+from dpregress.releases.model_files import Label, is_label
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.design.encoder import text_of
 from dpregress.rows.engines import Progress
@@ -97,10 +98,11 @@ class ClassModel(PrivateLinearModel):
         return texts
 
     @property
-    def target_labels(self) -> tuple[bool | int | float, ...]:
-        """The classes as the response holds them, if they are numbers or booleans; else empty."""
+    def target_labels(self) -> tuple[Label, ...]:
+        """The classes as the response holds them, if these are not all text and an array can hold them; else empty."""
         labels = tuple(self.classes_.tolist())
-        return labels if all(isinstance(label, bool | int | float) for label in labels) else ()
+        text = all(isinstance(label, str) for label in labels)
+        return () if text or not all(is_label(label) for label in labels) else labels
 
     def _target(self, name: str) -> str:
         """The response's column, which a formula names itself."""

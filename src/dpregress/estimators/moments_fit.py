@@ -12,7 +12,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.errors import InvalidInput, UnboundedData, type_of
 from dpregress.estimators.central import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
-from dpregress.inference import likeliest_prior, moment_estimates, original_coefficients
+from dpregress.inference import likely_priors, moment_estimates, original_coefficients
 from dpregress.inputs.tables import Inputs
 from dpregress.public import Schema
 from dpregress.releases import Coefficients
@@ -23,8 +23,9 @@ from dpregress.solvers.shared.repair import floored, noise_norm, ridge_penalty
 
 #: The share of a matrix's largest entry below which an eigenvalue is due to rounding.
 _DIGITS = 1e-12
-#: What is likely without the noise: this share of the way from the mean for everybody to the coordinates' regression.
-_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: What is likely without the noise: these shares of the way from the mean for everybody to the coordinates' regression,
+#: with their odds beforehand: as much for the coordinates as for all others.
+_SHARES, _ODDS = (0.0, 0.25, 0.5, 0.75, 1.0), (1.0, 1.0, 1.0, 1.0, 4.0)
 
 
 def regress_moments(
@@ -77,7 +78,8 @@ def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_u
     That is the mean for everybody, the regression by the coordinates themselves, or a regression between them. With H
     the Gram matrix, the score ``H (b - b_0)`` of the private rows' exact answer has the prior ``N(0, t^2 I + S)``, and
     noise adds ``N(0, P)`` to it. S and P are the covariances of the estimated score due to sampling and to privacy
-    noise; b_0 and t^2 maximise its likelihood.
+    noise. For each b_0, t^2 maximises the likelihood; the coefficients are the mean over all of them, by how likely
+    they are.
     """
     moments, space = own.moments, own.moments.space
     assert space.response is not None
@@ -90,14 +92,17 @@ def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_u
     privacy, sampling = (to_score @ part @ to_score.T for part in (estimates.privacy, estimates.sampling))
     flat = _mean_alone(space, gram, found)
     centres = [flat + share * (around - flat) for share in _SHARES]
-    place, variance = likeliest_prior([gram @ (found - centre) for centre in centres], privacy + sampling)
-    prior = variance * np.eye(len(found)) + sampling / rows_of_a_unit
-    kept = np.linalg.solve(prior + privacy, prior).T
+    priors = likely_priors([gram @ (found - centre) for centre in centres], privacy + sampling, _ODDS)
+    score, kept = np.zeros_like(found), np.zeros_like(gram)
+    for centre, (weight, variance) in zip(centres, priors, strict=True):
+        prior = variance * np.eye(len(found)) + sampling / rows_of_a_unit
+        gain = np.linalg.solve(prior + privacy, prior).T
+        score, kept = score + weight * gram @ centre + weight * gain @ gram @ (found - centre), kept + weight * gain
     ridge = np.linalg.inv(gram + ridge_penalty(space, alpha, moments.n))
     moved = ridge @ kept
     return original_coefficients(
         space,
-        np.asarray(ridge @ (gram @ centres[place] + kept @ gram @ (found - centres[place]))),
+        np.asarray(ridge @ score),
         target=target,
         n=moments.n,
         privacy=np.asarray(moved @ privacy @ moved.T),

@@ -33,7 +33,7 @@ from dpregress.inputs.units import bounded_units
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, start
-from dpregress.releases.sites import SiteMoments, check_symmetric_space
+from dpregress.releases.sites import Shortened, SiteMoments, check_symmetric_space
 from dpregress.rows import ArraySource, Source
 from dpregress.rows.design.complete import CompleteEncoder
 from dpregress.rows.engines import Progress
@@ -52,6 +52,7 @@ class _Table(NamedTuple):
     columns: tuple[str, ...]
     facts: PublicFacts
     schema: Schema | None
+    shortened: Shortened | None
     fixed: bool
 
 
@@ -141,7 +142,7 @@ def release_moments(
     source, whose = bounded_units(found.source, unit, max_rows_per_unit, in_place=stays_in_place(engine))
     promise = gaussian_promise(budget)
     check_moments_fit(found.facts.start.space.order, 0)
-    solver = WholeTable(found.facts, whose.per_record(promise), found.fixed)
+    solver = WholeTable(found.facts, whose.per_record(promise), found.fixed, found.shortened)
     with reported(progress, solver.rounds) as report, ready_rows(source, engine, report, solver.asks) as rows:
         session = Session.reserve(
             rows,
@@ -204,7 +205,8 @@ def shared_space(
         columns = public_columns(public) if public is not None else tuple((schema or Schema({})).columns)
     found = _facts(tuple(listed(columns)), n, opened_apart(None, public), schema, row_bound)
     own = None if schema is None else schema.of_columns(columns)
-    return SharedSpace(WholeTable(found, budget, fixed=True).planned, tuple(columns), own)
+    whole = WholeTable(found, budget, fixed=True)
+    return SharedSpace(whole.planned, tuple(columns), own, whole.public_shortened)
 
 
 def _declared(
@@ -220,7 +222,7 @@ def _declared(
     public = opened_apart(table, given)
     known = None if public is None else public_columns(public)
     source, chosen = _rows(table, columns, known, schema, complete, unit)
-    return _Table(source, chosen, _facts(chosen, source.n, public, schema, row_bound), schema, False)
+    return _Table(source, chosen, _facts(chosen, source.n, public, schema, row_bound), schema, None, False)
 
 
 def _like(
@@ -237,7 +239,7 @@ def _like(
         raise InvalidInput("like= has coordinates of other columns than it names: use the file as it was written")
     source, _ = _rows(table, shared.columns, shared.columns, shared.schema, complete, unit)
     facts = PublicFacts(source.n, "", Start(shared.space, 0), None, shared.schema)
-    return _Table(source, shared.columns, facts, shared.schema, True)
+    return _Table(source, shared.columns, facts, shared.schema, shared.shortened, True)
 
 
 def _rows(

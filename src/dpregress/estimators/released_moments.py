@@ -11,6 +11,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement, parallel_statement
 from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates.matrices import symmetric_power
 from dpregress.display import html_table
 from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.saving import write_whole
@@ -26,7 +27,7 @@ from dpregress.inference import (
 )
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Estimates, Moments
-from dpregress.releases.sites import MomentsFile, SiteMoments, check_names
+from dpregress.releases.sites import MomentsFile, Shortened, SiteMoments, check_names
 from dpregress.releases.subsets import RegressionMoments, not_released, regression_moments
 from dpregress.rows import Encoder
 from dpregress.version import SOFTWARE
@@ -34,6 +35,8 @@ from dpregress.version import SOFTWARE
 __all__ = ["ReleasedMoments", "SharedSpace", "combine"]
 
 _COMPONENTS = 10
+#: The least eigenvalue of a second moment of whitened rows.
+_LEAST = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,11 +49,14 @@ class SharedSpace:
     columns : tuple of str
         The columns of the tables.
     schema : Schema or None
+    shortened : Shortened or None
+        What weights take there of the public rows that fixed them.
     """
 
     space: WhitenedSpace
     columns: tuple[str, ...]
     schema: Schema | None
+    shortened: Shortened | None = None
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` and ``dpregress release --like`` read; OutputError if that cannot be done."""
@@ -58,13 +64,16 @@ class SharedSpace:
 
     def text(self) -> str:
         """The text of the file."""
-        return MomentsFile(self.space, self.columns, _toml(self.schema), ()).text(SOFTWARE)
+        return MomentsFile(self.space, self.columns, _toml(self.schema), (), self.shortened).text(SOFTWARE)
 
     @classmethod
     def load(cls, path: str | Path) -> SharedSpace:
         """Read the coordinates of a file, of which a release may follow; InvalidInput for another file."""
         found = MomentsFile.load(path)
-        return cls(found.space, found.columns, _schema(found.schema, path))
+        schema = _schema(found.schema, path)
+        if found.sites:
+            return cls(found.space, found.columns, schema, _together(found.sites))
+        return cls(found.space, found.columns, schema, found.shortened)
 
     def __repr__(self) -> str:
         return f"<SharedSpace of {len(self.columns)} columns>"
@@ -113,12 +122,17 @@ class ReleasedMoments:
     @property
     def lost(self) -> Matrix:
         """The part of the second moment of the whitened rows that row weights take, of shape (p, p)."""
-        return np.asarray(sum(site.moments.n * site.lost for site in self.sites) / self.n)
+        return self.shortened.lost
 
     @property
     def shortfall(self) -> Matrix:
         """What the second moment of the weighted rows falls short of that of the rows, of shape (p, p)."""
-        return np.asarray(sum(site.moments.n * site.shortfall for site in self.sites) / self.n)
+        return self.shortened.shortfall
+
+    @property
+    def shortened(self) -> Shortened:
+        """The same of all rows together, for releases in these coordinates."""
+        return _together(self.sites)
 
     @property
     def privacy_(self) -> PrivacyStatement:
@@ -316,6 +330,15 @@ class ReleasedMoments:
             if name == each or name in column.design(each):
                 return column.design(each)
         return self._designed(name)
+
+
+def _together(sites: Sequence[SiteMoments]) -> Shortened:
+    """What weights take of the rows of all sites; a noisy second moment is made positive definite."""
+    shares = np.array([site.moments.n for site in sites]) / sum(site.moments.n for site in sites)
+    gram = np.tensordot(shares, [site.moments.gram for site in sites], 1)
+    lost = np.tensordot(shares, [site.lost for site in sites], 1)
+    shortfall = np.tensordot(shares, [site.shortfall for site in sites], 1)
+    return Shortened(symmetric_power((gram + gram.T) / 2, 1.0, smallest=_LEAST), lost, shortfall)
 
 
 def combine(releases: Sequence[ReleasedMoments]) -> ReleasedMoments:

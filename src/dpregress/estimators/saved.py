@@ -44,7 +44,7 @@ from dpregress.releases.model_files import (
 )
 from dpregress.reports.summary import Summary
 from dpregress.rows import Encoder, FormulaEncoder
-from dpregress.rows.design.encoder import to_numbers
+from dpregress.rows.design.encoder import text_of, to_numbers
 from dpregress.rows.readers.files import FilesReader, read, read_files
 
 __all__ = ["SavedModel", "load"]
@@ -95,6 +95,8 @@ class SavedModel(InferenceMixin):
             family_of(response.family, response.link)  # refuses others
         if estimates is not None and not _belong(estimates, found):
             raise InvalidInput(f"{shown(path)}: its estimates are not those of its coefficients")
+        if response.labels and tuple(map(text_of, response.labels)) != response.classes:
+            raise InvalidInput(f"{shown(path)}: its labels are not those of its classes")
         domain = load_domain(path)
         if domain is not None:
             _check_domain(domain, found, path)
@@ -221,7 +223,7 @@ class SavedModel(InferenceMixin):
             chances = self._means(predictor)
             names = self.coefficients_.classes
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
-            return pa.table({**columns, target: response.likeliest(chances)})
+            return pa.table({**columns, target: self._cells(chances)})
         if response.cuts and response.exposure is not None:
             return pa.table({target: response.probability(predictor, self._exposure(data, response.exposure))})
         if self._offset_formula is not None:
@@ -231,7 +233,12 @@ class SavedModel(InferenceMixin):
         mean = self._means(predictor)
         if not response.classes:
             return pa.table({target: mean})
-        return pa.table({f"P({target} = {response.classes[1]})": mean, target: response.likeliest(mean)})
+        return pa.table({f"P({target} = {response.classes[1]})": mean, target: self._cells(mean)})
+
+    def _cells(self, chances: Matrix) -> Any:
+        """The likeliest classes as a column: text, if some of them are text."""
+        found = self.response_model.likeliest(chances)
+        return found if found.dtype != object else [text_of(label) for label in found.tolist()]
 
     def _means(self, predictor: Matrix) -> Matrix:
         """Means, or for several classes their probabilities."""
@@ -282,7 +289,7 @@ class SavedModel(InferenceMixin):
 
     def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:
         features = self.coefficients_.features
-        columns = [name for name in data.schema.names if feeds(name, features)]
+        columns = [name for name in data.schema.names if feeds(name, features, schema)]
         encoder = Encoder.of(columns, None, schema)
         absent = [name for name in features if name not in encoder.features]
         if absent:

@@ -5,7 +5,7 @@ from dpregress.inference.components import PrincipalComponents, principal_compon
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis
 from dpregress.inference.covariances import CorrelationTable, ReleasedCovariance
 from dpregress.inference.diagnosis import Diagnosis, LikelihoodRatio, Measured, excess_deviance, likelihood_ratio
-from dpregress.inference.empirical_bayes import likeliest_prior
+from dpregress.inference.empirical_bayes import likely_priors
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.goodness import Submodel, explained_share, explained_variance, submodel
 from dpregress.inference.heterogeneity import HeterogeneityTest, coefficient_heterogeneity, moment_heterogeneity
@@ -62,8 +62,8 @@ __all__ = [
     "forward_selection",
     "in_original_units",
     "intervals",
-    "likeliest_prior",
     "likelihood_ratio",
+    "likely_priors",
     "linear_hypothesis",
     "masked_covariance",
     "moment_estimates",

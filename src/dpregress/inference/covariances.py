@@ -102,7 +102,7 @@ class CorrelationTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Shortened:
+class LostToWeights:
     """What row weights w take of means and covariance.
 
     Parameters
@@ -122,10 +122,10 @@ class Shortened:
     moved: Vector
     change: Matrix
 
-    def keeping(self, places: list[int]) -> Shortened:
+    def keeping(self, places: list[int]) -> LostToWeights:
         """Of some of the columns, in this order."""
         within = np.ix_(places, places)
-        return Shortened(self.share, self.second[within], self.moved[places], self.change[within])
+        return LostToWeights(self.share, self.second[within], self.moved[places], self.change[within])
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class ReleasedCovariance:
         Of an entry of svec of the mean moment.
     n : float
         Rows, divided by the largest number that one unit may have.
-    shrunk : Shortened
+    shrunk : LostToWeights
         What row weights take.
     """
 
@@ -157,7 +157,7 @@ class ReleasedCovariance:
     constant: Vector
     noise: float
     n: float
-    shrunk: Shortened
+    shrunk: LostToWeights
 
     @classmethod
     def of(cls, moments: Moments, shortfall: Matrix | None = None, *, rows_of_a_unit: int = 1) -> ReleasedCovariance:
@@ -179,7 +179,7 @@ class ReleasedCovariance:
         mean, rows, square = _about_mean(turn, gram)
         matrix = rows @ gram @ rows.T / square
         other, about, whole = _about_mean(turn, gram + missing)
-        shrunk = Shortened(
+        shrunk = LostToWeights(
             float(turn[0] @ missing @ turn[0]), rows @ missing @ rows.T, other - mean,
             about @ (gram + missing) @ about.T / whole - matrix,
         )  # fmt: skip

@@ -15,34 +15,36 @@ _OCTAVES = 40
 _PER_OCTAVE = 4
 
 
-def likeliest_prior(estimates: Sequence[Vector], covariance: Matrix) -> tuple[int, float]:
-    """The centre and the variance v that maximise the likelihood of ``estimate ~ N(centre, covariance + v I)``.
+def likely_priors(estimates: Sequence[Vector], covariance: Matrix, odds: Sequence[float]) -> list[tuple[float, float]]:
+    """How likely each of several centres is, with the variance v at which ``estimate ~ N(centre, covariance + v I)``.
 
     Parameters
     ----------
     estimates : sequence of ndarray of shape (d,)
         The estimates about each centre.
     covariance : ndarray of shape (d, d)
+    odds : sequence of float
+        Of the centres beforehand.
 
     Returns
     -------
-    place : int
-        Of the centre; the first of equals.
-    variance : float
+    priors : list of (float, float)
+        Weights, which sum to 1, and the variances that maximise the likelihood.
 
     Examples
     --------
-    >>> place, variance = likeliest_prior([np.full(100, 3.0)], np.eye(100))
-    >>> round(variance, 1)
-    7.6
+    >>> [(weight, variance)] = likely_priors([np.full(100, 3.0)], np.eye(100), [1.0])
+    >>> weight, round(variance, 1)
+    (1.0, 7.6)
     """
-    if not np.isfinite(covariance).all():
-        return 0, 0.0
+    if not (np.isfinite(covariance).all() and np.isfinite(estimates).all()):
+        return [(share / sum(odds), 0.0) for share in odds]
     noise, vectors = eigen(covariance)
     noise = np.maximum(noise, 1e-300)
     found = [_likeliest_variance(vectors.T @ estimate, noise) for estimate in estimates]
-    place = int(np.argmin([fit for fit, _ in found]))
-    return place, found[place][1]
+    fits = np.array([fit for fit, _ in found])
+    weights = np.asarray(odds) * np.exp(-(fits - fits.min()) / 2)
+    return list(zip((weights / weights.sum()).tolist(), [variance for _, variance in found], strict=True))
 
 
 @np.errstate(over="ignore", invalid="ignore")

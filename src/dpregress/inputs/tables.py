@@ -20,14 +20,14 @@ from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
-from dpregress.rows.design.encoder import labels_of, present, text_of, to_codes, to_numbers
+from dpregress.rows.design.encoder import labels_of, present, readable, text_of, to_codes, to_numbers
 from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import in_memory, is_table, to_table
 from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids
 
 #: How the types of pandas begin whose cells NumPy takes for objects.
-_NO_NUMBERS = ("datetime64", "timedelta64", "period", "interval")
+_NO_NUMBERS = ("datetime64", "timedelta64", "period", "interval", "date", "time", "duration")
 
 
 class Inputs(NamedTuple):
@@ -304,7 +304,7 @@ def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
     """Rows to predict for, of shape (m, d), in the order of the fitted design columns."""
     if is_table(X):
         table = to_table(X)
-        encoder = Encoder.of([name for name in table.schema.names if feeds(name, features)], None, schema)
+        encoder = Encoder.of([name for name in table.schema.names if feeds(name, features, schema)], None, schema)
         encoder.check_types(table.schema)
         names = encoder.features
         absent = [name for name in features if name not in names]
@@ -315,9 +315,9 @@ def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
     return matrix(X)
 
 
-def feeds(column: str, features: Sequence[str]) -> bool:
+def feeds(column: str, features: Sequence[str], schema: Schema | None) -> bool:
     """Whether design columns of a model come from this column."""
-    return any(name == column or name.startswith(f"{column}=") for name in features)
+    return any(column == name or (schema is not None and schema.indicates(name) == column) for name in features)
 
 
 def array_names(width: int, public: Sequence[str] | None) -> tuple[str, ...]:
@@ -385,6 +385,8 @@ def _numeric(values: Any) -> NDArray[np.float64]:
     if issparse(values):
         raise InvalidInput("Sparse data was passed, but dense data is required: use toarray()")
     if isinstance(values, pa.Array | pa.ChunkedArray):
+        if not readable(values.type):
+            raise InvalidInput(f"an array of type {values.type} holds no numbers")
         return to_numbers(values)
     if str(getattr(values, "dtype", "")).startswith(_NO_NUMBERS):  # NumPy would get objects, and of these their text
         raise InvalidInput(f"an array of type {values.dtype} holds no numbers")

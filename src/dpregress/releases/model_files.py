@@ -26,10 +26,18 @@ from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import ANYWHERE, ClassCoefficients, Coefficients, Moments
 
 T = TypeVar("T")
+Label = bool | int | float | str
 _FORMAT = "dpregress.model/1"
 _PRIVACY_FORMAT = "dpregress.privacy/1"
 #: The entries of a file that a model of several classes holds once for each class.
 _NUMBERS = ("intercept", "coef", "standard_error", "privacy_error")
+
+
+def is_label(value: object) -> bool:
+    """Whether a column of a table can hold this class."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, bool | float | str)
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class ResponseModel:
 
     If ``exposure`` names a column, its logarithm is added to the predictor. A survival model has the ends of the
     pieces of the follow-up, ``cuts``, and their log hazards ``relative`` to the mean; its ``exposure`` is the time.
-    ``labels`` are the classes as numbers or booleans, where the response holds these.
+    ``labels`` are the classes as the response holds them, if these are not all text.
     """
 
     family: str = "gaussian"
@@ -47,11 +55,12 @@ class ResponseModel:
     exposure: str | None = None
     cuts: tuple[float, ...] = ()
     relative: tuple[float, ...] = ()
-    labels: tuple[bool | int | float, ...] = ()
+    labels: tuple[Label, ...] = ()
 
     def likeliest(self, chances: Matrix) -> NDArray[Any]:
         """The likeliest class, of shape (m,), by probabilities of shape (m, K), or (m,) of the second of two."""
-        names: NDArray[Any] = np.array(self.labels or self.classes)
+        mixed = len({isinstance(label, str) for label in self.labels}) > 1
+        names: NDArray[Any] = np.array(self.labels or self.classes, dtype=object if mixed else None)
         return np.asarray(names[chances.argmax(axis=1) if chances.ndim == 2 else (chances > 0.5).astype(int)])
 
     def probability(self, predictor: Vector, time: Vector) -> Vector:
@@ -163,8 +172,8 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
     classes = tuple(str(name) for name in found["classes"])
     if len(set(classes)) != len(classes) or not (several or len(classes) in (0, 2)):
         raise InvalidInput("its classes are not those of its coefficients")
-    labels = tuple(found.get("labels", ()))
-    if labels and (len(labels) != len(classes) or not all(isinstance(each, bool | int | float) for each in labels)):
+    labels = found.get("labels", [])
+    if not isinstance(labels, list) or len(labels) not in (0, len(classes)) or not all(map(is_label, labels)):
         raise InvalidInput("its labels are not those of its classes")
     exposure = None if found.get("exposure") is None else str(found["exposure"])
     family = str(found["family"])
@@ -174,7 +183,7 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
         cuts, relative = checked_cuts(found["cuts"]), tuple(float(value) for value in found["relative"])
         if len(cuts) != len(relative) or not np.isfinite(relative).all():
             raise InvalidInput("its hazards are not those of its pieces")
-    return ResponseModel(family, str(found["link"]), classes, exposure, cuts, relative, labels)
+    return ResponseModel(family, str(found["link"]), classes, exposure, cuts, relative, tuple(labels))
 
 
 def load_estimates(path: str | Path) -> Estimates | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates import Matrix, Weighting, WhitenedSpace
-from dpregress.coordinates.matrices import invertible
+from dpregress.coordinates.matrices import eigen, invertible, symmetric_power
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
@@ -22,6 +22,8 @@ from dpregress.releases.release import Moments
 
 _FORMAT = "dpregress.moments/2"
 _LARGEST = 1e100
+#: The least eigenvalue of what is recoloured, the rounding of eigenvalues, and the largest one of whitened rows.
+_SMALLEST, _ROUNDING, _LONGEST = 1e-3, 1e-9, 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,29 @@ class SiteMoments:
 
 
 @dataclass(frozen=True, eq=False)
+class Shortened:
+    """What weights take of rows that take the place of private ones, each of shape (p, p).
+
+    Parameters
+    ----------
+    gram : ndarray
+        ``mean s^2 x~ x~'`` of these rows.
+    lost, shortfall : ndarray
+        As of :class:`SiteMoments`.
+    """
+
+    gram: Matrix
+    lost: Matrix
+    shortfall: Matrix
+
+    def recoloured(self, gram: Matrix) -> Shortened:
+        """Of the same rows, transformed to have this positive definite second moment."""
+        turn = symmetric_power(gram, 0.5) @ symmetric_power(self.gram, -0.5, smallest=_SMALLEST)
+        lost, shortfall = (turn @ part @ turn.T for part in (self.lost, self.shortfall))
+        return Shortened(gram, (lost + lost.T) / 2, (shortfall + shortfall.T) / 2)
+
+
+@dataclass(frozen=True, eq=False)
 class MomentsFile:
     """The contents of a file: coordinates, what its columns are, and the releases of its sites, if any.
 
@@ -60,12 +85,15 @@ class MomentsFile:
     schema : str or None
         In TOML.
     sites : tuple of SiteMoments
+    shortened : Shortened or None
+        Of public rows, if coordinates were fixed by these.
     """
 
     space: WhitenedSpace
     columns: tuple[str, ...]
     schema: str | None
     sites: tuple[SiteMoments, ...]
+    shortened: Shortened | None = None
 
     def text(self, software: str) -> str:
         """The file as JSON text."""
@@ -77,6 +105,8 @@ class MomentsFile:
             "schema": self.schema,
             "sites": [_encoded(site) for site in self.sites],
         }
+        if self.shortened is not None:
+            record["shortened"] = {name: part.tolist() for name, part in vars(self.shortened).items()}
         return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
     @classmethod
@@ -99,7 +129,8 @@ class MomentsFile:
                 raise InvalidInput("its schema is not text")
             sites = tuple(_decoded(site, space) for site in record["sites"])
             check_names([site.name for site in sites])
-            return cls(space, tuple(str(name) for name in record["columns"]), schema, sites)
+            columns = tuple(str(name) for name in record["columns"])
+            return cls(space, columns, schema, sites, _shortened(record.get("shortened"), space))
         except (OSError, *MALFORMED) as error:
             raise InvalidInput(f"{shown(path)} is not a file of released moments: {reason(error)}") from error
 
@@ -151,10 +182,26 @@ def _decoded(record: Mapping[str, Any], space: WhitenedSpace) -> SiteMoments:
         and 1 <= moments.n < 2**53
         and lost.shape == shortfall.shape == moments.total.shape
         and all(_symmetric(matrix) for matrix in (moments.total, lost, shortfall))
+        and all(_is_square(matrix) for matrix in (lost, shortfall))
     )
     if not possible:
         raise InvalidInput("its moments hold numbers that cannot be")
     return SiteMoments(str(record["name"]), moments, PrivacyStatement.decode(record["privacy"]), lost, shortfall)
+
+
+def _shortened(record: Mapping[str, Any] | None, space: WhitenedSpace) -> Shortened | None:
+    if record is None:
+        return None
+    parts = [np.array(record[name], dtype=np.float64) for name in ("gram", "lost", "shortfall")]
+    if not all(part.shape == (space.order, space.order) and _symmetric(part) and _is_square(part) for part in parts):
+        raise InvalidInput("its public moments hold numbers that cannot be")
+    return Shortened(*parts)
+
+
+def _is_square(matrix: Matrix) -> bool:
+    """Whether it may be a mean of squares, but for rounding, of rows that are not absurdly long."""
+    values = eigen(matrix)[0]
+    return bool(-_ROUNDING * max(abs(values[-1]), 1.0) <= values[0] and values[-1] <= _LONGEST)
 
 
 def _symmetric(matrix: Matrix) -> bool:

@@ -135,13 +135,13 @@ class Encoder(Design):
 def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
     """Refuse a column of numbers with levels, such as ``1.1`` and ``1.10``, that are the same number.
 
-    So are those of 2^53 and beyond in a column of floats, and an absent cell makes floats of whole numbers.
+    So are those of 2^53 and beyond, which floats merge: an absent cell would make floats of whole numbers.
     """
     large = next((level for level in levels if not _told_apart(level)), None)
-    if large is not None and pa.types.is_floating(value_type(kind)):
+    if large is not None and is_number(value_type(kind)):
         raise InvalidInput(
-            f"column {name!r} is of type {kind}, in which the level {large!r} is also another number: read it as text, "
-            "or as whole numbers"
+            f"column {name!r} is of type {kind}, in which the level {large!r} may be another number as well: read it "
+            "as text"
         )
     same = ambiguous(levels)
     if same is not None and is_number(value_type(kind)):

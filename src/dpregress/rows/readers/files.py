@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -407,8 +408,9 @@ def from_series(series: Any) -> pa.Array:
         if categories.dtype.kind == "f":  # a type that ids may not have: it stays in sight
             return pc.take(pa.array(categories.to_numpy(dtype="float64", na_value=float("nan")), pa.float64()), codes)
         return pc.take(pa.array([text_of(level) for level in categories.tolist()], pa.large_string()), codes)
-    if series.dtype.kind == "c":
-        raise InvalidInput(f"column {series.name!r} holds complex numbers: give their real and imaginary parts")
+    if series.dtype.kind == "c":  # pairs are refused where they are asked for
+        pairs = np.ascontiguousarray(series.to_numpy(np.complex128)).view(np.float64)
+        return pa.FixedSizeListArray.from_arrays(pa.array(pairs), 2)
     if series.dtype == object or str(series.dtype).startswith("str"):
         return pa.array([text_of(cell) for cell in series.tolist()], pa.large_string())
     try:

@@ -1,10 +1,10 @@
 r"""The information of two classes, as the released second moment of their scores says.
 
 The variance of a class follows from its mean, so that the second moment M of scores is the information J, which
-surrogate rows only guess where no public rows are known. Where rows of another shape than theirs decide, such as those in which a rare class occurs,
-the guess is several times too large along a direction: steps are too short there, and errors too small. If M
-contradicts what the model expects of it, E, by more than noise and sampling explain, every modelled change of a score
-is multiplied by
+surrogate rows only guess where no public rows are known. Where rows of another shape than theirs decide, such as those
+in which a rare class occurs, the guess is several times too large along a direction: steps are too short there, and
+errors too small. If M contradicts what the model expects of it, E, by more than noise and sampling explain, every
+modelled change of a score is multiplied by
 
 .. math:: T = J^{1/2} R J^{-1/2}, \qquad R = I + \gamma \circ (E^{-1/2} M E^{-1/2} - I),
 

@@ -6,19 +6,20 @@ the radius, so nothing is lost where they are kept within it: the second moment 
 
     A + sum_l c_l x_l x_l',    c_l = 1 / m - 1 / (x_l' A^{-1} x_l)    where that is positive,
 
-as if each level had at least the share 1/m. x_l is the mean row but for the indicators of level l. By the formula of
-Sherman and Morrison, ``x_l' (A + ..)^{-1} x_l <= m``.
+as if each level had at least the share 1/m. x_l is the mean row of the level, by the released moment, as far as noise
+tells it from the mean row of all but for the indicators. By the formula of Sherman and Morrison, ``x_l' (A + ..)^{-1}
+x_l <= m``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public import Schema
 
 
-def levels_in_reach(space: WhitenedSpace, gram: Matrix, schema: Schema | None, most: float) -> Matrix:
+def levels_in_reach(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema | None, most: float) -> Matrix:
     """The second moment by which to whiten rows, so that the square of the length of a level's mean row is at most m.
 
     Parameters
@@ -27,28 +28,42 @@ def levels_in_reach(space: WhitenedSpace, gram: Matrix, schema: Schema | None, m
         With an intercept.
     gram : ndarray of shape (p, p)
         Positive definite: the second moment in this space.
+    noise : float
+        The standard deviation of an entry of it.
     schema : Schema or None
         It declares levels.
     most : float
         m.
     """
-    rows = _level_rows(space, gram, schema)
+    rows = _level_rows(space, gram, noise, schema)
     lengths = np.einsum("ij,ij->i", rows, np.linalg.solve(gram, rows.T).T)
     missing = np.maximum(1 / most - 1 / np.maximum(lengths, 1e-300), 0.0)
     return np.asarray(gram + (rows.T * missing) @ rows)
 
 
-def _level_rows(space: WhitenedSpace, gram: Matrix, schema: Schema | None) -> Matrix:
+def _level_rows(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema | None) -> Matrix:
     """The mean row of each level of each column, the first one included, in whitened coordinates."""
     columns: dict[str, list[int]] = {}
     for place, name in enumerate(space.features):
         of = None if schema is None else schema.indicates(name)
         if of is not None:
             columns.setdefault(of, []).append(place)
-    mean = space.mean_row(gram)
-    shares = np.clip((space.back @ mean)[1:], 0.0, 1.0)
+    mean, back = space.mean_row(gram), space.back
+    shares = np.clip((back @ mean)[1:], 0.0, 1.0)
     rows = []
     for places in columns.values():
         without = mean - space.slopes[:, places] @ shares[places]
-        rows += [without, *(without + space.slopes[:, place] for place in places)]
+        indicators = [back[0] - back[1:][places].sum(axis=0), *back[1:][places]]
+        plain = [without, *(without + space.slopes[:, place] for place in places)]
+        rows += [_told(gram, noise, *each) for each in zip(indicators, plain, strict=True)]
     return np.reshape(rows, (-1, space.order))
+
+
+def _told(gram: Matrix, noise: float, indicator: Vector, plain: Vector) -> Vector:
+    """``E x~ 1_l / E 1_l``, whose coordinates lie about 1 from the plain row and have the noise of its numerator."""
+    found = gram @ indicator
+    share = float(indicator @ found)
+    if share <= 0:
+        return plain
+    gain = 1 / (1 + (noise * float(np.linalg.norm(indicator)) / share) ** 2)
+    return np.asarray(plain + gain * (found / share - plain))

@@ -29,6 +29,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive, refined_radius
 from dpregress.queries import Ask, Counted, Query, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
+from dpregress.releases.sites import Shortened
 from dpregress.solvers.moments.levels import levels_in_reach
 from dpregress.solvers.shared.gram import mixed_gram
 from dpregress.solvers.shared.radius_plan import plan_moments
@@ -71,11 +72,14 @@ class WholeTable:
         All of it is drawn.
     fixed : bool
         Whether the space of the facts and its radius are final, so that several sites can release in them.
+    shortened : Shortened, optional
+        What weights take there of public rows, or of those of an earlier release.
     """
 
     facts: PublicFacts
     budget: GDP
     fixed: bool = False
+    shortened: Shortened | None = None
 
     def __post_init__(self) -> None:
         if not self.fixed:
@@ -99,6 +103,17 @@ class WholeTable:
             return start.space  # of bounds, within which the rows lie
         return self._truncated(start.space, RowNorms.of(self.facts.public, start.space, refined=False), self.budget)
 
+    @property
+    def public_shortened(self) -> Shortened | None:
+        """What weights take of public rows in :attr:`planned`; None where these are not known."""
+        public, space = self.facts.public, self.planned
+        if public is None or public.rows is None:
+            return None
+        rows = space.whiten(public.rows)
+        weight = space.weights(rows)[:, None]
+        parts = ((rows * part).T @ rows / len(rows) for part in (weight**2, (1 - weight) ** 2, 1 - weight**2))
+        return Shortened(*((part + part.T) / 2 for part in parts))
+
     def estimate(self, ask: Ask) -> tuple[Moments, Matrix, Matrix]:
         """Ask within the budget: the released moments, the part of the second moment that weights take, and what it
         falls short of that of the rows.
@@ -107,7 +122,11 @@ class WholeTable:
         *first, last = split(self.budget, [*shares, 1 - sum(shares)])
         space = self.facts.start.space if self.fixed else self._whitened(ask, first, last)
         moments = ask(Counted(SecondMoment(space)), last)
-        rows = surrogate_rows(space, self.facts.public, floored(moments.gram, gram_floor(moments)), self.facts.schema)
+        gram = floored(moments.gram, gram_floor(moments))
+        if self.shortened is not None:
+            known = self.shortened.recoloured(gram)
+            return moments, known.lost, known.shortfall
+        rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
         lost, shortfall = ((part + part.T) / 2 for part in (rows.lost, rows.shortfall))
         return moments, lost, shortfall
 
@@ -158,10 +177,11 @@ class WholeTable:
         least, floor = _least(second.gram, shown), gram_floor(second)
         values, vectors = eigen(least - second.gram)
         seen = second.gram + vectors * np.maximum(values, 0) @ vectors.T
-        within = levels_in_reach(space, floored(seen, floor), self.facts.schema, _LEVEL * space.order)
+        entry = noise_norm(second) / math.sqrt(2 * space.order)
+        within = levels_in_reach(space, floored(seen, floor), entry, self.facts.schema, _LEVEL * space.order)
         root = symmetric_power(within, -0.5)
         better, seen = space.rewhitened(root, 1.0), root @ seen @ root
-        norms = RowNorms.normal(better, refined_radius(better, float(np.trace(seen))))
+        norms = RowNorms.normal(better, refined_radius(better, float(np.trace(root @ second.gram @ root))))
         return _Refined(better.rewhitened(np.eye(space.order), norms.median), norms, (seen, noise_norm(second) / floor))
 
     def _truncated(self, space: WhitenedSpace, norms: RowNorms, spend: GDP) -> WhitenedSpace:
