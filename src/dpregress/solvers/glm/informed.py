@@ -75,12 +75,12 @@ class Ratio:
         squares : SecondMoments
         """
         meat = squares.released
-        if meat.cov_type != "robust":
+        if meat.found is None:
             return None
         values, axes = eigen(squares.expected)
         values = np.maximum(values, _DIGITS * float(values[-1]))
         unit, identity = axes / np.sqrt(values), np.eye(len(coef))
-        off = unit.T @ meat.matrix @ unit - identity
+        off = unit.T @ meat.found @ unit - identity
         noise = math.sqrt(2 / meat.df) * float(np.mean(values))
         alone = (1 + identity) / 2  # an entry beside the diagonal has half the variance
         variance = alone * noise**2 / np.outer(values, values) + _sampled(model, coef, unit)
