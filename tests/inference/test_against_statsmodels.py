@@ -205,6 +205,10 @@ def test_what_is_not_identified_is_never_small() -> None:
     assert np.isnan(wald(hidden, "x1 = x2").pvalue)
     assert np.isnan(t_tests(hidden, "x2 = 0, x1 = 0").pvalue).tolist() == [True, False]
     assert "not identified" in str(term_tests(hidden, {"x2": ["x2"]}))
+    assert str(wald(hidden, "x1 = x2")) == "not identified"
+    lines = str(t_tests(hidden, "x2 = 0, x1 = 0")).splitlines()
+    assert lines[0].split() == ["hypothesis", "effect", "std", "err", "t", "P>|t|", "[0.025", "0.975]"]
+    assert ["not identified" in line for line in lines] == [False, True, False]
     assert np.isnan(explained_share(hidden))
     rows = np.array([[1.0, 0, 0, 0, 0], [1.0, 1, 0, 0, 0]])
     family = family_of("gaussian")

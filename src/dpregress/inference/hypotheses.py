@@ -76,6 +76,17 @@ class TTest:
         columns = {"effect": self.effect, "sd": self.sd, "tvalue": self.tvalue, "pvalue": self.pvalue}
         return pd.DataFrame({**columns, "ci_lower": lower, "ci_upper": upper}, index=list(self.labels))
 
+    def __str__(self) -> str:
+        names = [plain(label) for label in self.labels]
+        width = max(map(len, [*names, "hypothesis"]))
+        header = ("effect", "std err", "t", "P>|t|", "[0.025", "0.975]")
+        lines = [f"{'hypothesis':{width}}" + "".join(f"  {name:>11}" for name in header)]
+        columns = (self.effect, self.sd, self.tvalue, self.pvalue, *self.conf_int().T)
+        for name, effect, *others in zip(names, *columns, strict=True):
+            known = [f"{value:11.5g}" for value in others] if not math.isnan(others[0]) else ["not identified"]
+            lines.append("  ".join([f"{name:{width}}", f"{effect:11.5g}", *known]))
+        return "\n".join(lines)
+
 
 @dataclass(frozen=True)
 class WaldTest:
@@ -100,6 +111,12 @@ class WaldTest:
     def distribution(self) -> str:
         """The reference: "F" or "chi2"."""
         return "chi2" if math.isinf(self.df_denom) else "F"
+
+    def __str__(self) -> str:
+        if math.isnan(self.statistic):
+            return "not identified"
+        law = f"chi2({self.df_num})" if math.isinf(self.df_denom) else _reference(self)
+        return f"{law} = {self.statistic:.5g}, p = {self.pvalue:.4g}"
 
 
 @dataclass(frozen=True)
