@@ -13,10 +13,8 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.queries import Ask, RowQuery
 from dpregress.releases import Score
 from dpregress.solvers.base import Unshrunk
-from dpregress.solvers.glm.informed import InformedScore, Ratio, SecondMoments
 from dpregress.solvers.glm.score_loop import ModelledScore, ScoreModel, Steps
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.posterior import longest
 from dpregress.solvers.shared.remainder import Answer, Remainder, Untruncated
 from dpregress.solvers.shared.repair import solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, truncated, unshrunk
@@ -35,15 +33,9 @@ class Squares:
 
     slope: Matrix
     meat: Meat
-    expected: Matrix
     dispersion: float
     clipped: float
     lost: Matrix
-
-    @property
-    def second(self) -> SecondMoments:
-        """What was released and what the model expects of it."""
-        return SecondMoments(self.meat, self.expected)
 
 
 def released_squares(
@@ -80,7 +72,6 @@ def released_squares(
     return Squares(
         slope,
         meat,
-        expected,
         meat.ratio * (clipped.dispersion if answer is None else clipped.plain),
         meat.ratio * clipped.square,
         truncated(model.rows, clipped.beyond, meat) if answer is None else answer.lost,
@@ -115,12 +106,8 @@ def scored_estimates(
     mixed: MixedGram,
     n: int,
     answer: Answer | None = None,
-    ratio: Ratio | None = None,
 ) -> Unshrunk:
     """The estimate that explains all scores, and its covariances.
-
-    With a ratio it is the one that explains them as the second moment of scores says, if the model's own is another by
-    more than its errors.
 
     Parameters
     ----------
@@ -133,35 +120,11 @@ def scored_estimates(
     n : int
     answer : Answer, optional
         The remainder at the last coefficients.
-    ratio : Ratio, optional
-        Of the information that the second moment of scores says to the model's.
     """
-    found = _explained(model, steps, squares, mean, mixed, n, answer, None)
-    if ratio is None:
-        return found
-    informed = replace(squares, slope=solvable(ratio.information))
-    better = _explained(model, replace(steps, told=steps.plain), informed, mean, mixed, n, answer, ratio)
-    move = better.coef - found.coef
-    contradicted = float(move @ np.linalg.solve(found.privacy, move)) > longest(len(move))
-    return better if contradicted else found
-
-
-def _explained(
-    model: ScoreModel,
-    steps: Steps,
-    squares: Squares,
-    mean: Callable[[float], MeanEquation] | None,
-    mixed: MixedGram,
-    n: int,
-    answer: Answer | None,
-    ratio: Ratio | None,
-) -> Unshrunk:
-    """The estimate by the model's changes of scores, or by these times a ratio."""
     told = []
     for score, clip in zip(steps.told, steps.clips, strict=True):
         better = replace(score, cut=model.cut_off(score.asked, clip, squares.clipped))
-        known = better if ratio is None else InformedScore(better, ratio)
-        told.append(ClippedEvidence(known, model.clipped(score.asked, clip).kept))
+        told.append(ClippedEvidence(better, model.clipped(score.asked, clip).kept))
     order = len(steps.coef)
     tail = None if better.cut is None or answer is not None else better.cut.guessed
     guess = np.zeros(order) if tail is None else _GUESSED * np.linalg.solve(squares.slope, tail)

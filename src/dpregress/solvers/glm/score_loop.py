@@ -211,8 +211,6 @@ class Steps:
     uncertainty : Uncertainty
     told : tuple of ModelledScore
         The released scores, without the penalty.
-    plain : tuple of ModelledScore
-        The same by the model itself, without what other scores correct.
     clips : tuple of float
         Theirs.
     """
@@ -221,7 +219,6 @@ class Steps:
     system: Matrix
     uncertainty: Uncertainty
     told: tuple[ModelledScore, ...]
-    plain: tuple[ModelledScore, ...]
     clips: tuple[float, ...]
 
 
@@ -305,7 +302,7 @@ def take_steps(
         What was released before.
     """
     coef, scores, plain, clips, reach = beginning.prior.coef, [], [], [], 1.0
-    correction = none = Correction(np.zeros_like(penalty))
+    correction = Correction(np.zeros_like(penalty))
     for spend in spends:
         question = model.question(coef, spend)
         clips.append(question.clip)
@@ -331,5 +328,4 @@ def take_steps(
             reach = _LONGER  # it was shortened, and the next score tells whether it led the right way
         coef = found.coef
     uncertainty = Uncertainty(found.privacy, np.asarray(sampling + found.covariance))
-    uncorrected = tuple(one.corrected(correction, none) for one in plain)
-    return Steps(coef, system, uncertainty, tuple(plain), uncorrected, tuple(clips))
+    return Steps(coef, system, uncertainty, tuple(plain), tuple(clips))

@@ -53,7 +53,6 @@ from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
-from dpregress.solvers.glm.informed import Ratio
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import hidden_events, with_events
 from dpregress.solvers.glm.score_loop import Beginning, take_steps
@@ -208,10 +207,7 @@ class ScoreSteps(FactSolver):
             step = MeanStep(self.family, space, rows, levels, self.facts.n)
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
-        ratio = None
-        if isinstance(model, BinaryModel) and (self.facts.public is None or self.facts.public.rows is None):
-            ratio = Ratio.of(model, steps.coef, squares.slope, squares.second)
-        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer, ratio)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
         reach = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 

@@ -58,15 +58,12 @@ class Meat:
     cov_type : {"robust", "model"}
     ratio : float
         To the model's, on average over directions.
-    found : ndarray of shape (q, q) or None
-        As it was released, with eigenvalues that noise may have made negative.
     """
 
     matrix: Matrix
     df: float
     cov_type: CovarianceType
     ratio: float = 1.0
-    found: Matrix | None = None
 
 
 def meat_share(n: int, order: int, budget: GDP) -> float:
@@ -118,7 +115,7 @@ def released_meat(
     back = symmetric_power(expected, -0.5, smallest=1e-12 * float(np.trace(expected)))
     relative = symmetric_power(np.asarray(back @ found @ back), 1.0, smallest=_SMALLEST)
     ratio = float(np.trace(relative)) / order
-    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust", ratio, found)
+    return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust", ratio)
 
 
 @dataclass(frozen=True, eq=False)
