@@ -151,6 +151,13 @@ def test_a_saved_model_of_three_classes_predicts_them_in_their_type(tmp_path: Pa
             load(tmp_path / "model.json")
 
 
+def test_truth_values_beside_numbers_are_saved_as_text(tmp_path: Path) -> None:
+    """NumPy makes numbers of both, which are not their spelling."""
+    fitted = model(classes=[False, True, 2]).fit(X, np.where(X[:, 1] > 1, 2, Y.astype(object)))
+    fitted.save(tmp_path)
+    assert set(load(tmp_path / "model.json").predict(X)) <= {"false", "true", "2"}
+
+
 def test_classes_that_no_array_holds_are_saved_as_text(tmp_path: Path) -> None:
     large = Y.astype(object) * 10**30
     model(classes=[0, 10**30]).fit(X, large).save(tmp_path)

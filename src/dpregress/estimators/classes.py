@@ -101,8 +101,9 @@ class ClassModel(PrivateLinearModel):
     def target_labels(self) -> tuple[Label, ...]:
         """The classes as the response holds them, if these are not all text and an array can hold them; else empty."""
         labels = tuple(self.classes_.tolist())
-        text = all(isinstance(label, str) for label in labels)
-        return () if text or not all(is_label(label) for label in labels) else labels
+        if all(isinstance(label, str) for label in labels) or not all(is_label(label) for label in labels):
+            return ()
+        return labels if tuple(map(text_of, labels)) == self.target_classes else ()
 
     def _target(self, name: str) -> str:
         """The response's column, which a formula names itself."""
