@@ -376,7 +376,11 @@ def test_a_database_that_disregards_case_is_refused(rows: pa.Table, monkeypatch:
 REFUSED: dict[str, tuple[pa.Array, Any, str]] = {
     "numbers in text": (pa.array(["1", "2"]), Numeric(0, 1), "column 'a' is not one of numbers alone"),
     "bytes": (pa.array([b"x", b"y"]), Categorical(("x", "y")), "column 'a' is of type binary: compute its text"),
-    "large levels": (pa.array([1, 2]), Categorical(("1", str(2**53))), "a level is not finite, or is 2\\^53 or larger"),
+    "large levels": (
+        pa.array([1, 2]),
+        Categorical(("1", str(2**53))),
+        "may be another number as well: read it as text",
+    ),
     "no finite level": (pa.array([1.0, 2.0]), Categorical(("1", "nan")), "cast the column to text in the query"),
     "many levels": (pa.array(["1"]), Categorical(tuple(map(str, range(42)))), "takes up to 40 columns, not 41"),
 }
